@@ -1,0 +1,1 @@
+"""Who owns which queue, when, and where it starts to read."""

@@ -1,0 +1,1 @@
+"""The vocabulary everything else speaks: queues, orderings, versions, timers, settings, errors. Standard library only."""

@@ -1,0 +1,45 @@
+"""One root of errors; each leaf carries the exit code a job ends with."""
+
+
+class RebalanceError(Exception):
+    """Root of every error this package raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(RebalanceError):
+    """Wrong options or configuration; the message lists every mistake found."""
+
+    exit_code = 2
+
+
+class InputRefused(RebalanceError):
+    """The input is missing, unreadable or has more bad rows than allowed."""
+
+    exit_code = 4
+
+
+class OutputExists(RebalanceError):
+    """The output folder is in use, not ours, or holds a result already."""
+
+    exit_code = 5
+
+
+class AllocationError(RebalanceError):
+    """The strategy throws upstream.
+
+    ``java_class`` is the simple name of upstream's exception, ``java_message`` its message (None
+    where Java has none).
+    """
+
+    def __init__(self, java_class: str, java_message: str | None) -> None:
+        super().__init__(f"{java_class}: {java_message}")
+        self.java_class = java_class
+        self.java_message = java_message
+
+    def __reduce__(self) -> tuple[type, tuple[str, str | None]]:
+        return type(self), (self.java_class, self.java_message)
+
+
+class StartOffsetError(RebalanceError):
+    """computePullFromWhere fails upstream; the message is upstream's."""

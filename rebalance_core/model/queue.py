@@ -1,0 +1,46 @@
+"""A message queue, RocketMQ's unit of allocation."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rebalance_core.model.ordering import java_string_key
+
+RETRY_TOPIC_PREFIX = "%RETRY%"  # MixAll.RETRY_GROUP_TOPIC_PREFIX
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic on one broker (``org.apache.rocketmq.common.message.MessageQueue``).
+
+    Comparing two values compares Python strings; RocketMQ's order is `sort_queues`.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        """``MessageQueue.toString()``: what CONSISTENT_HASH hashes and what the logs print."""
+        return (
+            f"MessageQueue [topic={self.topic}, "
+            f"brokerName={self.broker_name}, queueId={self.queue_id}]"
+        )
+
+
+def queue_sort_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
+    """Key of ``MessageQueue.compareTo``: topic, broker name (UTF-16 order), numeric queue id."""
+    return java_string_key(queue.topic), java_string_key(queue.broker_name), queue.queue_id
+
+
+def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+    """The queues as the client sorts them before every allocation (mqAll); duplicates are kept."""
+    return sorted(queues, key=queue_sort_key)
+
+
+def retry_topic(consumer_group: str) -> str:
+    """Name of the group's retry topic."""
+    return RETRY_TOPIC_PREFIX + consumer_group
+
+
+def is_retry_topic(topic: str) -> bool:
+    """True for the retry topic of any group."""
+    return topic.startswith(RETRY_TOPIC_PREFIX)
