@@ -1,0 +1,73 @@
+# Everything a developer or CI runs. Needs python3 (3.11 or newer) and make, nothing else.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+DEMO_INPUT ?= demo/join-leave/tables
+VECTORS ?= $(wildcard tests/vectors/*)
+
+BIN := .venv/bin
+STAMP := .venv/setup.stamp
+LANES := unit or conformance or spark or jobs
+NOT_BY_DEFAULT := not (oracle or slow or bench)
+
+.PHONY: help setup demo test test-unit test-all oracle conformance lint format dist docs lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(STAMP) ## Make .venv from requirements.lock, and find or fetch a Java
+	@$(BIN)/python scripts/setup.py java
+
+$(STAMP): requirements.lock pyproject.toml scripts/setup.py
+	@$(PYTHON) scripts/setup.py venv
+
+demo: setup ## Simulate a bundled recording and print who owned what
+	$(BIN)/rebalance simulate --input $(DEMO_INPUT) --output out/demo --overwrite
+
+test: setup ## Run the lanes unit, conformance, spark and jobs
+	$(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)"
+
+test-unit: setup ## Run the lane without a JVM (seconds)
+	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)" tests/unit
+
+test-all: setup ## Run every test, the slow ones too (not the oracle)
+	$(BIN)/python -m pytest -m "not oracle"
+
+oracle: setup ## Run the tests that execute the released Java classes
+	$(BIN)/python -m pytest -m oracle
+
+conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
+	@$(BIN)/python -m tests.conformance $(VECTORS)
+
+lint: setup ## Check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup ## Rewrite the files in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+dist: setup ## Build dist/rebalance_core.zip (for --py-files) and the wheel
+	$(BIN)/python scripts/build_zip.py dist/rebalance_core.zip
+	$(BIN)/python -m hatchling build -t wheel -d dist
+
+docs: setup ## Write docs/data-dictionary.md from the declared tables
+	@mkdir -p docs
+	$(BIN)/python -m rebalance_core.contracts.dictionary > docs/data-dictionary.md
+
+# Not for every day, so not in the list: resolves pyproject.toml anew. Needs uv.
+lock:
+	sed '/^[^#]/,$$d' requirements.lock > requirements.lock.new
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-emit-find-links --no-header --no-annotate --quiet --extra spark --group dev \
+	  pyproject.toml >> requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+clean: ## Remove what was built or written, but not .venv and .java
+	rm -rf dist build out spark-warehouse metastore_db derby.log artifacts
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -not -path './.java/*' -prune -exec rm -rf {} +

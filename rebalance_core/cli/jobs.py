@@ -1,0 +1,18 @@
+"""The jobs that exist. A new one is a line here, a module with its options and one with its run."""
+
+from rebalance_core.cli.job import Job
+from rebalance_core.cli.simulate_job import run_simulate
+from rebalance_core.cli.simulate_options import add_simulate_options, read_simulate_options
+
+JOBS: dict[str, Job] = {
+    job.name: job
+    for job in (
+        Job(
+            "simulate",
+            "replay the events: who owned each queue when, and where it started to read",
+            add_simulate_options,
+            read_simulate_options,
+            run_simulate,
+        ),
+    )
+}

@@ -1,0 +1,81 @@
+"""The way in: parse, run the job, print its results, end with its code.
+
+Results go to stdout, everything else to stderr.
+"""
+
+import json
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+
+from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
+from rebalance_core.cli.jobs import JOBS
+from rebalance_core.cli.options import parse_options
+from rebalance_core.cli.spark_failure import explain_spark_failure, is_spark_failure
+from rebalance_core.model.errors import RebalanceError
+
+
+def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
+    """Run one job and return the exit code of the process.
+
+    Args:
+        job: name of the job, for the entry scripts; None reads it from `argv` (`rebalance JOB …`).
+        argv: the words after the program's name; None takes the process's own.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if job is not None:
+        words.insert(0, job)
+    _release_on_sigterm()
+    try:
+        chosen, options = parse_options(words, JOBS)
+        report = chosen.run(options)
+        print(json.dumps(report.facts, ensure_ascii=False) if options.json else report.text)
+        return int(report.exit_code)
+    except BaseException as error:  # the only place that turns errors into exit codes
+        if isinstance(error, SystemExit) and error.code in (None, 0):
+            return ExitCode.OK  # --help, --version
+        return _explain(error, debug="--debug" in words)
+
+
+def _explain(error: BaseException, *, debug: bool) -> int:
+    """Say on stderr what went wrong; the exit code."""
+    if debug:
+        traceback.print_exception(error)
+    if is_spark_failure(error):
+        failure = explain_spark_failure(error)
+        _say(f"Spark failed: {failure.line}" + (f"\n  hint: {failure.hint}" * bool(failure.hint)))
+        return int(failure.exit_code)
+    code = int(exit_code_of(error))
+    if isinstance(error, RebalanceError):
+        _say(str(error))
+    elif isinstance(error, KeyboardInterrupt):
+        _say("interrupted; the output is not a result")
+    elif isinstance(error, SystemExit):
+        _say("terminated; the output is not a result")
+    else:
+        _say(f"this is a bug: {type(error).__name__}: {error}" + "; see --debug" * (not debug))
+    return code
+
+
+def _say(text: str) -> None:
+    for line in text.splitlines():
+        print(f"rebalance: {line}", file=sys.stderr)
+
+
+def _release_on_sigterm() -> None:
+    """Turn SIGTERM into an exit that passes through every `with` and `finally`."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        # A second one, from an impatient supervisor, must not cut the cleaning short.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(int(ExitCode.TERMINATED))
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, leave)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""The near miss that goes with every unknown name."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like `name`, or None if none is near.
+
+    >>> nearest("max_bad_shares", ["max_bad_share", "limits"])
+    'max_bad_share'
+    """
+    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`nearest` as the end of a sentence, empty if there is none."""
+    found = nearest(name, known)
+    return f"; did you mean {found}?" if found else ""

@@ -1,0 +1,49 @@
+"""What must not be written down: values of secret keys, credentials inside addresses."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+REDACTED = "***"
+
+_SECRET_NAME = re.compile(
+    r"passw|secret|token|credential|access[._-]?key|api[._-]?key|account[._-]?key|private[._-]?key",
+    re.IGNORECASE,
+)
+_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_IN_QUERY = re.compile(r"(?i)([?&](?:sig|signature|x-amz-[a-z-]+|[^=&]*token|key)=)[^&\s]+")
+
+
+def redact_text(text: str) -> str:
+    """`text` without ``user:password@`` and signatures of addresses, nor a secret ``KEY=VALUE``.
+
+    >>> redact_text("s3a://me:mine@bucket/a"), redact_text("fs.s3a.secret.key=abc")
+    ('s3a://***@bucket/a', 'fs.s3a.secret.key=***')
+    """
+    name, equals, _ = text.partition("=")
+    if equals and "://" not in name and _SECRET_NAME.search(name):
+        return f"{name}={REDACTED}"
+    return _IN_QUERY.sub(rf"\g<1>{REDACTED}", _IN_ADDRESS.sub(REDACTED, text))
+
+
+def redact_arguments(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line; what follows a secret option is one too."""
+    result: list[str] = []
+    secret = False
+    for word in arguments:
+        result.append(REDACTED if secret else redact_text(word))
+        secret = word.startswith("-") and "=" not in word and bool(_SECRET_NAME.search(word))
+    return result
+
+
+def redact_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the values of secret keys replaced, at any depth."""
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            result[key] = redact_values(value)
+        elif value is not None and _SECRET_NAME.search(key):
+            result[key] = REDACTED
+        else:
+            result[key] = redact_text(value) if isinstance(value, str) else value
+    return result

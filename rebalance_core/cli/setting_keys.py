@@ -1,0 +1,56 @@
+"""Every key of a configuration file, once: its type, its range and what is valid in words."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SettingKey:
+    """One key. `path` is dotted as in `--set`; an `optional` key may be missing everywhere."""
+
+    path: str
+    type: type[bool] | type[int] | type[float] | type[str]
+    valid: str
+    low: float | None = None
+    high: float | None = None
+    one_of: tuple[str, ...] = ()
+    optional: bool = False
+
+    def accepts(self, value: Any) -> bool:
+        """True if `value`, as TOML gives it, is of the type and in the range."""
+        if self.type is bool or isinstance(value, bool):
+            return self.type is bool and isinstance(value, bool)
+        if self.type is float:
+            fits = isinstance(value, int | float)
+        else:
+            fits = isinstance(value, self.type)
+        if not fits or (self.one_of and value not in self.one_of):
+            return False
+        # Written so that NaN fails.
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+
+SETTING_KEYS = {
+    key.path: key
+    for key in (
+        SettingKey("include_retry_topics", bool, "true or false"),
+        SettingKey(
+            "on_bad_rows",
+            str,
+            "one of quarantine, fail",
+            one_of=("quarantine", "fail"),
+        ),
+        SettingKey("max_bad_share", float, "a number from 0 to 1", low=0, high=1),
+        SettingKey(
+            "limits.max_queue_nums",
+            int,
+            "a whole number from 1 to 2147483647",
+            low=1,
+            high=2**31 - 1,
+        ),
+        SettingKey(
+            "spark.shuffle_partitions", int, "a whole number from 1 up", low=1, optional=True
+        ),
+        SettingKey("summary.worst_groups", int, "a whole number from 0 up", low=0),
+    )
+}

@@ -1,0 +1,109 @@
+"""The tables a simulation reads."""
+
+from rebalance_core.contracts.table import Table, columns
+
+CLUSTER_EVENTS = Table(
+    "cluster_events",
+    "What happened to consumers, brokers and topics; the only required input.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        event_ms BIGINT when, epoch ms UTC
+        sequence BIGINT order among equal times within a cluster
+        event_type STRING one of the event types (see docs/semantics.md)
+        consumer_group? STRING consumer events: the group
+        client_id? STRING consumer events: the client id; opaque, never parsed for identity
+        channel_id? STRING one process as the brokers see it; null is one nameless channel
+        topic? STRING topic and (un)subscribe events
+        broker_name? STRING broker and topic events; TOPIC_DELETED without one means every broker
+        read_queue_nums? INT TOPIC_CONFIG: queues consumers read
+        write_queue_nums? INT TOPIC_CONFIG: queues producers write
+        perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null
+        subscriptions? ARRAY<STRING> CONSUMER_JOIN: topics of this member; null: the group's
+        strategy? STRING CONSUMER_JOIN: this member's own strategy text; null: the group's
+        detail? STRING how a consumer or broker was lost, or OBSERVED: true since before the log
+        version? STRING CONSUMER_JOIN, BROKER_UP: version of this client or broker; null: the group's
+        message_model? STRING CONSUMER_JOIN: this member's own; null: the group's
+        consume_from_where? STRING CONSUMER_JOIN: this member's own; null: the group's
+        source? STRING file:line the event came from
+        """
+    ),
+    key=("cluster", "event_ms", "sequence"),
+)
+
+CONSUMER_GROUPS = Table(
+    "consumer_groups",
+    "Settings of a consumer group; a group without a row gets the defaults.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        consumer_type? STRING PUSH, LITE_PULL or PULL; default PUSH
+        message_model? STRING CLUSTERING or BROADCASTING; default CLUSTERING
+        strategy? STRING strategy text; default AVG
+        subscriptions? ARRAY<STRING> topics of members that state none
+        consume_from_where? STRING ConsumeFromWhere; default CONSUME_FROM_LAST_OFFSET
+        consume_timestamp_ms? BIGINT CONSUME_FROM_TIMESTAMP: the timestamp, epoch ms UTC
+        ordered? BOOLEAN orderly listener; default false
+        client_version? STRING default 5.3; a version without patch means its last patch
+        broker_version? STRING default 5.3; a version without patch means its last patch
+        rebalance_mode? STRING CLIENT or BROKER (QueryAssignment in PULL mode); default CLIENT
+        pull_threshold_for_queue? INT messages; default 1000
+        pull_threshold_size_for_queue? INT MiB; default 100
+        pull_threshold_for_topic? INT messages; default -1 = off
+        pull_threshold_size_for_topic? INT MiB; default -1 = off
+        """
+    ),
+    key=("cluster", "consumer_group"),
+    required=False,
+)
+
+QUEUE_OFFSETS = Table(
+    "queue_offsets",
+    "Minimum and maximum offset of a queue as seen at one moment.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        observed_ms BIGINT when it was seen, epoch ms UTC
+        min_offset BIGINT logical minimum offset
+        max_offset BIGINT next offset to be written
+        head_cached? BOOLEAN is entry 0 in the broker's page cache; null = true; counts only when max > 0
+        """
+    ),
+    key=("cluster", "topic", "broker_name", "queue_id", "observed_ms"),
+    required=False,
+)
+
+COMMITTED_OFFSETS = Table(
+    "committed_offsets",
+    "A commit of a group on a queue as seen at one moment; no row means none was committed.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        client_id? STRING who committed it, when known; for BROADCASTING: whose local store
+        observed_ms BIGINT when it was seen, epoch ms UTC
+        committed_offset BIGINT the offset the next owner would read
+        """
+    ),
+    key=(
+        "cluster",
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "client_id",
+        "observed_ms",
+    ),
+    required=False,
+)
+
+INPUT_TABLES = {
+    table.name: table for table in (CLUSTER_EVENTS, CONSUMER_GROUPS, QUEUE_OFFSETS, COMMITTED_OFFSETS)
+}

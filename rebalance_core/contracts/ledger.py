@@ -1,0 +1,214 @@
+"""The tables a simulation writes."""
+
+from rebalance_core.contracts.table import Table, columns
+
+EPOCHS = Table(
+    "epochs",
+    "A maximal period in which everything the settled allocation of a group depends on is constant.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        epoch INT counts from 0 per group, from its first CONSUMER_JOIN
+        from_ms BIGINT start, epoch ms UTC
+        to_ms? BIGINT end, epoch ms UTC; null: open
+        causes ARRAY<STRING> distinct types, in order of sequence, of the events that changed the state
+        members INT entries in cidAll, with duplicates
+        distinct_members INT distinct client ids
+        queues INT readable queues of the group's topics, retry topics included
+        added INT ADD rows in diffs
+        dropped INT DROP rows in diffs
+        orphaned INT readable queues with no owner
+        shared INT queues held by more than one process
+        status STRING EMPTY = no member; FROZEN = some topic of some member could not be allocated; SETTLED
+        transient BOOLEAN the epoch ends before its latest_ms: its diffs may never have happened
+        """
+    ),
+    key=("cluster", "consumer_group", "epoch"),
+)
+
+OWNERSHIP = Table(
+    "ownership",
+    "One unbroken holding of a queue with a constant number of holders; nobody is a row too.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        client_id? STRING the holder; null: nobody
+        holders INT processes of that client id that hold the queue; 0 for nobody
+        from_epoch INT first epoch of the holding
+        to_epoch? INT first epoch after it; null: open
+        from_ms BIGINT start of from_epoch, epoch ms UTC
+        to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        """
+    ),
+    key=("cluster", "consumer_group", "topic", "broker_name", "queue_id", "client_id", "from_epoch"),
+)
+
+DIFFS = Table(
+    "diffs",
+    "A queue given up or taken at the start of an epoch.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        epoch INT the epoch that starts with this change
+        change_ms BIGINT the event, epoch ms UTC
+        earliest_ms BIGINT not before, epoch ms UTC
+        latest_ms BIGINT not after (settled by then), epoch ms UTC
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        action STRING DROP or ADD
+        client_id STRING who drops or adds
+        other_client_id? STRING the only client with the opposite action on that queue in that epoch
+        kind STRING INITIAL, NEW, FORCED or VOLUNTARY
+        cause STRING the first of the epoch's causes
+        """
+    ),
+    key=(
+        "cluster",
+        "consumer_group",
+        "epoch",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "action",
+        "client_id",
+    ),
+)
+
+PULL_STARTS = Table(
+    "pull_starts",
+    "Where the new owner of a queue starts to read, and why; one row per ADD that is not INITIAL.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        epoch INT the epoch of the ADD
+        change_ms BIGINT the event, epoch ms UTC
+        earliest_ms BIGINT not before, epoch ms UTC
+        latest_ms BIGINT not after, epoch ms UTC
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        client_id STRING the new owner
+        start_offset? BIGINT best estimate, a message offset
+        start_offset_low? BIGINT lowest answer possible in the window
+        start_offset_high? BIGINT highest answer possible in the window
+        rule? STRING which ConsumeFromWhere rule decided
+        stored_offset? BIGINT newest commit not later than earliest_ms
+        min_offset? BIGINT newest minimum offset not later than earliest_ms
+        max_offset? BIGINT newest maximum offset not later than earliest_ms
+        corrected_offset? BIGINT where the first pull is moved to after OFFSET_ILLEGAL
+        skipped? BIGINT messages never read: max(0, effective start - max(min_offset, stored or 0))
+        status STRING OK, FAILED, or UNKNOWN = no observation says
+        """
+    ),
+    key=("cluster", "consumer_group", "epoch", "topic", "broker_name", "queue_id", "client_id"),
+)
+
+MEMBERSHIPS = Table(
+    "memberships",
+    "Who was there, with what: one row per process and stretch of epochs with the same settings.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        client_id STRING the member
+        channel_id? STRING its process; null: the nameless one
+        subscriptions ARRAY<STRING> its topics, in Java order
+        strategy STRING its strategy text
+        version STRING its client version
+        message_model STRING CLUSTERING or BROADCASTING
+        suspended BOOLEAN it is suspended
+        from_epoch INT first epoch
+        to_epoch? INT first epoch after it; null: open
+        from_ms BIGINT start of from_epoch, epoch ms UTC
+        to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        """
+    ),
+    key=("cluster", "consumer_group", "client_id", "channel_id", "from_epoch"),
+)
+
+CONSUMER_LOAD = Table(
+    "consumer_load",
+    "Load of one process of a distinct client id over a stretch of epochs with the same load.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        client_id STRING the member
+        from_epoch INT first epoch
+        to_epoch? INT first epoch after it; null: open
+        from_ms BIGINT start of from_epoch, epoch ms UTC
+        to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        topics INT topics with a queue, retry topics not counted
+        queues INT queues held, retry queues not counted
+        retry_queues INT queues of the retry topic held
+        pull_threshold_for_queue INT messages
+        pull_threshold_size_for_queue INT MiB
+        idle BOOLEAN queues = 0
+        suspended BOOLEAN the member is suspended
+        """
+    ),
+    key=("cluster", "consumer_group", "client_id", "from_epoch"),
+)
+
+GROUP_METRICS = Table(
+    "group_metrics",
+    "Movement and balance per epoch, per topic and (topic null) for the group; no retry topics.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        epoch INT the epoch
+        topic? STRING the topic; null: the whole group
+        queues INT readable queues
+        members INT distinct ids that subscribe
+        moved INT queues with an ADD, new ones included
+        voluntary_moves INT queues with a VOLUNTARY ADD
+        minimum_moves? INT proven minimum for a balanced result; null where it means nothing
+        amplification? DOUBLE moved / minimum_moves; null at 0
+        stickiness? DOUBLE share of the queues held before that keep a holder
+        max_queues INT most queues of one member
+        min_queues INT fewest queues of one member
+        peak_ratio? DOUBLE max_queues x members / queues
+        idle_members INT members without a queue
+        """
+    ),
+    key=("cluster", "consumer_group", "epoch", "topic"),
+)
+
+REJECTED = Table(
+    "rejected",
+    "An input row that was not used, and why; every input row is used or here.",
+    columns(
+        """
+        table_name STRING the input table
+        source? STRING file:line, or file@byte where a file is read in splits
+        raw STRING the row as it was read
+        issues ARRAY<STRUCT<code: STRING, message: STRING>> what is wrong with it
+        """
+    ),
+)
+
+SIMULATED_TABLES = {
+    table.name: table
+    for table in (
+        EPOCHS,
+        OWNERSHIP,
+        DIFFS,
+        PULL_STARTS,
+        MEMBERSHIPS,
+        CONSUMER_LOAD,
+        GROUP_METRICS,
+    )
+}
+"""What the replay of a group yields."""
+
+LEDGER_TABLES = SIMULATED_TABLES | {REJECTED.name: REJECTED}
+"""Everything `simulate` writes."""

@@ -1,0 +1,100 @@
+"""The declaration of a table, and the schemas that derive from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ISSUES_TYPE = "ARRAY<STRUCT<code: STRING, message: STRING>>"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its SQL type, whether it may be null, and what it means (with the unit)."""
+
+    name: str
+    type: str
+    nullable: bool
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its columns in order, its unique key and what a row is."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    required: bool = True
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The column names in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def ddl(self) -> str:
+        """The columns as a Spark DDL string, NOT NULL where the contract says so."""
+        return ", ".join(
+            f"`{column.name}` {column.type}" + ("" if column.nullable else " NOT NULL")
+            for column in self.columns
+        )
+
+    def struct_type(self) -> str:
+        """The columns as a Spark struct type, all nullable (rows of a tagged union)."""
+        fields = ", ".join(f"`{column.name}`: {column.type}" for column in self.columns)
+        return f"STRUCT<{fields}>"
+
+    def arrow_struct(self) -> pa.DataType:
+        """`struct_type` as an Arrow type."""
+        import pyarrow as pa
+
+        return pa.struct([pa.field(c.name, arrow_type(c.type)) for c in self.columns])
+
+
+def arrow_type(sql_type: str) -> pa.DataType:
+    """The Arrow type of one of the SQL types the contracts use."""
+    import pyarrow as pa
+
+    return {
+        "STRING": pa.string(),
+        "BIGINT": pa.int64(),
+        "INT": pa.int32(),
+        "BOOLEAN": pa.bool_(),
+        "DOUBLE": pa.float64(),
+        "ARRAY<STRING>": pa.list_(pa.string()),
+        "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
+        ISSUES_TYPE: pa.list_(pa.struct([("code", pa.string()), ("message", pa.string())])),
+    }[sql_type]
+
+
+def columns(text: str) -> tuple[Column, ...]:
+    """Declare columns one per line: ``name[?] TYPE meaning``; ``?`` marks a nullable column.
+
+    >>> columns("epoch INT counts from 0")[0].type
+    'INT'
+    """
+    declared = []
+    for line in text.strip().splitlines():
+        name, rest = line.strip().split(" ", 1)
+        kind = next(known for known in _TYPES if rest == known or rest.startswith(known + " "))
+        declared.append(
+            Column(name.removesuffix("?"), kind, name.endswith("?"), rest[len(kind) :].strip())
+        )
+    return tuple(declared)
+
+
+_TYPES = (
+    ISSUES_TYPE,
+    "ARRAY<STRING>",
+    "MAP<STRING, STRING>",
+    "STRING",
+    "BIGINT",
+    "BOOLEAN",
+    "DOUBLE",
+    "INT",
+)

@@ -1,0 +1,55 @@
+"""Cluster events: the types and one event as the replay reads it."""
+
+from dataclasses import dataclass
+
+CONSUMER_JOIN = "CONSUMER_JOIN"
+CONSUMER_LEAVE = "CONSUMER_LEAVE"
+CONSUMER_LOST = "CONSUMER_LOST"
+SUBSCRIBE = "SUBSCRIBE"
+UNSUBSCRIBE = "UNSUBSCRIBE"
+CONSUMER_SUSPEND = "CONSUMER_SUSPEND"
+CONSUMER_RESUME = "CONSUMER_RESUME"
+BROKER_UP = "BROKER_UP"
+BROKER_DOWN = "BROKER_DOWN"
+TOPIC_CONFIG = "TOPIC_CONFIG"
+TOPIC_DELETED = "TOPIC_DELETED"
+
+CONSUMER_EVENTS = (
+    CONSUMER_JOIN,
+    CONSUMER_LEAVE,
+    CONSUMER_LOST,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    CONSUMER_SUSPEND,
+    CONSUMER_RESUME,
+)
+BROKER_EVENTS = (BROKER_UP, BROKER_DOWN)
+TOPIC_EVENTS = (TOPIC_CONFIG, TOPIC_DELETED)
+EVENT_TYPES = CONSUMER_EVENTS + BROKER_EVENTS + TOPIC_EVENTS
+
+OBSERVED = "OBSERVED"  # detail: true since before the log began
+EXPIRED = "EXPIRED"  # detail of a loss: found by the scan, nobody is told
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of cluster_events; fields as in the contract, null as None."""
+
+    event_ms: int
+    sequence: int
+    event_type: str
+    client_id: str | None = None
+    channel_id: str | None = None
+    topic: str | None = None
+    broker_name: str | None = None
+    read_queue_nums: int | None = None
+    write_queue_nums: int | None = None
+    perm: int | None = None
+    subscriptions: tuple[str, ...] | None = None
+    strategy: str | None = None
+    detail: str | None = None
+    version: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+    source: str | None = None
+    raw: str | None = None

@@ -1,0 +1,28 @@
+"""Settings of a consumer group, with RocketMQ's defaults."""
+
+from dataclasses import dataclass
+
+PUSH, LITE_PULL, PULL = "PUSH", "LITE_PULL", "PULL"
+CLUSTERING, BROADCASTING = "CLUSTERING", "BROADCASTING"
+BROKER_REBALANCE = "BROKER"
+BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # QueryAssignmentProcessor knows no other
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """One row of consumer_groups; a group without a row has the defaults below."""
+
+    consumer_type: str = PUSH
+    message_model: str = CLUSTERING
+    strategy: str = "AVG"
+    subscriptions: tuple[str, ...] = ()
+    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    consume_timestamp_ms: int | None = None
+    ordered: bool = False
+    client_version: str = "5.3"
+    broker_version: str = "5.3"
+    rebalance_mode: str = "CLIENT"
+    pull_threshold_for_queue: int = 1000
+    pull_threshold_size_for_queue: int = 100
+    pull_threshold_for_topic: int = -1
+    pull_threshold_size_for_topic: int = -1

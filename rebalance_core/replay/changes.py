@@ -1,0 +1,109 @@
+"""What an epoch changes: who drops and who adds which queue, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from rebalance_core.model.ordering import java_string_key
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, queue_sort_key
+from rebalance_core.replay.group_state import ProcessKey
+from rebalance_core.replay.history import Epoch
+from rebalance_core.replay.settle import Holdings
+from rebalance_core.rules.windows import ORDER_LOCK_MS
+
+ADD, DROP = "ADD", "DROP"
+INITIAL, NEW, FORCED, VOLUNTARY = "INITIAL", "NEW", "FORCED", "VOLUNTARY"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row of diffs."""
+
+    queue: MessageQueue
+    action: str
+    client_id: str
+    other_client_id: str | None
+    kind: str
+    earliest_ms: int
+    latest_ms: int
+
+
+def holders_by_queue(holdings: Holdings) -> dict[MessageQueue, Counter[str]]:
+    """How many processes of each client id hold a queue."""
+    holders: dict[MessageQueue, Counter[str]] = {}
+    for (client_id, _), queues in holdings.items():
+        for queue in queues:
+            holders.setdefault(queue, Counter())[client_id] += 1
+    return holders
+
+
+def changes_of(epoch: Epoch, *, ordered: bool) -> list[Change]:
+    """The diffs of one epoch, in the order of queue, action and client id.
+
+    Args:
+        epoch: the epoch and what was held before it.
+        ordered: the group is orderly, so a new owner waits for the old owner's lock.
+    """
+    before, after = holders_by_queue(epoch.before), holders_by_queue(epoch.holdings)
+    readable = {queue for queues in epoch.readable.values() for queue in queues}
+    changes: list[Change] = []
+    for queue in sorted(before.keys() | after.keys(), key=queue_sort_key):
+        was, now = before.get(queue, Counter()), after.get(queue, Counter())
+        dropping = [c for c in was if now[c] < was[c]]
+        adding = [c for c in now if now[c] > was[c]]
+        for client_id in sorted(adding, key=java_string_key):
+            changes.append(
+                Change(
+                    queue, ADD, client_id, _only(dropping), _add_kind(epoch, queue, was),
+                    epoch.from_ms, _latest_ms(epoch, queue) + (ORDER_LOCK_MS if ordered else 0),
+                )
+            )  # fmt: skip
+        for client_id in sorted(dropping, key=java_string_key):
+            departed = _departed(epoch, queue, client_id)
+            forced = departed or queue not in readable or not _subscribes(epoch, client_id, queue)
+            changes.append(
+                Change(
+                    queue, DROP, client_id, _only(adding), FORCED if forced else VOLUNTARY,
+                    epoch.from_ms, epoch.from_ms if departed else _latest_ms(epoch, queue),
+                )
+            )  # fmt: skip
+    return changes
+
+
+def _latest_ms(epoch: Epoch, queue: MessageQueue) -> int:
+    return epoch.retry_latest_ms if is_retry_topic(queue.topic) else epoch.latest_ms
+
+
+def _only(clients: list[str]) -> str | None:
+    return clients[0] if len(clients) == 1 else None
+
+
+def _add_kind(epoch: Epoch, queue: MessageQueue, was: Counter[str]) -> str:
+    if epoch.initial:
+        return INITIAL
+    if not was:
+        return NEW
+    return VOLUNTARY if any(_subscribes(epoch, client_id, queue) for client_id in was) else FORCED
+
+
+def _subscribes(epoch: Epoch, client_id: str, queue: MessageQueue) -> bool:
+    """Some live process of this id still subscribes the queue's topic."""
+    return any(
+        is_retry_topic(queue.topic) or queue.topic in member.subscriptions
+        for member in epoch.members.values()
+        if member.client_id == client_id
+    )
+
+
+def _departed(epoch: Epoch, queue: MessageQueue, client_id: str) -> bool:
+    """Every process of this id that gives the queue up is gone."""
+    return all(
+        key not in epoch.members
+        for key, queues in epoch.before.items()
+        if key[0] == client_id and queue in queues and not _holds(epoch, key, queue)
+    )
+
+
+def _holds(epoch: Epoch, key: ProcessKey, queue: MessageQueue) -> bool:
+    return queue in epoch.holdings.get(key, frozenset())

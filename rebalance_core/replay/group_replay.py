@@ -1,0 +1,119 @@
+"""All ledger rows of one group: the plain oracle of the simulator, kept for ever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rebalance_core.model.events import Event
+from rebalance_core.replay.changes import ADD, Change, changes_of, holders_by_queue
+from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
+from rebalance_core.replay.intervals import (
+    count_shared,
+    load_rows,
+    membership_rows,
+    ownership_rows,
+)
+from rebalance_core.replay.metrics import metric_rows
+from rebalance_core.replay.pull_starts import PullStarts
+from rebalance_core.replay.settle import StrategyKey
+from rebalance_core.strategies import AllocationStrategy
+
+Row = dict[str, Any]
+UNKNOWN_MEMBER = "UNKNOWN_MEMBER"
+
+
+def replay_group(
+    history: GroupHistory,
+    strategy_for: Callable[[StrategyKey], AllocationStrategy],
+    *,
+    include_retry_topics: bool = True,
+    strategy_override: str | None = None,
+) -> dict[str, list[Row]]:
+    """Replay one group into rows of every ledger table (and ``rejected``), by table name.
+
+    Args:
+        history: the group's events, settings and observations, in any order.
+        strategy_for: (strategy text, client version) -> strategy.
+        include_retry_topics: false leaves retry topics out of everything.
+        strategy_override: strategy text that replaces the group's and every member's own.
+
+    Raises:
+        UsageError: a strategy text that does not parse.
+    """
+    replay = replay_history(
+        history,
+        strategy_for,
+        include_retry_topics=include_retry_topics,
+        strategy_override=strategy_override,
+    )
+    tables: dict[str, list[Row]] = {
+        "epochs": [],
+        "diffs": [],
+        "pull_starts": [],
+        "group_metrics": [],
+        "ownership": ownership_rows(replay),
+        "memberships": membership_rows(replay),
+        "consumer_load": load_rows(replay),
+    }
+    pull_starts = PullStarts(history)
+    for epoch in replay.epochs:
+        changes = changes_of(epoch, ordered=history.settings.ordered)
+        tables["epochs"].append(_epoch_row(replay, epoch, changes))
+        tables["diffs"] += (_diff_row(epoch, change) for change in changes)
+        tables["pull_starts"] += pull_starts.rows(epoch, changes)
+        tables["group_metrics"] += metric_rows(epoch, changes)
+    identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
+    named = {name: [identity | row for row in rows] for name, rows in tables.items()}
+    return named | {"rejected": [_rejected_row(event) for event in replay.unknown_members]}
+
+
+def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:
+    holders = holders_by_queue(epoch.holdings)
+    readable = [queue for queues in epoch.readable.values() for queue in queues]
+    added = sum(change.action == ADD for change in changes)
+    return {
+        "epoch": epoch.number,
+        "from_ms": epoch.from_ms,
+        "to_ms": replay.to_ms(epoch.number),
+        "causes": list(epoch.causes),
+        "members": len(epoch.members),
+        "distinct_members": len({client_id for client_id, _ in epoch.members}),
+        "queues": len(readable),
+        "added": added,
+        "dropped": len(changes) - added,
+        "orphaned": sum(queue not in holders for queue in readable),
+        "shared": count_shared(holders.values()),
+        "status": epoch.status,
+        "transient": replay.is_transient(epoch),
+    }
+
+
+def _diff_row(epoch: Epoch, change: Change) -> Row:
+    return {
+        "epoch": epoch.number,
+        "change_ms": epoch.from_ms,
+        "earliest_ms": change.earliest_ms,
+        "latest_ms": change.latest_ms,
+        **change.queue._asdict(),
+        "action": change.action,
+        "client_id": change.client_id,
+        "other_client_id": change.other_client_id,
+        "kind": change.kind,
+        "cause": epoch.causes[0],
+    }
+
+
+def _rejected_row(event: Event) -> Row:
+    process = f"{event.client_id!r} (channel {event.channel_id!r})"
+    message = (
+        f"{event.event_type} of {process}, which is not in the group at {event.event_ms}; "
+        "expected a CONSUMER_JOIN of the same client_id and channel_id before it"
+    )
+    return {
+        "table_name": "cluster_events",
+        "source": event.source,
+        "raw": event.raw or json.dumps({"event_ms": event.event_ms, "sequence": event.sequence}),
+        "issues": [{"code": UNKNOWN_MEMBER, "message": message}],
+    }

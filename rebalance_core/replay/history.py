@@ -1,0 +1,181 @@
+"""From events to epochs: the whole group replayed instant by instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from rebalance_core.model import events
+from rebalance_core.model.events import OBSERVED, Event
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.group_state import GroupState, Member, ProcessKey, UnknownMember
+from rebalance_core.replay.settle import Holdings, StrategyKey, settle, strategy_key
+from rebalance_core.rules.windows import ROUTE_MS, window_ms
+from rebalance_core.strategies import AllocationStrategy
+
+EMPTY, FROZEN, SETTLED = "EMPTY", "FROZEN", "SETTLED"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHistory:
+    """Everything known about one group; offsets sorted by nothing, events by nothing."""
+
+    cluster: str
+    consumer_group: str
+    settings: GroupSettings
+    events: tuple[Event, ...]
+    queue_offsets: tuple[QueueOffset, ...] | None = None
+    """None: no observation was given at all."""
+    committed_offsets: tuple[CommittedOffset, ...] | None = None
+    """None: not given, so nothing is known; empty: nothing was committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOffset:
+    """One row of queue_offsets."""
+
+    queue: MessageQueue
+    observed_ms: int
+    min_offset: int
+    max_offset: int
+    head_cached: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """One row of committed_offsets."""
+
+    queue: MessageQueue
+    client_id: str | None
+    observed_ms: int
+    committed_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch with the state it settles to and the holdings just before it."""
+
+    number: int
+    from_ms: int
+    latest_ms: int
+    retry_latest_ms: int
+    causes: tuple[str, ...]
+    initial: bool
+    """Only OBSERVED events: nothing changed, this is how things were."""
+    lost: frozenset[ProcessKey]
+    """Processes that ended here without a chance to persist."""
+    members: dict[ProcessKey, Member]
+    readable: dict[str, list[MessageQueue]]
+    frozen_topics: frozenset[str]
+    before: Holdings
+    holdings: dict[ProcessKey, frozenset[MessageQueue]]
+
+    @property
+    def status(self) -> str:
+        """EMPTY, FROZEN or SETTLED."""
+        if not self.members:
+            return EMPTY
+        return FROZEN if self.frozen_topics else SETTLED
+
+
+@dataclass(slots=True)
+class Replay:
+    """The epochs of a group, in order, and the events that name unknown members."""
+
+    history: GroupHistory
+    epochs: list[Epoch] = field(default_factory=list)
+    unknown_members: list[Event] = field(default_factory=list)
+
+    def to_ms(self, number: int) -> int | None:
+        """When the epoch of this number ends; None while it is open."""
+        following = number + 1
+        return self.epochs[following].from_ms if following < len(self.epochs) else None
+
+    def is_transient(self, epoch: Epoch) -> bool:
+        """True when the epoch ends before the group can have settled."""
+        end = self.to_ms(epoch.number)
+        return end is not None and end < epoch.latest_ms
+
+
+@dataclass(slots=True)
+class _Instant:
+    """What the events of one instant did."""
+
+    causing: list[Event] = field(default_factory=list)
+    lost: set[ProcessKey] = field(default_factory=set)
+
+
+def replay_history(
+    history: GroupHistory,
+    strategy_for: Callable[[StrategyKey], AllocationStrategy],
+    *,
+    include_retry_topics: bool = True,
+    strategy_override: str | None = None,
+) -> Replay:
+    """Replay a group: every instant's events, then one pass of all members on the new view.
+
+    Cost: members x topics allocations an epoch. Nothing here is fast; it is what the kernels are
+    compared with.
+    """
+    state = GroupState(
+        history.consumer_group, history.settings, include_retry_topics, strategy_override
+    )
+    replay = Replay(history)
+    strategies: dict[StrategyKey, AllocationStrategy] = {}
+    holdings: Holdings = {}
+    settled_by = retry_settled_by = 0
+    for at_ms, simultaneous in _instants(history.events):
+        signature, retry_brokers = state.signature(), set(state.retry_brokers)
+        instant = _apply(state, simultaneous, replay.unknown_members)
+        if not (replay.epochs or state.members) or state.signature() == signature:
+            continue
+        for key in map(strategy_key, state.members.values()):
+            if key not in strategies:
+                strategies[key] = strategy_for(key)
+        settled = settle(state, holdings, strategies)
+        settled_by = max(settled_by, at_ms, *(at_ms + window_ms(e) for e in instant.causing))
+        if state.retry_brokers - retry_brokers:
+            retry_settled_by = max(retry_settled_by, at_ms + ROUTE_MS)
+        replay.epochs.append(
+            Epoch(
+                number=len(replay.epochs),
+                from_ms=at_ms,
+                latest_ms=settled_by,
+                retry_latest_ms=max(settled_by, retry_settled_by),
+                causes=tuple(dict.fromkeys(event.event_type for event in instant.causing)),
+                initial=all(event.detail == OBSERVED for event in instant.causing),
+                lost=frozenset(instant.lost - state.members.keys()),
+                members=dict(state.members),
+                readable=state.readable_by_topic(),
+                frozen_topics=settled.frozen_topics,
+                before=holdings,
+                holdings=settled.holdings,
+            )
+        )
+        holdings = settled.holdings
+    return replay
+
+
+def _instants(all_events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
+    """Events by instant; whatever stands at one instant happens at once."""
+    ordered = sorted(all_events, key=lambda event: (event.event_ms, event.sequence))
+    for at_ms, simultaneous in groupby(ordered, key=lambda event: event.event_ms):
+        yield at_ms, list(simultaneous)
+
+
+def _apply(state: GroupState, simultaneous: list[Event], unknown: list[Event]) -> _Instant:
+    instant = _Instant()
+    for event in simultaneous:
+        signature = state.signature()
+        try:
+            state.apply(event)
+        except UnknownMember:
+            unknown.append(event)
+            continue
+        if state.signature() != signature:
+            instant.causing.append(event)
+        if event.event_type == events.CONSUMER_LOST and event.client_id is not None:
+            instant.lost.add((event.client_id, event.channel_id))
+    return instant

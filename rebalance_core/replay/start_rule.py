@@ -1,0 +1,160 @@
+"""The start of a queue for which no commit is known: the rule, its answer and its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rebalance_core.model.errors import StartOffsetError
+from rebalance_core.model.group_settings import BROADCASTING, PULL
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.replay.changes import Change
+from rebalance_core.replay.group_state import Member
+from rebalance_core.replay.history import GroupHistory, QueueOffset
+from rebalance_core.replay.observations import QueueOffsets
+from rebalance_core.rules.broker_reply import broker_offset_reply
+from rebalance_core.rules.start_offset import (
+    FIRST_OFFSET,
+    NO_STORED_OFFSET,
+    TIMESTAMP,
+    compute_pull_from_where,
+)
+from rebalance_core.rules.timestamp_search import timestamp_search_bounds
+
+STORED = "STORED"
+LOCAL_STORE = "LOCAL_STORE"
+BROKER_ZERO = "BROKER_ZERO"
+MAX_OFFSET = "MAX_OFFSET"
+FIRST_ZERO = "FIRST_ZERO"
+TIMESTAMP_SEARCH = "TIMESTAMP_SEARCH"
+RETRY_ZERO = "RETRY_ZERO"
+RETRY_MAX = "RETRY_MAX"
+QUERY_FAILED = "QUERY_FAILED"
+PULL_ALWAYS_ZERO = "PULL_ALWAYS_ZERO"
+
+OK, FAILED, UNKNOWN = "OK", "FAILED", "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A start offset, the lowest and highest answer possible, and the rule that decided."""
+
+    rule: str | None
+    offset: int | None = None
+    low: int | None = None
+    high: int | None = None
+    status: str = OK
+
+
+def zero(rule: str) -> Start:
+    """A rule that gives 0 whatever was seen."""
+    return Start(rule, 0, 0, 0)
+
+
+def uncommitted_start(
+    history: GroupHistory, offsets: QueueOffsets, change: Change, member: Member
+) -> Start:
+    """Where a member starts on a queue nobody of the group ever committed.
+
+    The newest observation before the change decides the rule; what else was seen inside the
+    window widens the bounds.
+    """
+    settings, queue = history.settings, change.queue
+    if settings.consumer_type == PULL:
+        return zero(PULL_ALWAYS_ZERO)
+    seen = offsets.newest(queue, change.earliest_ms)
+    client = _client_start(history, offsets, change, member, seen)
+    if member.message_model == BROADCASTING or client.offset == client.high == 0:
+        if seen is not None and _broker_says_zero(history, seen) and _asks_broker(member):
+            return zero(BROKER_ZERO)
+        return client
+    if seen is None:
+        return Start(None, status=UNKNOWN)
+    window = [seen, *offsets.within(queue, change.earliest_ms, change.latest_ms)]
+    answers = {_broker_says_zero(history, row) for row in window}
+    if answers == {True}:
+        return zero(BROKER_ZERO)
+    if _broker_says_zero(history, seen):
+        return Start(BROKER_ZERO, 0, 0, client.high)
+    if answers == {False}:
+        return client
+    return Start(client.rule, client.offset, 0, client.high, client.status)
+
+
+def _asks_broker(member: Member) -> bool:
+    return member.message_model != BROADCASTING
+
+
+def _broker_says_zero(history: GroupHistory, seen: QueueOffset) -> bool:
+    reply = broker_offset_reply(
+        committed_offset=None,
+        min_offset=seen.min_offset,
+        max_offset=seen.max_offset,
+        head_cached=seen.head_cached,
+        set_zero_if_not_found=True,
+        version=history.settings.broker_version,
+    )
+    return reply == 0
+
+
+def _client_start(
+    history: GroupHistory,
+    offsets: QueueOffsets,
+    change: Change,
+    member: Member,
+    seen: QueueOffset | None,
+) -> Start:
+    """The client's own rule, with the bounds of the look-up it makes."""
+    retry, mode = is_retry_topic(change.queue.topic), member.consume_from_where
+    if mode == FIRST_OFFSET:
+        return zero(RETRY_ZERO if retry else FIRST_ZERO)
+    if mode != TIMESTAMP and retry:
+        return zero(RETRY_ZERO)
+    if seen is None:
+        return Start(None, status=UNKNOWN)
+    newest = offsets.max_by(change.queue, change.latest_ms)
+    if mode == TIMESTAMP and not retry:
+        return _timestamp_start(history, offsets, change, newest)
+    try:
+        offset = compute_pull_from_where(
+            consumer_type=history.settings.consumer_type,
+            consume_from_where=mode,
+            topic=change.queue.topic,
+            stored_offset=NO_STORED_OFFSET,
+            max_offset=seen.max_offset,
+            timestamp_offset=None,
+            version=member.version,
+        )
+    except StartOffsetError:
+        return Start(QUERY_FAILED, status=FAILED)
+    return Start(RETRY_MAX if retry else MAX_OFFSET, offset, offset, newest)
+
+
+def _timestamp_start(
+    history: GroupHistory, offsets: QueueOffsets, change: Change, newest: int | None
+) -> Start:
+    timestamp_ms = history.settings.consume_timestamp_ms
+    if timestamp_ms is None:
+        return Start(None, status=UNKNOWN)
+    rows = [(row.observed_ms, row.min_offset, row.max_offset) for row in offsets.of(change.queue)]
+    # Messages stored after the search cannot be its answer.
+    searched = [row for row in rows if row[0] <= change.earliest_ms]
+    low = timestamp_search_bounds(
+        searched,
+        timestamp_ms,
+        searched_ms=change.earliest_ms,
+        version=history.settings.broker_version,
+    ).low
+    high = timestamp_search_bounds(
+        rows,
+        timestamp_ms,
+        searched_ms=change.latest_ms,
+        version=history.settings.broker_version,
+    ).high
+    bounds = [bound for bound in (high, newest) if bound is not None]
+    top = max(low, min(bounds)) if bounds else None
+    return Start(TIMESTAMP_SEARCH, low, low, top)
+
+
+def missing_queue(readable: dict[str, list[MessageQueue]], queue: MessageQueue) -> bool:
+    """A CONFIG list may name a queue that does not exist or cannot be read."""
+    return queue not in readable.get(queue.topic, [])

@@ -1,0 +1,49 @@
+"""Which queues of a topic consumers may read (SEM §6.3): broker up, READ bit set, ids below readQueueNums."""
+
+from dataclasses import dataclass, field
+
+from rebalance_core.model import events
+from rebalance_core.model.events import Event
+from rebalance_core.model.queue import MessageQueue, sort_queues
+
+PERM_READ = 4  # PermName.PERM_READ
+DEFAULT_PERM = 6  # read and write
+
+
+@dataclass(slots=True)
+class Routes:
+    """Topic configuration per broker and which brokers are down; a broker never heard of is up."""
+
+    configs: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    """topic -> broker name -> (read_queue_nums, perm)"""
+    down: set[str] = field(default_factory=set)
+
+    def apply(self, event: Event) -> None:
+        """Apply a broker or topic event; others are ignored."""
+        topic, broker = event.topic, event.broker_name
+        match event.event_type:
+            case events.BROKER_UP if broker is not None:
+                self.down.discard(broker)
+            case events.BROKER_DOWN if broker is not None:
+                self.down.add(broker)
+            case events.TOPIC_CONFIG if topic is not None and broker is not None:
+                perm = DEFAULT_PERM if event.perm is None else event.perm
+                self.configs.setdefault(topic, {})[broker] = (event.read_queue_nums or 0, perm)
+            case events.TOPIC_DELETED if topic is not None:
+                if broker is None:
+                    self.configs.pop(topic, None)
+                else:
+                    self.configs.get(topic, {}).pop(broker, None)
+
+    def brokers_of(self, topic: str) -> set[str]:
+        """Brokers on which the topic is configured, up or down, whatever its perm."""
+        return set(self.configs.get(topic, {}))
+
+    def readable_queues(self, topic: str) -> list[MessageQueue]:
+        """The topic's subscribe set as the client sorts it (mqAll)."""
+        return sort_queues(
+            MessageQueue(topic, broker, queue_id)
+            for broker, (read_queue_nums, perm) in self.configs.get(topic, {}).items()
+            if broker not in self.down and perm & PERM_READ
+            for queue_id in range(read_queue_nums)
+        )

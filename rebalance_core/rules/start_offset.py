@@ -1,0 +1,146 @@
+"""Where a newly assigned queue starts to be pulled: the client's rule alone (SEM §5.1).
+
+Upstream: ``computePullFromWhereWithException`` of ``RebalancePushImpl``, ``RebalanceLitePullImpl``
+and ``RebalancePullImpl``.
+"""
+
+from rebalance_core.model.errors import StartOffsetError, UsageError
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.versions import Version, parse_version
+
+PUSH = "PUSH"
+LITE_PULL = "LITE_PULL"
+PULL = "PULL"
+CONSUMER_TYPES = (PUSH, LITE_PULL, PULL)
+
+LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+CURRENT_MODES = (LAST_OFFSET, FIRST_OFFSET, TIMESTAMP)
+DEPRECATED_MODES = (  # RebalancePushImpl handles them exactly as CONSUME_FROM_LAST_OFFSET
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+)
+
+NO_STORED_OFFSET = -1  # OffsetStore.readOffset: nothing stored
+STORED_OFFSET_ERROR = -2  # OffsetStore.readOffset: the store could not be read
+NO_START_OFFSET = -1  # computePullFromWhere: the queue is not added in this pass
+
+REFUSED_MODE = "Invalid ConsumeFromWhere Value"  # DefaultLitePullConsumer.setConsumeFromWhere
+# RebalancePushImpl 5.x words the failure differently under CONSUME_FROM_LAST_OFFSET.
+STORE_FAILED_LAST = "Failed to query consume offset from offset store"
+STORE_FAILED = "Failed to query offset from offset store"
+# Upstream passes on whatever MQAdminImpl said; only the fact that it failed is known here.
+MAX_OFFSET_FAILED = "maxOffset failed"
+SEARCH_OFFSET_FAILED = "searchOffset failed"
+
+
+def compute_pull_from_where(
+    *,
+    consumer_type: str,
+    consume_from_where: str,
+    topic: str,
+    stored_offset: int,
+    max_offset: int | None,
+    timestamp_offset: int | None,
+    version: str | Version,
+) -> int:
+    """The offset upstream's ``computePullFromWhereWithException`` returns.
+
+    Args:
+        consumer_type: ``PUSH``, ``LITE_PULL`` or ``PULL``.
+        consume_from_where: name of the ``ConsumeFromWhere`` constant.
+        topic: topic of the queue; retry topics have rules of their own.
+        stored_offset: what the offset store answers: an offset, -1 none, -2 error.
+        max_offset: the broker's max offset; None when the look-up fails.
+        timestamp_offset: the broker's answer to the timestamp search; None when it fails.
+        version: version of the client.
+
+    Returns:
+        The offset, or -1: upstream returns -1 without throwing for an unreadable store, except
+        in the push consumer of 5.x.
+
+    Raises:
+        StartOffsetError: upstream throws; the message is upstream's (for a failed look-up, whose
+            message is the transport's, `MAX_OFFSET_FAILED` or `SEARCH_OFFSET_FAILED`).
+        UsageError: an unknown consumer type or mode.
+    """
+    _check(consumer_type, consume_from_where)
+    if consumer_type == PULL:
+        return 0  # RebalancePullImpl: the user handles offsets
+    if consumer_type == LITE_PULL and consume_from_where not in CURRENT_MODES:
+        raise StartOffsetError(REFUSED_MODE)
+    throws = consumer_type == PUSH and not parse_version(str(version)).is_v4
+    if stored_offset >= 0:
+        return stored_offset
+    if stored_offset != NO_STORED_OFFSET:
+        if throws:
+            last = consume_from_where not in (FIRST_OFFSET, TIMESTAMP)
+            raise StartOffsetError(STORE_FAILED_LAST if last else STORE_FAILED)
+        return NO_START_OFFSET
+    offset = _first_start(consume_from_where, topic, max_offset, timestamp_offset)
+    if offset < 0 and throws:
+        raise StartOffsetError(f"Found unexpected result {offset}")
+    return offset
+
+
+def compute_pull_from_where_no_exception(
+    *,
+    consumer_type: str,
+    consume_from_where: str,
+    topic: str,
+    stored_offset: int,
+    max_offset: int | None,
+    timestamp_offset: int | None,
+    version: str | Version,
+) -> int:
+    """Upstream's ``computePullFromWhere``, which a pass uses: -1 where the other one throws.
+
+    Arguments as `compute_pull_from_where`. A mode that lite pull's setter refuses still raises
+    `StartOffsetError`: such a consumer never starts.
+    """
+    try:
+        return compute_pull_from_where(
+            consumer_type=consumer_type,
+            consume_from_where=consume_from_where,
+            topic=topic,
+            stored_offset=stored_offset,
+            max_offset=max_offset,
+            timestamp_offset=timestamp_offset,
+            version=version,
+        )
+    except StartOffsetError as error:
+        if str(error) == REFUSED_MODE:
+            raise
+        return NO_START_OFFSET
+
+
+def _first_start(
+    consume_from_where: str, topic: str, max_offset: int | None, timestamp_offset: int | None
+) -> int:
+    """The start of a queue for which nothing is stored."""
+    retry = is_retry_topic(topic)
+    if consume_from_where == FIRST_OFFSET:
+        return 0
+    if consume_from_where == TIMESTAMP:
+        # A retry topic starts at its end here, and at 0 under LAST_OFFSET: upstream's own choice.
+        if retry:
+            return _looked_up(max_offset, MAX_OFFSET_FAILED)
+        return _looked_up(timestamp_offset, SEARCH_OFFSET_FAILED)
+    return 0 if retry else _looked_up(max_offset, MAX_OFFSET_FAILED)
+
+
+def _looked_up(answer: int | None, failure: str) -> int:
+    if answer is None:
+        raise StartOffsetError(failure)
+    return answer
+
+
+def _check(consumer_type: str, consume_from_where: str) -> None:
+    if consumer_type not in CONSUMER_TYPES:
+        known = ", ".join(CONSUMER_TYPES)
+        raise UsageError(f"{consumer_type!r} is no consumer type; expected one of {known}")
+    if consume_from_where not in CURRENT_MODES + DEPRECATED_MODES:
+        known = ", ".join(CURRENT_MODES + DEPRECATED_MODES)
+        raise UsageError(f"{consume_from_where!r} is no start mode; expected one of {known}")

@@ -1,0 +1,141 @@
+"""Any DataFrame as a contract table: types, missing columns, and what could not be read."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from rebalance_core.contracts import Table
+from rebalance_core.contracts.table import ISSUES_TYPE
+from rebalance_core.model.errors import InputRefused
+
+SOURCE = "_source"
+RAW = "_raw"
+READ_ISSUES = "_read_issues"
+TECHNICAL = (SOURCE, RAW, READ_ISSUES)
+"""Beside the contract columns: where a row came from, the row as read, what of it did not read."""
+
+SHOWN_CHARACTERS = 200  # of a bad value in a message; the whole row is in `rejected.raw`
+
+# pandas writes the integers of a column that has gaps as 4.0
+_WHOLE = r"^\s*([+-]?\d+)\.0+\s*$"
+
+
+def conform(table: Table, frame: DataFrame) -> DataFrame:
+    """The frame with exactly the columns of ``table`` in order and type, and `TECHNICAL`.
+
+    Missing nullable columns are added as null, unknown ones dropped. A value that is not of the
+    contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
+    silently. NaN (a gap, for pandas) is null. A conformed frame is returned as it is.
+
+    Raises:
+        InputRefused: columns that may not be null are missing; all of them are named.
+    """
+    present = {field.name: field.dataType for field in frame.schema.fields}
+    missing = [c.name for c in table.columns if not c.nullable and c.name not in present]
+    if missing:
+        raise InputRefused(
+            f"{table.name} lacks the column(s) {', '.join(missing)}; "
+            f"it has {', '.join(present) or 'none'}; needed are "
+            + ", ".join(c.name for c in table.columns if not c.nullable)
+        )
+    wanted = {c.name: _data_type(c.type) for c in table.columns}
+    if set(TECHNICAL) <= set(present) and all(present.get(n) == t for n, t in wanted.items()):
+        return frame.select(*table.column_names, *TECHNICAL)
+    values, issues = [], []
+    for column in table.columns:
+        read = F.lit(None) if column.name not in present else F.col(f"`{column.name}`")
+        found = present.get(column.name, T.NullType())
+        value = _typed(read, found, column.type)
+        values.append(value.alias(column.name))
+        if column.name in present and found != wanted[column.name] or column.type[:5] == "ARRAY":
+            bad = read.isNotNull() & ~_is_nan(read, found) & value.isNull()
+            issues.append(F.when(bad, _bad_type(column.name, column.type, read, found)))
+    return frame.select(*values, *_technical(frame, present, issues))
+
+
+def issue(code: str, *message: Column | str) -> Column:
+    """One element of an ``issues`` array; null parts of the message read as ``null``."""
+    parts = [
+        F.lit(part) if isinstance(part, str) else F.coalesce(part.cast("STRING"), F.lit("null"))
+        for part in message
+    ]
+    return F.struct(F.lit(code).alias("code"), F.concat(*parts).alias("message"))
+
+
+def found_issues(issues: list[Column]) -> Column:
+    """The issues that are not null, as an array; empty where there is none."""
+    return F.array_compact(F.array(*issues).cast(ISSUES_TYPE) if issues else no_issues())
+
+
+def no_issues() -> Column:
+    """An empty ``issues`` array."""
+    return F.array().cast(ISSUES_TYPE)
+
+
+def json_text_array(text: Column) -> Column:
+    """``ARRAY<STRING>`` from JSON text; null if the text is anything else or has a null element."""
+    # Spark's parser ignores what follows the first value; inside brackets it cannot
+    wrapped = F.from_json(F.concat(F.lit("["), text, F.lit("]")), "ARRAY<ARRAY<STRING>>")
+    return F.when(F.size(wrapped) == 1, _without_null_elements(F.get(wrapped, F.lit(0))))
+
+
+def _without_null_elements(array: Column) -> Column:
+    return F.when(~F.exists(array, lambda element: element.isNull()), array)
+
+
+def _technical(
+    frame: DataFrame, present: dict[str, T.DataType], issues: list[Column]
+) -> list[Column]:
+    own_source = F.col("source").cast("STRING") if "source" in present else F.lit(None)
+    source = F.col(SOURCE) if SOURCE in present else own_source.cast("STRING")
+    data = [F.col(f"`{name}`") for name in present if name not in TECHNICAL]
+    raw = F.col(RAW) if RAW in present else F.to_json(F.struct(*data))
+    earlier = F.col(READ_ISSUES) if READ_ISSUES in present else no_issues()
+    read_issues = F.concat(earlier, found_issues(issues))
+    return [source.alias(SOURCE), raw.alias(RAW), read_issues.alias(READ_ISSUES)]
+
+
+def _typed(value: Column, found: T.DataType, sql_type: str) -> Column:
+    """The value as the contract's type, null where it is not one."""
+    nested = isinstance(found, (T.ArrayType, T.StructType, T.MapType))
+    if isinstance(found, T.NullType):
+        return F.lit(None).cast(sql_type)
+    if sql_type == "ARRAY<STRING>":
+        if isinstance(found, T.ArrayType):
+            return _without_null_elements(value.cast(sql_type))
+        return F.lit(None).cast(sql_type) if nested else json_text_array(value.cast("STRING"))
+    if nested:
+        return F.lit(None).cast(sql_type)
+    if sql_type == "STRING" or found == _data_type(sql_type):
+        return value.cast(sql_type)
+    if isinstance(found, (T.FractionalType)) and sql_type in ("INT", "BIGINT"):
+        whole = value.try_cast(sql_type)
+        return F.when(whole == value, whole)
+    text = value.cast("STRING")
+    if sql_type in ("INT", "BIGINT"):
+        text = F.regexp_replace(text, _WHOLE, "$1")
+    return text.try_cast(sql_type)
+
+
+def _is_nan(value: Column, found: T.DataType) -> Column:
+    fractional = isinstance(found, (T.DoubleType, T.FloatType))
+    return F.isnan(value) if fractional else F.lit(False)
+
+
+def _bad_type(name: str, sql_type: str, value: Column, found: T.DataType) -> Column:
+    nested = isinstance(found, (T.ArrayType, T.StructType, T.MapType))
+    text = F.to_json(value) if nested else value.cast("STRING")
+    shown = F.substring(text, 1, SHOWN_CHARACTERS)
+    return issue("BAD_TYPE", f"{name} is '", shown, f"', which is no {sql_type}")
+
+
+def _data_type(sql_type: str) -> T.DataType:
+    # the contracts' few types; comparing with a frame's schema must not depend on null flags
+    return {
+        "STRING": T.StringType(),
+        "BIGINT": T.LongType(),
+        "INT": T.IntegerType(),
+        "BOOLEAN": T.BooleanType(),
+        "DOUBLE": T.DoubleType(),
+        "ARRAY<STRING>": T.ArrayType(T.StringType()),
+    }[sql_type]

@@ -1,0 +1,14 @@
+"""RocketMQ's allocation strategies: one literal port per file, made by name or from a text."""
+
+from rebalance_core.strategies.group import allocate_group
+from rebalance_core.strategies.registry import make_strategy
+from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefused
+from rebalance_core.strategies.text import parse_strategy
+
+__all__ = [
+    "AllocationStrategy",
+    "StrategyRefused",
+    "allocate_group",
+    "make_strategy",
+    "parse_strategy",
+]

@@ -1,0 +1,56 @@
+"""AVG: contiguous slices, the surplus to the first clients."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.arguments import check_every_member, is_member
+from rebalance_core.strategies.spi import AllocationStrategy
+
+
+def average_slice(index: int, queues: int, members: int) -> slice:
+    """The slice of the sorted queues that the member at ``index`` gets; may be empty. O(1).
+
+    >>> [average_slice(i, 8, 3) for i in range(3)]
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 8, None)]
+    """
+    mod = queues % members
+    has_extra = mod > 0 and index < mod
+    average = 1 if queues <= members else queues // members + has_extra
+    start = index * average if has_extra else index * average + mod
+    return slice(start, start + max(0, min(average, queues - start)))
+
+
+@dataclass(frozen=True)
+class Averagely(AllocationStrategy):
+    """``AllocateMessageQueueAveragely``, the default of every consumer. SEM §2.2.
+
+    Sizes differ by at most one. A duplicated id takes the slice of its first position for all its
+    processes, the slices of the other positions belong to nobody. Cost: O(members + result).
+    """
+
+    @property
+    def name(self) -> str:
+        """``getName()``."""
+        return "AVG"
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The contiguous slice of the first position of ``client_id``."""
+        if not is_member(client_id, queues, client_ids):
+            return []
+        index = client_ids.index(client_id)
+        return list(queues[average_slice(index, len(queues), len(client_ids))])
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate` of every distinct member in one sweep."""
+        check_every_member(queues, client_ids)
+        shares: dict[str, list[MessageQueue]] = {}
+        for index, client_id in enumerate(client_ids):
+            if client_id not in shares:
+                share = average_slice(index, len(queues), len(client_ids))
+                shares[client_id] = list(queues[share])
+        return shares

@@ -1,0 +1,46 @@
+"""CONFIG: a fixed list, whatever is asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.escapes import escape
+from rebalance_core.strategies.spi import AllocationStrategy
+
+
+@dataclass(frozen=True)
+class Config(AllocationStrategy):
+    """``AllocateMessageQueueByConfig``: the list verbatim, to everybody, for every topic. SEM §2.4.
+
+    No argument is checked and nothing is intersected with the queues that exist.
+
+    Attributes:
+        queues: The list; None is upstream's unset list, which it returns as null.
+    """
+
+    queues: tuple[MessageQueue, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        """``getName()``."""
+        return "CONFIG"
+
+    @property
+    def returns_null(self) -> bool:
+        """True without a list."""
+        return self.queues is None
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The configured list, whatever the arguments; empty where upstream returns null."""
+        return list(self.queues or ())
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text."""
+        if self.queues is None:
+            return []
+        texts = (
+            f"{escape(q.topic, also='/')}/{escape(q.broker_name)}/{q.queue_id}" for q in self.queues
+        )
+        return [("queues", "|".join(texts))]

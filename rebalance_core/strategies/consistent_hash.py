@@ -1,0 +1,113 @@
+"""CONSISTENT_HASH: queues and members on one ring."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import md5
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.arguments import check_every_member, is_member
+from rebalance_core.strategies.charsets import UTF_8, check_charset, java_bytes
+from rebalance_core.strategies.escapes import escape
+from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefused
+
+DEFAULT_VIRTUAL_NODES = 10  # AllocateMessageQueueConsistentHash()
+
+
+def ring_point(key: str, charset: str) -> int:
+    """``ConsistentHashRouter.MD5Hash``: the first 4 bytes of the MD5, unsigned, big-endian."""
+    digest = md5(java_bytes(key, charset), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4], "big")
+
+
+# A ring costs members x virtual nodes MD5s and every member of a group asks for the same one.
+@lru_cache(maxsize=16)
+def build_ring(
+    client_ids: tuple[str, ...], virtual_nodes: int, charset: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Sorted points of the ring and their owners (``ConsistentHashRouter.addNode`` of each id).
+
+    A repeated id numbers its further nodes on from those it owns at that moment; on a collision
+    the later node wins.
+    """
+    ring: dict[int, str] = {}
+    seen: set[str] = set()
+    for client_id in client_ids:
+        existing = list(ring.values()).count(client_id) if client_id in seen else 0
+        seen.add(client_id)
+        for number in range(existing, existing + virtual_nodes):
+            ring[ring_point(f"{client_id}-{number}", charset)] = client_id
+    points = tuple(sorted(ring))
+    return points, tuple(ring[point] for point in points)
+
+
+@lru_cache(maxsize=16)
+def _owners(
+    queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...], virtual_nodes: int, charset: str
+) -> tuple[str, ...]:
+    """The owner of each queue: the first point not below its own, after the last one the first.
+
+    Empty if the ring is empty.
+    """
+    points, owners = build_ring(client_ids, virtual_nodes, charset)
+    if not points:
+        return ()
+    places = (bisect_left(points, ring_point(str(queue), charset)) for queue in queues)
+    return tuple(owners[place % len(owners)] for place in places)
+
+
+@dataclass(frozen=True)
+class ConsistentHash(AllocationStrategy):
+    """``AllocateMessageQueueConsistentHash`` with the default hash function. SEM §2.7.
+
+    A member that leaves moves only its own queues, one that joins takes only what it then owns
+    (collisions of ring points apart). All processes of a duplicated id share one set; nothing is
+    orphaned. No virtual nodes: everything is.
+
+    Attributes:
+        virtual_nodes: Ring points per listed id.
+        charset: What 4.9 hashes with: the default charset of its JVM. 5.x: always UTF-8.
+    """
+
+    virtual_nodes: int = DEFAULT_VIRTUAL_NODES
+    charset: str = UTF_8
+
+    def __post_init__(self) -> None:
+        if self.virtual_nodes < 0:
+            raise StrategyRefused(
+                "IllegalArgumentException", f"illegal virtualNodeCnt :{self.virtual_nodes}"
+            )
+        check_charset(self.charset)
+
+    @property
+    def name(self) -> str:
+        """``getName()``."""
+        return "CONSISTENT_HASH"
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The queues whose next point on the ring is owned by ``client_id``."""
+        if not is_member(client_id, queues, client_ids):
+            return []
+        owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.charset)
+        return [queue for queue, owner in zip(queues, owners, strict=False) if owner == client_id]
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate` of every distinct member in one sweep."""
+        check_every_member(queues, client_ids)
+        shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
+        owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.charset)
+        for queue, owner in zip(queues, owners, strict=False):
+            shares[owner].append(queue)
+        return shares
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text."""
+        settings = [("virtual_nodes", str(self.virtual_nodes))]
+        if self.charset != UTF_8:
+            settings.append(("platform_charset", escape(self.charset)))
+        return settings

@@ -1,0 +1,37 @@
+"""The whole group asked at once: who owns which queue."""
+
+from collections.abc import Iterable
+
+from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.strategies.spi import AllocationStrategy
+
+
+def allocate_group(
+    strategy: AllocationStrategy, queues: Iterable[MessageQueue], client_ids: Iterable[str]
+) -> dict[MessageQueue, tuple[str, ...]]:
+    """The owners of every queue when all members use ``strategy`` and see the same group.
+
+    Sorts both as the client does and asks once for every distinct member. Keys are the queues in
+    RocketMQ's order, then, in that order too, those which the strategy hands out though they are
+    not in ``queues`` (CONFIG may list missing queues and other topics). Owners are in Java's
+    order, each once, however many processes share its id; () is nobody.
+
+    Raises:
+        AllocationError: Some member's allocation throws upstream (of several: the first asked).
+
+    >>> from rebalance_core.strategies.averagely import Averagely
+    >>> queues = [MessageQueue("T", "broker-a", i) for i in (0, 1)]
+    >>> list(allocate_group(Averagely(), queues, ["c2", "c1"]).values())
+    [('c1',), ('c2',)]
+    """
+    sorted_queues = sort_queues(queues)
+    shares = strategy.allocate_all(sorted_queues, sort_client_ids(client_ids))
+    owners: dict[MessageQueue, list[str]] = {queue: [] for queue in sorted_queues}
+    unlisted: dict[MessageQueue, list[str]] = {}
+    for client_id, share in shares.items():
+        for queue in dict.fromkeys(share):
+            holders = owners[queue] if queue in owners else unlisted.setdefault(queue, [])
+            holders.append(client_id)
+    owners.update((queue, unlisted[queue]) for queue in sort_queues(unlisted))
+    return {queue: tuple(clients) for queue, clients in owners.items()}

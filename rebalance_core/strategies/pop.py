@@ -1,0 +1,72 @@
+"""POP: the broker's allocation for consumers that pop messages (5.x)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.arguments import is_member
+from rebalance_core.strategies.escapes import escape
+from rebalance_core.strategies.spi import AllocationStrategy
+
+WHOLE_BROKER = -1  # the queue id that stands for all queues of a broker
+DEFAULT_POP_SHARE_QUEUE_NUM = -1  # BrokerConfig.popShareQueueNum
+
+
+def allocate_for_pop(
+    inner: AllocationStrategy,
+    client_id: str,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    pop_share_queue_num: int = DEFAULT_POP_SHARE_QUEUE_NUM,
+) -> list[MessageQueue]:
+    """``QueryAssignmentProcessor.allocate4Pop``; entries may repeat. SEM §2.8.
+
+    Args:
+        inner: The broker's strategy for the shares: AVG or AVG_BY_CIRCLE.
+        client_id: Who asks.
+        queues: The broker's readable queues of the topic, sorted.
+        client_ids: All members, sorted, duplicates kept.
+        pop_share_queue_num: How many following members' shares a member pops from as well.
+
+    Raises:
+        AllocationError: As `is_member`; never where everybody gets every broker.
+    """
+    if pop_share_queue_num <= 0 or pop_share_queue_num >= len(client_ids) - 1:
+        return [MessageQueue(q.topic, q.broker_name, WHOLE_BROKER) for q in queues]
+    if len(client_ids) > len(queues):
+        if not is_member(client_id, queues, client_ids, blank_is_empty=True):
+            return []
+        return [queues[client_ids.index(client_id) % len(queues)]]
+    shares = inner.allocate(client_id, queues, client_ids)
+    if client_id in client_ids:
+        own = client_ids.index(client_id)
+        for step in range(1, pop_share_queue_num + 1):
+            neighbour = client_ids[(own + step) % len(client_ids)]
+            shares += inner.allocate(neighbour, queues, client_ids)
+    return shares
+
+
+@dataclass(frozen=True)
+class Pop(AllocationStrategy):
+    """`allocate_for_pop` as a strategy. No client strategy: `parse_strategy` refuses its text."""
+
+    inner: AllocationStrategy
+    pop_share_queue_num: int = DEFAULT_POP_SHARE_QUEUE_NUM
+
+    @property
+    def name(self) -> str:
+        """``getName()``."""
+        return "POP"
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """`allocate_for_pop` with these settings."""
+        return allocate_for_pop(self.inner, client_id, queues, client_ids, self.pop_share_queue_num)
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text."""
+        return [
+            ("inner", escape(self.inner.name)),
+            ("pop_share_queue_num", str(self.pop_share_queue_num)),
+        ]
