@@ -32,16 +32,13 @@ class QueueOffsets:
         return [row for row in self.of(queue) if from_ms <= row.observed_ms <= to_ms]
 
     def max_by(self, queue: MessageQueue, at_ms: int) -> int | None:
-        """An upper bound of the maximum offset at a moment.
+        """An upper bound of the maximum offset at a moment: the first observation not earlier.
 
-        The first observation not earlier bounds it; after the last observation the last one is
-        all that is known.
+        None after the last observation: nothing bounds what was written since.
         """
         rows = self.of(queue)
-        if not rows:
-            return None
         index = bisect_left(rows, at_ms, key=lambda row: row.observed_ms)
-        return rows[min(index, len(rows) - 1)].max_offset
+        return rows[index].max_offset if index < len(rows) else None
 
 
 class CommittedOffsets:

@@ -112,7 +112,7 @@ class PullStarts:
             return self._local_start(change, member)
         past = self._past.get(change.queue)
         if past is not None or self._commits.newest(change.queue, change.earliest_ms):
-            return self._stored_start(change, past or _Past(), released_ms)
+            return self._stored_start(epoch, change, past or _Past(), released_ms)
         return uncommitted_start(self._history, self._offsets, change, member)
 
     def _local_start(self, change: Change, member: Member) -> Start:
@@ -130,7 +130,9 @@ class PullStarts:
         values = [commit.committed_offset, *(row.committed_offset for row in later)]
         return Start(LOCAL_STORE, values[-1], min(values), max(values))
 
-    def _stored_start(self, change: Change, past: _Past, released_ms: int | None) -> Start:
+    def _stored_start(
+        self, epoch: Epoch, change: Change, past: _Past, released_ms: int | None
+    ) -> Start:
         """The group's commit, which the last owner may still be moving."""
         queue, earliest_ms = change.queue, change.earliest_ms
         stored = self._commits.newest(queue, earliest_ms)
@@ -145,7 +147,13 @@ class PullStarts:
                     values.append(own.committed_offset)
             if free_since is not None and stored.observed_ms >= free_since:
                 return Start(STORED, stored.committed_offset, min(values), max(values))
-        estimate = inside[-1].committed_offset if inside else None
+        # Only who held the queue until now persists it on the way out; whoever lost it earlier,
+        # was lost, or takes it back commits what it read afterwards.
+        handing_over = past.last_holders - {change.client_id} - {key[0] for key in epoch.lost}
+        handed_over = [
+            row for row in inside if past.released_ms is None and row.client_id in handing_over
+        ]
+        estimate = handed_over[-1].committed_offset if handed_over else None
         if estimate is None:
             estimate = stored.committed_offset if stored is not None else past.low
         if stored is None and past.low is not None:

@@ -61,7 +61,7 @@ def uncommitted_start(
     settings, queue = history.settings, change.queue
     if settings.consumer_type == PULL:
         return zero(PULL_ALWAYS_ZERO)
-    seen = offsets.newest(queue, change.earliest_ms)
+    seen = _seen(offsets, change)
     client = _client_start(history, offsets, change, member, seen)
     if member.message_model == BROADCASTING or client.offset == client.high == 0:
         if seen is not None and _broker_says_zero(history, seen) and _asks_broker(member):
@@ -78,6 +78,18 @@ def uncommitted_start(
     if answers == {False}:
         return client
     return Start(client.rule, client.offset, 0, client.high, client.status)
+
+
+def _seen(offsets: QueueOffsets, change: Change) -> QueueOffset | None:
+    """The newest observation before the change.
+
+    A queue of the retry topic that nobody held or observed before was created by this group's own
+    heartbeats, so it is empty.
+    """
+    queue = change.queue
+    if is_retry_topic(queue.topic) and not offsets.of(queue):
+        return QueueOffset(queue, change.earliest_ms, min_offset=0, max_offset=0)
+    return offsets.newest(queue, change.earliest_ms)
 
 
 def _asks_broker(member: Member) -> bool:

@@ -5,12 +5,10 @@ and ``RebalancePullImpl``.
 """
 
 from rebalance_core.model.errors import StartOffsetError, UsageError
+from rebalance_core.model.group_settings import LITE_PULL, PULL, PUSH
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.versions import Version, parse_version
 
-PUSH = "PUSH"
-LITE_PULL = "LITE_PULL"
-PULL = "PULL"
 CONSUMER_TYPES = (PUSH, LITE_PULL, PULL)
 
 LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"

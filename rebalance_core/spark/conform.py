@@ -1,8 +1,7 @@
 """Any DataFrame as a contract table: types, missing columns, and what could not be read."""
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import Column, DataFrame, types
+from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import ISSUES_TYPE
@@ -43,99 +42,99 @@ def conform(table: Table, frame: DataFrame) -> DataFrame:
         return frame.select(*table.column_names, *TECHNICAL)
     values, issues = [], []
     for column in table.columns:
-        read = F.lit(None) if column.name not in present else F.col(f"`{column.name}`")
-        found = present.get(column.name, T.NullType())
+        read = sf.lit(None) if column.name not in present else sf.col(f"`{column.name}`")
+        found = present.get(column.name, types.NullType())
         value = _typed(read, found, column.type)
         values.append(value.alias(column.name))
-        if column.name in present and found != wanted[column.name] or column.type[:5] == "ARRAY":
+        if found != wanted[column.name] or column.type == "ARRAY<STRING>":
             bad = read.isNotNull() & ~_is_nan(read, found) & value.isNull()
-            issues.append(F.when(bad, _bad_type(column.name, column.type, read, found)))
+            issues.append(sf.when(bad, _bad_type(column.name, column.type, read, found)))
     return frame.select(*values, *_technical(frame, present, issues))
 
 
 def issue(code: str, *message: Column | str) -> Column:
     """One element of an ``issues`` array; null parts of the message read as ``null``."""
     parts = [
-        F.lit(part) if isinstance(part, str) else F.coalesce(part.cast("STRING"), F.lit("null"))
+        sf.lit(part) if isinstance(part, str) else sf.coalesce(part.cast("STRING"), sf.lit("null"))
         for part in message
     ]
-    return F.struct(F.lit(code).alias("code"), F.concat(*parts).alias("message"))
+    return sf.struct(sf.lit(code).alias("code"), sf.concat(*parts).alias("message"))
 
 
 def found_issues(issues: list[Column]) -> Column:
     """The issues that are not null, as an array; empty where there is none."""
-    return F.array_compact(F.array(*issues).cast(ISSUES_TYPE) if issues else no_issues())
+    return sf.array_compact(sf.array(*issues).cast(ISSUES_TYPE) if issues else no_issues())
 
 
 def no_issues() -> Column:
     """An empty ``issues`` array."""
-    return F.array().cast(ISSUES_TYPE)
+    return sf.array().cast(ISSUES_TYPE)
 
 
 def json_text_array(text: Column) -> Column:
     """``ARRAY<STRING>`` from JSON text; null if the text is anything else or has a null element."""
     # Spark's parser ignores what follows the first value; inside brackets it cannot
-    wrapped = F.from_json(F.concat(F.lit("["), text, F.lit("]")), "ARRAY<ARRAY<STRING>>")
-    return F.when(F.size(wrapped) == 1, _without_null_elements(F.get(wrapped, F.lit(0))))
+    wrapped = sf.from_json(sf.concat(sf.lit("["), text, sf.lit("]")), "ARRAY<ARRAY<STRING>>")
+    return sf.when(sf.size(wrapped) == 1, _without_null_elements(sf.get(wrapped, sf.lit(0))))
 
 
 def _without_null_elements(array: Column) -> Column:
-    return F.when(~F.exists(array, lambda element: element.isNull()), array)
+    return sf.when(~sf.exists(array, lambda element: element.isNull()), array)
 
 
 def _technical(
-    frame: DataFrame, present: dict[str, T.DataType], issues: list[Column]
+    frame: DataFrame, present: dict[str, types.DataType], issues: list[Column]
 ) -> list[Column]:
-    own_source = F.col("source").cast("STRING") if "source" in present else F.lit(None)
-    source = F.col(SOURCE) if SOURCE in present else own_source.cast("STRING")
-    data = [F.col(f"`{name}`") for name in present if name not in TECHNICAL]
-    raw = F.col(RAW) if RAW in present else F.to_json(F.struct(*data))
-    earlier = F.col(READ_ISSUES) if READ_ISSUES in present else no_issues()
-    read_issues = F.concat(earlier, found_issues(issues))
+    own_source = sf.col("source").cast("STRING") if "source" in present else sf.lit(None)
+    source = sf.col(SOURCE) if SOURCE in present else own_source.cast("STRING")
+    data = [sf.col(f"`{name}`") for name in present if name not in TECHNICAL]
+    raw = sf.col(RAW) if RAW in present else sf.to_json(sf.struct(*data))
+    earlier = sf.col(READ_ISSUES) if READ_ISSUES in present else no_issues()
+    read_issues = sf.concat(earlier, found_issues(issues))
     return [source.alias(SOURCE), raw.alias(RAW), read_issues.alias(READ_ISSUES)]
 
 
-def _typed(value: Column, found: T.DataType, sql_type: str) -> Column:
+def _typed(value: Column, found: types.DataType, sql_type: str) -> Column:
     """The value as the contract's type, null where it is not one."""
-    nested = isinstance(found, (T.ArrayType, T.StructType, T.MapType))
-    if isinstance(found, T.NullType):
-        return F.lit(None).cast(sql_type)
+    nested = isinstance(found, (types.ArrayType, types.StructType, types.MapType))
+    if isinstance(found, types.NullType):
+        return sf.lit(None).cast(sql_type)
     if sql_type == "ARRAY<STRING>":
-        if isinstance(found, T.ArrayType):
+        if isinstance(found, types.ArrayType):
             return _without_null_elements(value.cast(sql_type))
-        return F.lit(None).cast(sql_type) if nested else json_text_array(value.cast("STRING"))
+        return sf.lit(None).cast(sql_type) if nested else json_text_array(value.cast("STRING"))
     if nested:
-        return F.lit(None).cast(sql_type)
+        return sf.lit(None).cast(sql_type)
     if sql_type == "STRING" or found == _data_type(sql_type):
         return value.cast(sql_type)
-    if isinstance(found, (T.FractionalType)) and sql_type in ("INT", "BIGINT"):
+    if isinstance(found, types.FractionalType) and sql_type in ("INT", "BIGINT"):
         whole = value.try_cast(sql_type)
-        return F.when(whole == value, whole)
+        return sf.when(whole == value, whole)
     text = value.cast("STRING")
     if sql_type in ("INT", "BIGINT"):
-        text = F.regexp_replace(text, _WHOLE, "$1")
+        text = sf.regexp_replace(text, _WHOLE, "$1")
     return text.try_cast(sql_type)
 
 
-def _is_nan(value: Column, found: T.DataType) -> Column:
-    fractional = isinstance(found, (T.DoubleType, T.FloatType))
-    return F.isnan(value) if fractional else F.lit(False)
+def _is_nan(value: Column, found: types.DataType) -> Column:
+    fractional = isinstance(found, (types.DoubleType, types.FloatType))
+    return sf.isnan(value) if fractional else sf.lit(False)
 
 
-def _bad_type(name: str, sql_type: str, value: Column, found: T.DataType) -> Column:
-    nested = isinstance(found, (T.ArrayType, T.StructType, T.MapType))
-    text = F.to_json(value) if nested else value.cast("STRING")
-    shown = F.substring(text, 1, SHOWN_CHARACTERS)
+def _bad_type(name: str, sql_type: str, value: Column, found: types.DataType) -> Column:
+    nested = isinstance(found, (types.ArrayType, types.StructType, types.MapType))
+    text = sf.to_json(value) if nested else value.cast("STRING")
+    shown = sf.substring(text, 1, SHOWN_CHARACTERS)
     return issue("BAD_TYPE", f"{name} is '", shown, f"', which is no {sql_type}")
 
 
-def _data_type(sql_type: str) -> T.DataType:
+def _data_type(sql_type: str) -> types.DataType:
     # the contracts' few types; comparing with a frame's schema must not depend on null flags
     return {
-        "STRING": T.StringType(),
-        "BIGINT": T.LongType(),
-        "INT": T.IntegerType(),
-        "BOOLEAN": T.BooleanType(),
-        "DOUBLE": T.DoubleType(),
-        "ARRAY<STRING>": T.ArrayType(T.StringType()),
+        "STRING": types.StringType(),
+        "BIGINT": types.LongType(),
+        "INT": types.IntegerType(),
+        "BOOLEAN": types.BooleanType(),
+        "DOUBLE": types.DoubleType(),
+        "ARRAY<STRING>": types.ArrayType(types.StringType()),
     }[sql_type]

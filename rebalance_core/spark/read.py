@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.model.errors import InputRefused, UsageError
@@ -107,7 +107,7 @@ def _extras(table: Table, names: Iterable[str]) -> list[str]:
 
 
 def _json_keys(frame: DataFrame) -> list[str]:
-    keys = F.explode(F.json_object_keys(RAW)).alias("key")
+    keys = sf.explode(sf.json_object_keys(RAW)).alias("key")
     return [row.key for row in frame.select(keys).distinct().collect()]
 
 
@@ -122,37 +122,201 @@ def _files(spark: SparkSession, path: str) -> list[str]:
         raise
 
 
-def _entries(spark: SparkSession, path: str) -> set[str]:
-    """Names of the files and folders right in the folder ``path``."""
-    files = _files(spark, path)
-    plain = unquote(path.rstrip("/").split(":", 1)[-1]).replace("//", "/").lstrip("./")
-    inside = [file.rsplit(f"{plain}/", 1)[-1] if plain else file for file in files]
-    return {name.split("/", 1)[0] for name in inside}
-
-
-def _tables_in(spark: SparkSession, path: str) -> dict[str, str]:
+def _tables_in(spark: SparkSession, folder: str) -> dict[str, str]:
+    """The path of every table that lies right in the folder; `InputRefused` if one is twice."""
     found: dict[str, str] = {}
-    for entry in sorted(_entries(spark, path)):
-        name = entry.split(".", 1)[0]
-        if name not in INPUT_TABLES or (entry != name and _format_of(entry) is None):
+    for name in INPUT_TABLES:
+        try:
+            files = _files(spark, f"{folder.rstrip('/')}/{name}*")
+        except InputRefused:
             continue
-        if name in found:
-            raise InputRefused(
-                f"{path} holds {name} twice: {found[name].rsplit('/', 1)[-1]} and {entry}; "
-                "keep one, or name the one to read"
-            )
-        found[name] = f"{path.rstrip('/')}/{entry}"
+        entries = {entry for file in files if (entry := _entry(file, name)) is not None}
+        if len(entries) > 1:
+            twice = " and ".join(entry.rsplit("/", 1)[-1] for entry in sorted(entries))
+            raise InputRefused(f"{folder} holds {name} more than once: {twice}; keep one")
+        if entries:
+            found[name] = entries.pop()
+    if not found:
+        _files(spark, folder)  # refuses a folder that does not exist
     return found
 
 
-def _not_found(spark: SparkSession, table: Table, path: str | None) -> str:
-    names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)
-    if path is None:
+def _entry(file: str, table: str) -> str | None:
+    """The file, or the folder above it, that bears the table's name and a known suffix or none."""
+    parts = file.split("/")
+    for end in range(len(parts), 0, -1):
+        name = parts[end - 1]
+        if name == table or (name.split(".", 1)[0] == table and _format_of(name)):
+            return "/".join(parts[:end])
+    return None
+
+
+def _not_found(spark: SparkSession, table: Table, folder: str | None) -> str:
+    if folder is None:
         return f"no path for {table.name} was given"
-    there = ", ".join(sorted(_entries(spark, str(path)))[:20]) or "nothing"
-    return f"{table.name} is not in {path}: looked for {names} (or .gz), found {there}"
+    names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)
+    there = sorted({file.rsplit("/", 1)[-1] for file in _files(spark, str(folder))})
+    return (
+        f"{table.name} is not in {folder}: looked for {names} (.gz too, or a folder of that name), "
+        f"found {', '.join(there[:20]) or 'nothing'}"
+    )
 
 
 def _format_of(name: str) -> str | None:
     plain = name.rstrip("/").removesuffix(".gz")
     return next((kind for suffix, kind in FORMATS.items() if plain.endswith(suffix)), None)
+
+
+def _read_table(
+    spark: SparkSession, table: Table, path: str, input_format: str | None
+) -> tuple[DataFrame, list[str] | None]:
+    """The table before `conform`, and its unknown columns if they can be told without reading."""
+    files = _files(spark, path)
+    kind = FORMATS.get(f".{(input_format or '').lstrip('.').lower()}")
+    if input_format is not None and kind is None:
+        raise UsageError(f"input format {input_format!r} is unknown; known: json, csv, parquet")
+    kind = kind or _format_of(path) or next(filter(None, map(_format_of, files)), None)
+    if not files:
+        return spark.createDataFrame([], table.ddl.replace(" NOT NULL", "")), []
+    if kind is None:
+        raise InputRefused(
+            f"the format of {path} cannot be told from its name; name the input format "
+            f"(json, csv, parquet) or use a suffix: {', '.join(FORMATS)}"
+        )
+    try:
+        return {"json": _json, "csv": _csv, "parquet": _parquet}[kind](spark, table, path)
+    except (AnalysisException, PySparkException) as error:
+        first_line = str(error).strip().splitlines()[0]
+        raise InputRefused(f"{path} cannot be read as {kind}: {first_line}") from error
+
+
+def _parquet(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, list[str]]:
+    rows = spark.read.parquet(path)
+    names = [sf.col(f"`{name}`") for name in rows.columns if name not in TECHNICAL]
+    # a URI turns + into a space only in its query, so url_decode must not see one
+    file = sf.expr("try_url_decode(replace(_metadata.file_name, '+', '%2B'))")
+    source = sf.concat_ws(":", file, sf.col("_metadata.row_index") + 1)
+    frame = rows.select(*names, source.alias(SOURCE), sf.to_json(sf.struct(*names)).alias(RAW))
+    return frame, _extras(table, rows.columns)
+
+
+def _json(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, None]:
+    lines = numbered_lines(spark, path)
+    # Spark's parser ignores what follows the first value; inside brackets it cannot
+    fields = ", ".join(f"`{name}`: STRING" for name in table.column_names)
+    rows = sf.from_json(
+        sf.concat(sf.lit("["), RAW, sf.lit("]")),
+        f"ARRAY<STRUCT<{fields}>>",
+        {"allowSingleQuotes": "false"},
+    )
+    objects = lines.withColumn("_rows", rows)
+    row = sf.get("_rows", sf.lit(0))
+    one = (sf.size("_rows") == 1) & row.isNotNull() & sf.col(RAW).rlike(r"^\s*\{")
+    values, issues = [], [_unparsable(one, "the line is not one JSON object")]
+    for column in table.columns:
+        value = sf.when(one, row.getField(column.name))
+        if column.type == "STRING":
+            # as text an array looks like a string that begins with [, which a name may do too
+            nested = value.rlike(r"^[\[{]") & _json_type(column.name).rlike("^(ARRAY|OBJECT)")
+            issues.append(
+                sf.when(nested, issue("BAD_TYPE", column.name, " is ", value, ", no text"))
+            )
+            value = sf.when(sf.coalesce(~nested, sf.lit(True)), value)
+        values.append(value.alias(column.name))
+    return objects.select(*values, SOURCE, RAW, found_issues(issues).alias(READ_ISSUES)), None
+
+
+def _json_type(name: str) -> Column:
+    member = sf.try_variant_get(sf.try_parse_json(RAW), f"$.{name}", "variant")
+    return sf.schema_of_variant(member)
+
+
+def _unparsable(readable: Column, why: str) -> Column:
+    readable = sf.coalesce(readable, sf.lit(False))
+    broken = sf.when(~sf.col("_utf8"), sf.lit("the line is not UTF-8")).otherwise(sf.lit(why))
+    return sf.when(~(readable & sf.col("_utf8")), issue("UNPARSABLE", broken))
+
+
+def _csv(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, list[str]]:
+    first = spark.read.option("recursiveFileLookup", True).text(path).head()
+    header = "" if first is None else first[0].lstrip("\ufeff")
+    names = [name.strip() for name in next(csv.reader([header]), [])]
+    if first is None:
+        return spark.createDataFrame([], table.ddl.replace(" NOT NULL", "")), []
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputRefused(f"{path}: the header names {', '.join(twice)} more than once")
+    cells = ", ".join(f"c{i} STRING" for i in range(len(names)))
+    options = {"columnNameOfCorruptRecord": "_bad", "escape": '"'}
+    row = sf.from_csv(sf.col(RAW), f"{cells}, _bad STRING", options)
+    rows = numbered_lines(spark, path, header).withColumn("_row", row)
+    complete = sf.col("_row._bad").isNull() & sf.col("_row").isNotNull()
+    wrong = _unparsable(complete, f"the line has not the {len(names)} columns of the header")
+    # an empty cell is no value, quoted or not: writers that quote everything quote nulls too
+    values = [
+        sf.when(complete, sf.nullif(sf.col(f"_row.c{i}"), sf.lit(""))).alias(name)
+        for i, name in enumerate(names)
+        if name in table.column_names
+    ]
+    frame = rows.select(*values, SOURCE, RAW, found_issues([wrong]).alias(READ_ISSUES))
+    return frame, _extras(table, names)
+
+
+def numbered_lines(spark: SparkSession, path: str, header: str | None = None) -> DataFrame:
+    """The lines of text files that are not blank: ``_source``, ``_raw`` and ``_utf8`` (was valid).
+
+    ``_source`` is ``file:line``; a large file is read in splits, and where a line of a later split
+    stands is not known to the task that reads it: those have ``file@byte`` of the split. With a
+    ``header``, the first line of every file must be that line and is left out.
+    """
+    text = spark.read.option("recursiveFileLookup", True).text(path)
+    lines = text.select(
+        sf.make_valid_utf8("value").alias(RAW),
+        sf.is_valid_utf8("value").alias("_utf8"),
+        sf.concat_ws("@", "_metadata.file_path", "_metadata.file_block_start").alias("split"),
+    )
+    numbered = lines.mapInArrow(
+        lambda batches: number_lines(batches, header),
+        f"{SOURCE} STRING, {RAW} STRING, _utf8 BOOLEAN",
+    )
+    return numbered.where(sf.col(RAW).rlike(r"\S"))
+
+
+_NUMBERED = pa.schema([(SOURCE, pa.string()), (RAW, pa.string()), ("_utf8", pa.bool_())])
+
+
+def number_lines(
+    batches: Iterable[pa.RecordBatch], header: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Number the lines of each ``split``; the lines of one must be consecutive and in order."""
+    open_split, line = None, 0
+    for batch in batches:
+        runs = pc.run_end_encode(batch["split"].cast(pa.string()))
+        begin = 0
+        for split, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            line = line if split == open_split else 0
+            path, byte = split.rsplit("@", 1)
+            name = unquote(path.rsplit("/", 1)[-1])
+            raw = batch[RAW].slice(begin, end - begin).cast(pa.string())
+            utf8 = batch["_utf8"].slice(begin, end - begin)
+            if byte == "0":
+                numbers = pa.array(np.arange(line + 1, line + 1 + len(raw))).cast(pa.string())
+                source = pc.binary_join_element_wise(name, numbers, ":")
+            else:
+                source = pa.repeat(pa.scalar(f"{name}@{byte}"), len(raw))
+            skipped = 0
+            if header is not None and line == 0 and byte == "0":
+                _check_header(name, raw[0].as_py(), header)
+                skipped = 1
+            columns = [column.slice(skipped) for column in (source, raw, utf8)]
+            yield pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)
+            line += end - begin
+            open_split, begin = split, end
+
+
+def _check_header(name: str, line: str, header: str) -> None:
+    if line.lstrip("\ufeff") != header:
+        raise InputRefused(
+            f"{name}: the header is {line[:200]!r}, in the other files {header[:200]!r}; "
+            "all parts of a table need the same header"
+        )

@@ -2,12 +2,12 @@
 
 from rebalance_core.strategies.group import allocate_group
 from rebalance_core.strategies.registry import make_strategy
-from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefused
+from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
 from rebalance_core.strategies.text import parse_strategy
 
 __all__ = [
     "AllocationStrategy",
-    "StrategyRefused",
+    "StrategyRefusedError",
     "allocate_group",
     "make_strategy",
     "parse_strategy",

@@ -10,7 +10,7 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.arguments import check_every_member, is_member
 from rebalance_core.strategies.charsets import UTF_8, check_charset, java_bytes
 from rebalance_core.strategies.escapes import escape
-from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefused
+from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
 
 DEFAULT_VIRTUAL_NODES = 10  # AllocateMessageQueueConsistentHash()
 
@@ -75,7 +75,7 @@ class ConsistentHash(AllocationStrategy):
 
     def __post_init__(self) -> None:
         if self.virtual_nodes < 0:
-            raise StrategyRefused(
+            raise StrategyRefusedError(
                 "IllegalArgumentException", f"illegal virtualNodeCnt :{self.virtual_nodes}"
             )
         check_charset(self.charset)

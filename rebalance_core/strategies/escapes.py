@@ -1,4 +1,4 @@
-"""%XX escapes of the strategy text: what a value must not contain, and how it is written instead."""
+"""%XX escapes of the strategy text: how a value writes what it must not contain."""
 
 import re
 

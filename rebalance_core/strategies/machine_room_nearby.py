@@ -1,7 +1,7 @@
 """MACHINE_ROOM_NEARBY: an inner strategy inside each room; rooms without members go to all."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar
 
@@ -57,7 +57,11 @@ class MachineRoomNearby(AllocationStrategy):
     """
 
     inner: AllocationStrategy
-    rooms: RoomResolver = RoomResolver()
+    rooms: RoomResolver = field(default_factory=RoomResolver)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.inner, MachineRoomNearby) and self.inner.rooms != self.rooms:
+            raise UsageError("nested MACHINE_ROOM_NEARBY strategies must share their rooms")
 
     @property
     def name(self) -> str:
@@ -94,7 +98,3 @@ class MachineRoomNearby(AllocationStrategy):
         if isinstance(self.inner, MachineRoomNearby):
             return self.inner.settings()  # nested ones share their rooms, see __post_init__
         return self.inner.settings() + self.rooms.settings()
-
-    def __post_init__(self) -> None:
-        if isinstance(self.inner, MachineRoomNearby) and self.inner.rooms != self.rooms:
-            raise UsageError("nested MACHINE_ROOM_NEARBY strategies must share their rooms")

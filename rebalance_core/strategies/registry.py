@@ -74,7 +74,8 @@ _STRATEGIES: dict[str, tuple[Callable[[Params, Version], AllocationStrategy], tu
     "POP": (_pop, ("inner", "pop_share_queue_num")),
 }
 
-KNOWN_NAMES = (*_STRATEGIES, f"{NEARBY}-<inner>")
+_NEARBY_PREFIX = f"{NEARBY}-"
+KNOWN_NAMES = (*_STRATEGIES, f"{_NEARBY_PREFIX}<inner>")
 
 
 def make_strategy(
@@ -92,55 +93,45 @@ def make_strategy(
     Raises:
         UsageError: An unknown name or parameter (the known and the nearest ones are listed), or a
             value of the wrong type.
-        StrategyRefused: Upstream's constructor throws (both an AllocationError and a UsageError).
+        StrategyRefusedError: Upstream's constructor throws (an AllocationError and a UsageError).
 
     >>> str(make_strategy("CONSISTENT_HASH", {"virtual_nodes": 20}))
     'CONSISTENT_HASH(virtual_nodes=20)'
     """
     given = dict(params or {})
-    parsed = parse_version(version)
-    if name == NEARBY or name.startswith(NEARBY + "-"):
-        return _nearby(name, given, version)
-    if name not in _STRATEGIES:
-        raise unknown_name("strategy", name, (*_STRATEGIES, NEARBY + "-AVG"), KNOWN_NAMES)
-    make, known = _STRATEGIES[name]
+    if name == NEARBY and "inner" in given:
+        name = f"{NEARBY}-{text('inner', given['inner'])}"
+    known = known_parameters(name)
     for key in given:
         if key not in known:
             raise unknown_name(f"parameter of {name}", key, known)
-    return make(given, parsed)
+    if name in _STRATEGIES:
+        return _STRATEGIES[name][0](given, parse_version(version))
+    return _nearby(name.removeprefix(_NEARBY_PREFIX), given, version)
 
 
 def known_parameters(name: str) -> tuple[str, ...]:
-    """The parameters `make_strategy` accepts for a strategy that exists."""
-    inner = name.removeprefix(NEARBY).removeprefix("-")
-    if inner != name:
-        rest = known_parameters(inner) if inner else ()
-        return tuple(dict.fromkeys(("inner", *ROOM_PARAMETERS, *rest)))
-    return _STRATEGIES[name][1] if name in _STRATEGIES else ()
+    """The parameters of a strategy; `UsageError` if there is none of that name."""
+    if name in _STRATEGIES:
+        return _STRATEGIES[name][1]
+    inner = name.removeprefix(_NEARBY_PREFIX)
+    if name == NEARBY or inner == "POP":
+        raise UsageError(f"{name!r} needs a client strategy inside, e.g. {_NEARBY_PREFIX}AVG")
+    if inner == name:
+        raise unknown_name("strategy", name, (*_STRATEGIES, f"{_NEARBY_PREFIX}AVG"), KNOWN_NAMES)
+    return tuple(dict.fromkeys(("inner", *ROOM_PARAMETERS, *known_parameters(inner))))
 
 
-def _nearby(name: str, params: dict[str, Any], version: str) -> AllocationStrategy:
-    inner_name = name.removeprefix(NEARBY).removeprefix("-")
-    stated = params.pop("inner", None)
-    inner_name = inner_name or text("inner", stated or "")
-    if not inner_name:
-        raise UsageError(f"{name} needs its inner strategy, e.g. {NEARBY}-AVG")
-    if stated is not None and stated != inner_name:
-        raise UsageError(f"{name} contradicts its parameter inner={stated!r}")
-    if inner_name == "POP":
-        raise UsageError(f"{name}: POP is the broker's, it cannot be the inner strategy")
-    rooms = {key: params[key] for key in ROOM_PARAMETERS if key in params}
-    is_nested = inner_name.startswith(NEARBY)
-    passed = {key: params[key] for key in params if is_nested or key not in ROOM_PARAMETERS}
-    for key in passed:
-        known = known_parameters(f"{NEARBY}-{inner_name}")
-        if known_parameters(inner_name) and key not in known:
-            raise unknown_name(f"parameter of {NEARBY}-{inner_name}", key, known)
+def _nearby(inner_name: str, params: Params, version: str) -> AllocationStrategy:
+    if params.get("inner", inner_name) != inner_name:
+        raise UsageError(f"inner={params['inner']!r} contradicts {_NEARBY_PREFIX}{inner_name}")
+    known = known_parameters(inner_name)
+    inner_params = {key: params[key] for key in params if key in known and key != "inner"}
     return MachineRoomNearby(
-        make_strategy(inner_name, passed, version),
+        make_strategy(inner_name, inner_params, version),
         RoomResolver(
-            text("room_separator", rooms.get("room_separator", DEFAULT_ROOM_SEPARATOR)),
-            prefixes("client_rooms", rooms.get("client_rooms")),
-            prefixes("broker_rooms", rooms.get("broker_rooms")),
+            text("room_separator", params.get("room_separator", DEFAULT_ROOM_SEPARATOR)),
+            prefixes("client_rooms", params.get("client_rooms")),
+            prefixes("broker_rooms", params.get("broker_rooms")),
         ),
     )

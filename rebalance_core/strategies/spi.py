@@ -8,7 +8,7 @@ from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue
 
 
-class StrategyRefused(AllocationError, UsageError):
+class StrategyRefusedError(AllocationError, UsageError):
     """Upstream's constructor throws: both an upstream exception and a mistake in the settings."""
 
 

@@ -68,7 +68,6 @@ _KEYS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "virtual_nodes": ("virtual_nodes", _number),
     "platform_charset": ("platform_charset", _text),
     "consumer_idcs": ("consumer_idcs", _names),
-    "inner": ("inner", _text),
     "room_separator": ("room_separator", _text),
     "client_rooms": ("client_rooms", _rooms),
     "broker_rooms": ("broker_rooms", _rooms),
@@ -86,7 +85,7 @@ def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationSt
     Raises:
         UsageError: Not of that form, an unknown name or key, a key twice, a wrong value, or POP,
             which is no client strategy.
-        StrategyRefused: Upstream's constructor throws.
+        StrategyRefusedError: Upstream's constructor throws.
 
     >>> parse_strategy("MACHINE_ROOM(consumer_idcs=room1|room2)").consumer_idcs
     ('room1', 'room2')
@@ -100,17 +99,14 @@ def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationSt
         raise UsageError(f"strategy {text!r}: write %28 for '(' and %29 for ')' inside a value")
     if name == "POP":
         raise UsageError("POP is the broker's allocation, not a strategy of a client")
-    known = set(known_parameters(name))
+    known = known_parameters(name)
     keys = [key for key, (parameter, _) in _KEYS.items() if parameter in known]
     params: dict[str, Any] = {}
     for key, value in _settings(text, body):
-        if known and key not in keys:
+        if key not in keys:
             raise unknown_name(f"parameter of {name}", key, keys)
-        if key in _KEYS:
-            parameter, read = _KEYS[key]
-            params[parameter] = read(key, value)
-        else:
-            params[key] = value  # the name is unknown or takes none: make_strategy says so
+        parameter, read = _KEYS[key]
+        params[parameter] = read(key, value)
     return make_strategy(name, params, version)
 
 

@@ -1,0 +1,100 @@
+"""The result of a simulation: its tables as DataFrames by attribute."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from urllib.parse import unquote
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES
+from rebalance_core.model.errors import InputRefused
+
+RUN_RECORD = "_run.json"  # written last, by the job: a folder without it is not a result
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """One DataFrame per ledger table, with the contract's columns; lazy."""
+
+    epochs: DataFrame
+    ownership: DataFrame
+    diffs: DataFrame
+    pull_starts: DataFrame
+    memberships: DataFrame
+    consumer_load: DataFrame
+    group_metrics: DataFrame
+    rejected: DataFrame
+
+    @classmethod
+    def read(cls, spark: SparkSession, path: str) -> Ledger:
+        """The ledger a finished run wrote into ``path``.
+
+        Columns that an older contract did not have are null.
+
+        Raises:
+            InputRefused: the folder is not a finished result, its contract is newer than this
+                library's or older than the one before, or a table is missing.
+        """
+        folder = str(path).rstrip("/")
+        _check_run(folder, _run_record(spark, folder))
+        try:
+            return cls(
+                **{
+                    name: spark.read.schema(table.ddl).parquet(f"{folder}/{name}")
+                    for name, table in LEDGER_TABLES.items()
+                }
+            )
+        except AnalysisException as error:
+            first_line = str(error).strip().splitlines()[0]
+            raise InputRefused(f"{folder} lacks a table of the ledger: {first_line}") from error
+
+    def frames(self) -> dict[str, DataFrame]:
+        """The DataFrames by table name, in the contract's order."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _run_record(spark: SparkSession, folder: str) -> str | None:
+    """The text of the folder's ``_run.json``; None if there is none."""
+    if "://" not in folder or folder.startswith("file:"):
+        record = Path(unquote(folder.removeprefix("file:"))) / RUN_RECORD
+        return record.read_text("utf-8") if record.is_file() else None
+    # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
+    jvm = spark.sparkContext._jvm
+    record = jvm.org.apache.hadoop.fs.Path(f"{folder}/{RUN_RECORD}")
+    files = record.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    if not files.exists(record):
+        return None
+    stream = files.open(record)
+    try:
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
+
+
+def _check_run(folder: str, text: str | None) -> None:
+    if text is None:
+        raise InputRefused(f"{folder} holds no {RUN_RECORD}: no result, or of a run still going")
+    try:
+        record = json.loads(text)
+    except ValueError as error:
+        raise InputRefused(f"{folder}/{RUN_RECORD} is not JSON: {error}") from error
+    version = record.get("contract_version") if isinstance(record, dict) else None
+    if not isinstance(version, int):
+        raise InputRefused(f"{folder}/{RUN_RECORD} has no contract_version; it is not ours")
+    if record.get("status") == "FAILED":
+        reason = record.get("error") or "no reason kept"
+        raise InputRefused(f"{folder} is the output of a run that failed: {reason}")
+    if version > CONTRACT_VERSION:
+        raise InputRefused(
+            f"{folder} has contract version {version}; this library reads up to "
+            f"{CONTRACT_VERSION}: upgrade it"
+        )
+    if version < CONTRACT_VERSION - 1:
+        raise InputRefused(
+            f"{folder} has contract version {version}; this library reads "
+            f"{CONTRACT_VERSION - 1} and {CONTRACT_VERSION}: run the job again"
+        )

@@ -1,0 +1,68 @@
+"""One table into a fresh folder, counted and fingerprinted while it is written."""
+
+import hashlib
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.model.errors import OutputExists
+
+DIGEST_HEX_DIGITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TableWritten:
+    """Rows written, and a digest that depends on the rows alone, not on their order or files."""
+
+    rows: int
+    digest: str
+
+
+def write_table(frame: DataFrame, path: str, table_name: str) -> TableWritten:
+    """Write the frame as Parquet into ``path/table_name``: the contract's columns in order.
+
+    Count and digest are taken in the pass that writes, on what is written.
+
+    Raises:
+        OutputExists: the folder is there already.
+    """
+    table = ALL_TABLES[table_name]
+    target = f"{str(path).rstrip('/')}/{table_name}"
+    observation = Observation()
+    rows = frame.select(*(sf.col(f"`{c.name}`").cast(c.type) for c in table.columns))
+    observed = rows.observe(
+        observation,
+        sf.count(sf.lit(1)).alias("rows"),
+        # the sum of 64-bit hashes of 10^11 rows fits; order and partitioning do not matter
+        sf.sum(_row_hash(table).cast("DECIMAL(20, 0)")).alias("total"),
+    )
+    try:
+        observed.write.mode("errorifexists").parquet(target)
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_ALREADY_EXISTS":
+            raise OutputExists(f"{target} exists already; write into a fresh folder") from error
+        raise
+    seen = observation.get
+    return TableWritten(seen["rows"], _digest(seen["rows"], int(seen["total"] or 0)))
+
+
+def _digest(rows: int, total: int) -> str:
+    return hashlib.sha256(f"{rows}:{total}".encode()).hexdigest()[:DIGEST_HEX_DIGITS]
+
+
+def _row_hash(table: Table) -> Column:
+    """A hash of all columns. A null is skipped by xxhash64, so that it is null is hashed too."""
+    parts: list[Column] = []
+    for column in table.columns:
+        value = sf.col(column.name)
+        parts.append(value.isNull())
+        if column.type.startswith("MAP"):
+            value = sf.array_sort(sf.map_entries(value))  # the order of entries means nothing
+        if "<" in column.type:
+            # the hash of an array does not tell [null, a] from [a, null]; its JSON does
+            value = sf.to_json(value, {"ignoreNullFields": "false"})
+        parts.append(value)
+    return sf.xxhash64(*parts)

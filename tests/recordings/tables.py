@@ -1,0 +1,79 @@
+"""Input tables of a recording as histories of its groups, read without Spark."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.model.events import CONSUMER_EVENTS, Event
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.group_replay import replay_group
+from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
+from rebalance_core.replay.settle import StrategyKey
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+
+DATA = Path(__file__).parent / "data"
+RECORDINGS = sorted(path.name for path in DATA.iterdir())
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+
+
+def rows(path: Path) -> list[Row]:
+    """The rows of one JSON lines file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def strategy_for(key: StrategyKey) -> AllocationStrategy:
+    """The strategy of a (text, client version)."""
+    return parse_strategy(key[0], version=key[1])
+
+
+def histories(recording: str) -> Iterator[GroupHistory]:
+    """One history a group; each gets every cluster event and every offset, concerned or not."""
+    tables = DATA / recording / "tables"
+    events = rows(tables / "cluster_events.jsonl")
+    settings = {row["consumer_group"]: row for row in rows(tables / "consumer_groups.jsonl")}
+    offsets = tuple(
+        QueueOffset(_queue(row), row["observed_ms"], row["min_offset"], row["max_offset"],
+                    row.get("head_cached"))
+        for row in rows(tables / "queue_offsets.jsonl")
+    )  # fmt: skip
+    commits = rows(tables / "committed_offsets.jsonl")
+    for group in sorted({e["consumer_group"] for e in events if "consumer_group" in e}):
+        own = {k: v for k, v in settings.get(group, {}).items()
+               if k not in ("cluster", "consumer_group")}  # fmt: skip
+        yield GroupHistory(
+            events[0]["cluster"],
+            group,
+            GroupSettings(**own),
+            tuple(_event(e) for e in events
+                  if e["event_type"] not in CONSUMER_EVENTS or e["consumer_group"] == group),
+            offsets,
+            tuple(
+                CommittedOffset(_queue(row), row.get("client_id"), row["observed_ms"],
+                                row["committed_offset"])
+                for row in commits if row["consumer_group"] == group
+            ),
+        )  # fmt: skip
+
+
+def replayed(recording: str) -> Tables:
+    """The ledger of a recording by the plain replay."""
+    ledger: Tables = {}
+    for history in histories(recording):
+        for name, table in replay_group(history, strategy_for).items():
+            ledger.setdefault(name, []).extend(table)
+    return ledger
+
+
+def _queue(row: Row) -> MessageQueue:
+    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
+
+
+def _event(row: Row) -> Event:
+    fields = {k: v for k, v in row.items() if k not in ("cluster", "consumer_group")}
+    if "subscriptions" in fields:
+        fields["subscriptions"] = tuple(fields["subscriptions"])
+    return Event(**fields)

@@ -1,0 +1,235 @@
+"""What the clients of a recording really did, compared with a ledger of it."""
+
+import json
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.recordings.tables import DATA, Row, Tables, rows
+
+RETRY = "%RETRY%"
+BEFORE_MS = 500  # a join is noted when start() returned, up to some 200 ms after it took effect
+TOLERANCE_MS = 2_000
+JOIN_LEAVE_REST_MS, EXPIRY_REST_MS, ROUTE_REST_MS = 4_000, 30_000, 55_000
+NOTIFIED = {"CONSUMER_JOIN", "CONSUMER_LEAVE", "CONSUMER_LOST"}
+
+Queue = tuple[str, str, int]
+
+
+@dataclass
+class Comparison:
+    """Facts compared and what did not agree."""
+
+    facts: int = 0
+    mismatches: list[str] = field(default_factory=list)
+
+    def expect(self, holds: bool, *what: Any) -> None:
+        """Count one fact."""
+        self.facts += 1
+        if not holds:
+            self.mismatches.append(" ".join(map(str, what)))
+
+
+@dataclass
+class Truth:
+    """Truth lines of one recording by (client file, group)."""
+
+    name: str
+    lines: dict[tuple[str, str], list[Row]] = field(default_factory=lambda: defaultdict(list))
+    client_of: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+    end_ms: int = 0
+
+    def owned(self, file: str, group: str, at_ms: int) -> dict[str, set[Queue]]:
+        """The working set by topic as last written at a moment by the run alive then."""
+        owned: dict[str, set[Queue]] = {}
+        for line in self.lines[file, group]:
+            if line["t"] > at_ms:
+                break
+            if line["kind"] == "starting":
+                owned = {}
+            if line["kind"] == "owned":
+                owned[line["topic"]] = {(line["topic"], b, q) for b, q in line["queues"]}
+        return owned
+
+    def times(self, client_id: str, group: str, kind: str) -> dict[Queue, list[tuple[int, Row]]]:
+        """When the client started or stopped each queue."""
+        found: dict[Queue, list[tuple[int, Row]]] = defaultdict(list)
+        for file, of_group in self.client_of[client_id]:
+            alive = None
+            for line in self.lines[file, of_group]:
+                if line["kind"] == "starting":
+                    alive = None
+                alive = line.get("client_id", alive)
+                if of_group == group and line["kind"] == kind:
+                    found[line["topic"], line["broker"], line["queue_id"]].append(
+                        (line["t"], line)
+                    )
+        return found
+
+
+def read_truth(name: str) -> Truth:
+    """All truth files of a recording."""
+    truth = Truth(name)
+    for path in sorted((DATA / name / "truth").glob("*.jsonl")):
+        for line in rows(path):
+            truth.lines[path.stem, line["group"]].append(line)
+            if line["kind"] == "started":
+                truth.client_of[line["client_id"]].add((path.stem, line["group"]))
+    for lines in truth.lines.values():
+        lines.sort(key=lambda line: line["t"])
+    truth.end_ms = json.loads((DATA / name / "cluster.json").read_text())["end_ms"]
+    return truth
+
+
+def rest_points(events: list[Row], end_ms: int) -> Iterator[tuple[int, bool]]:
+    """(moment, retry topics at rest too) just before each event when nothing is going on."""
+    rest = retry_rest = 0
+    ordered = sorted(events, key=lambda event: event["event_ms"])
+    for event, following in zip(ordered, [*ordered[1:], None], strict=True):
+        rest = max(rest, event["event_ms"] + _rest_ms(event))
+        retry_rest = max(retry_rest, event["event_ms"] + ROUTE_REST_MS)
+        point = end_ms if following is None else following["event_ms"] - BEFORE_MS
+        if point >= rest:
+            yield point, point >= retry_rest
+
+
+def _rest_ms(event: Row) -> int:
+    if event["event_type"] not in NOTIFIED:
+        return ROUTE_REST_MS
+    return EXPIRY_REST_MS if event.get("detail") == "EXPIRED" else JOIN_LEAVE_REST_MS
+
+
+def check_owned(truth: Truth, ledger: Tables, events: list[Row]) -> Comparison:
+    """(a) The owned set of every live client at every rest point; one fact a topic."""
+    result = Comparison()
+    for group in sorted({row["consumer_group"] for row in ledger["memberships"]}):
+        own = [e for e in events if e.get("consumer_group", group) == group]
+        for at_ms, retry_too in rest_points(own, truth.end_ms):
+            held = _held(ledger, group, at_ms)
+            for member in ledger["memberships"]:
+                if member["consumer_group"] != group or not _covers(member, at_ms):
+                    continue
+                file = member["channel_id"].split("/")[0]
+                owned = truth.owned(file, group, at_ms)
+                topics = {*member["subscriptions"], *owned}
+                for topic in sorted(topics | {RETRY + group} if retry_too else topics):
+                    if topic.startswith(RETRY) and not retry_too:
+                        continue
+                    expected = {q for q in held[member["client_id"]] if q[0] == topic}
+                    real = owned.get(topic, set())
+                    result.expect(
+                        real == expected, truth.name, group, topic, member["client_id"], at_ms,
+                        "real", sorted(real - expected), "ledger", sorted(expected - real),
+                    )  # fmt: skip
+    return result
+
+
+def _held(ledger: Tables, group: str, at_ms: int) -> dict[str, set[Queue]]:
+    held: dict[str, set[Queue]] = defaultdict(set)
+    for row in ledger["ownership"]:
+        if row["consumer_group"] == group and row["client_id"] and _covers(row, at_ms):
+            held[row["client_id"]].add(_queue(row))
+    return held
+
+
+def check_moves(truth: Truth, ledger: Tables) -> Comparison:
+    """(b) Net drops and adds between consecutive settled epochs, seen inside their windows."""
+    result = Comparison()
+    unsubscribed = {
+        (row["consumer_group"], row["epoch"])
+        for row in ledger["epochs"] if "UNSUBSCRIBE" in row["causes"]
+    }  # fmt: skip
+    for group in sorted({row["consumer_group"] for row in ledger["epochs"]}):
+        epochs = [row for row in ledger["epochs"] if row["consumer_group"] == group]
+        span: list[Row] = []
+        for epoch in epochs:
+            span.append(epoch)
+            if epoch["transient"]:
+                continue
+            skip_topics = any((group, e["epoch"]) in unsubscribed for e in span)
+            _check_span(truth, ledger, group, span, skip_topics, result)
+            span = []
+    return result
+
+
+def _check_span(
+    truth: Truth, ledger: Tables, group: str, span: list[Row], unsubscribed: bool, result: Comparison
+) -> None:
+    numbers = {epoch["epoch"] for epoch in span}
+    net: dict[tuple[str, Queue], int] = defaultdict(int)
+    latest: dict[tuple[str, Queue], int] = {}
+    for row in ledger["diffs"]:
+        if row["consumer_group"] == group and row["epoch"] in numbers:
+            key = (row["client_id"], _queue(row))
+            net[key] += 1 if row["action"] == "ADD" else -1
+            latest[key] = max(latest.get(key, 0), row["latest_ms"])
+    gone = _gone(ledger, group, numbers)
+    for (client_id, queue), change in net.items():
+        if change == 0 or queue[0].startswith(RETRY) or (change < 0 and client_id in gone):
+            continue
+        if change < 0 and unsubscribed:
+            continue
+        kind = "start" if change > 0 else "stop"
+        low, high = span[0]["from_ms"] - TOLERANCE_MS, latest[client_id, queue] + TOLERANCE_MS
+        times = [t for t, _ in truth.times(client_id, group, kind)[queue]]
+        seen = any(low <= t <= high for t in times)
+        result.expect(seen, truth.name, group, kind, client_id, queue, low, high, "real", times)
+
+
+def _gone(ledger: Tables, group: str, epochs: set[int]) -> set[str]:
+    """Clients of which a process ends in one of these epochs."""
+    return {
+        row["client_id"]
+        for row in ledger["memberships"]
+        if row["consumer_group"] == group and row["to_epoch"] in epochs
+        and not any(
+            other["client_id"] == row["client_id"] and other["channel_id"] == row["channel_id"]
+            and other["consumer_group"] == group and other["from_epoch"] == row["to_epoch"]
+            for other in ledger["memberships"]
+        )
+    }  # fmt: skip
+
+
+@dataclass
+class Starts(Comparison):
+    """(c) with how exact the estimates are."""
+
+    exact: int = 0
+    with_commit: int = 0
+    widths: list[int] = field(default_factory=list)
+
+
+def check_starts(truth: Truth, ledger: Tables) -> Starts:
+    """(c) Every ADD's first real start inside its window lies in its bounds."""
+    result = Starts()
+    for row in ledger["pull_starts"]:
+        queue = _queue(row)
+        starts = truth.times(row["client_id"], row["consumer_group"], "start")[queue]
+        low, high = row["earliest_ms"] - TOLERANCE_MS, row["latest_ms"] + TOLERANCE_MS
+        index = bisect_right([t for t, _ in starts], low - 1)
+        if index == len(starts) or starts[index][0] > high:
+            continue
+        offset = starts[index][1]["next_offset"]
+        bottom, top = row["start_offset_low"], row["start_offset_high"]
+        inside = bottom is not None and bottom <= offset and (top is None or offset <= top)
+        result.expect(
+            inside, truth.name, row["consumer_group"], queue, row["client_id"], "epoch",
+            row["epoch"], row["rule"], "real", offset, "bounds", bottom, top,
+            "stored", row["stored_offset"], "start", row["start_offset"], starts[index][0] - row["earliest_ms"],
+        )  # fmt: skip
+        if top is not None and bottom is not None:
+            result.widths.append(top - bottom)
+        if row["stored_offset"] is not None:
+            result.with_commit += 1
+            result.exact += row["start_offset"] == offset
+    return result
+
+
+def _queue(row: Row) -> Queue:
+    return row["topic"], row["broker_name"], row["queue_id"]
+
+
+def _covers(row: Row, at_ms: int) -> bool:
+    return row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"])

@@ -1,0 +1,313 @@
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.spark.conform import TECHNICAL, conform
+from rebalance_core.spark.read import InputTables, number_lines
+
+pytestmark = pytest.mark.spark
+
+EVENT = {"cluster": "c", "event_ms": 1, "sequence": 1, "event_type": "BROKER_UP"}
+BIG = 9007199254740993  # 2^53 + 1: lost by any way through a double
+
+
+def line(**fields):
+    return json.dumps(EVENT | fields)
+
+
+def write(path: Path, *lines: str, end: str = "\n", start: str = "") -> Path:
+    data = (start + "".join(text + end for text in lines)).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def read_events(spark, path):
+    frame = InputTables.read(spark, cluster_events=str(path)).cluster_events
+    return sorted(frame.collect(), key=lambda row: (row["_source"], row["_raw"]))
+
+
+def issues_of(row):
+    return [(issue.code, issue.message) for issue in row["_read_issues"]]
+
+
+def test_json_values_are_exact_and_rows_say_where_they_stand(spark, tmp_path):
+    path = write(
+        tmp_path / "cluster_events.jsonl",
+        line(event_ms=BIG, subscriptions=['a"b', "é,|"], client_id='[::1]@"1\\', topic="t\u2028"),
+        "",
+        "   ",
+        line(subscriptions=[], read_queue_nums=-3, topic=None),
+    )
+    first, second = read_events(spark, path)
+    assert first.event_ms == BIG
+    assert first.subscriptions == ['a"b', "é,|"]
+    assert (first.client_id, first.topic) == ('[::1]@"1\\', "t\u2028")
+    assert (second.subscriptions, second.read_queue_nums, second.topic) == ([], -3, None)
+    assert [first["_source"], second["_source"]] == [
+        "cluster_events.jsonl:1",
+        "cluster_events.jsonl:4",
+    ]
+    assert issues_of(first) == issues_of(second) == []
+
+
+def test_columns_are_the_contract_s_and_the_technical_ones(spark, tmp_path):
+    path = write(tmp_path / "e.jsonl", line())
+    frame = InputTables.read(spark, cluster_events=str(path)).cluster_events
+    table = INPUT_TABLES["cluster_events"]
+    assert frame.columns == [*table.column_names, *TECHNICAL]
+    found = [f.dataType.simpleString().upper() for f in frame.schema.fields[: len(table.columns)]]
+    assert found == [c.type for c in table.columns]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no json",
+        '{"cluster":"c"',
+        '[{"cluster":"c"}]',
+        "null",
+        "5",
+        '"text"',
+        '{"cluster":"c"} rest',
+        '{"cluster":"c"}{"cluster":"d"}',
+        '{"cluster":"c"},{"cluster":"d"}',
+        '{"cluster":"c"}}',
+        "{'cluster':'c'}",
+    ],
+)
+def test_a_line_that_is_not_one_object_is_unparsable(spark, tmp_path, text):
+    (row,) = read_events(spark, write(tmp_path / "e.jsonl", text))
+    assert [code for code, _ in issues_of(row)] == ["UNPARSABLE"]
+    assert row["_raw"] == text
+    assert row.cluster is None
+
+
+def test_a_line_that_is_not_utf8_is_unparsable(spark, tmp_path):
+    path = tmp_path / "e.jsonl"
+    path.write_bytes(line(client_id="X").encode().replace(b"X", b"\xff\xfe") + b"\n")
+    (row,) = read_events(spark, path)
+    assert issues_of(row) == [("UNPARSABLE", "the line is not UTF-8")]
+    assert "\ufffd" in row["_raw"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("event_ms", "abc"),
+        ("event_ms", 2**63),
+        ("event_ms", ""),
+        ("read_queue_nums", 1.5),
+        ("read_queue_nums", 2**31),
+        ("read_queue_nums", True),
+        ("read_queue_nums", [4]),
+        ("subscriptions", "T1"),
+        ("subscriptions", {"a": 1}),
+        ("subscriptions", ["a", None]),
+        ("topic", ["a"]),
+        ("topic", {"a": 1}),
+    ],
+)
+def test_a_bad_type_is_named_and_the_rest_of_the_row_read(spark, tmp_path, column, value):
+    (row,) = read_events(spark, write(tmp_path / "e.jsonl", line(**{column: value})))
+    ((code, message),) = issues_of(row)
+    assert code == "BAD_TYPE"
+    assert message.startswith(f"{column} is ")
+    shown = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    assert shown in message
+    assert row[column] is None
+    assert (row.cluster, row.sequence) == ("c", 1)
+
+
+def test_whole_numbers_written_as_decimals_or_text_are_numbers(spark, tmp_path):
+    text = line(read_queue_nums=4.0, perm="6", event_ms=str(BIG))
+    (row,) = read_events(spark, write(tmp_path / "e.jsonl", text))
+    assert (row.read_queue_nums, row.perm, row.event_ms) == (4, 6, BIG)
+
+
+def test_booleans(spark, tmp_path):
+    write(tmp_path / "cluster_events.jsonl", line())
+    group = {"cluster": "c", "consumer_group": "g"}
+    write(
+        tmp_path / "consumer_groups.jsonl",
+        *(json.dumps(group | {"ordered": value}) for value in (True, False, None, "maybe")),
+    )
+    rows = InputTables.read(spark, str(tmp_path)).consumer_groups.orderBy("_source").collect()
+    assert [row.ordered for row in rows] == [True, False, None, None]
+    assert [len(row["_read_issues"]) for row in rows] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".jsonl.gz"])
+def test_bom_crlf_and_gz(spark, tmp_path, suffix):
+    path = write(
+        tmp_path / f"cluster_events{suffix}", line(), "", line(sequence=2), end="\r\n", start="\ufeff"
+    )
+    rows = read_events(spark, path)
+    assert [row.sequence for row in rows] == [1, 2]
+    assert [row["_source"] for row in rows] == [f"{path.name}:1", f"{path.name}:3"]
+    assert rows[0]["_raw"] == line()
+
+
+def test_csv(spark, tmp_path):
+    path = write(
+        tmp_path / "cluster_events.csv",
+        "sequence,cluster,event_ms,event_type,subscriptions,client_id,more,read_queue_nums",
+        f'1,c,{BIG},CONSUMER_JOIN,"[""a,b"",""c""]","x ""y"", z",,4.0',
+        '2,c,1,CONSUMER_JOIN,,"",,',
+        "3,c,1",
+        "4,c,1,X,a,b,c,5,6",
+        '5,c,1,X,"[""a"",""b",b,c,d',
+        end="\r\n",
+        start="\ufeff",
+    )
+    rows = read_events(spark, path)
+    assert [row["_source"] for row in rows] == [f"cluster_events.csv:{n}" for n in range(2, 7)]
+    assert rows[0].event_ms == BIG
+    assert rows[0].subscriptions == ["a,b", "c"]
+    assert (rows[0].client_id, rows[0].read_queue_nums) == ('x "y", z', 4)
+    assert (rows[1].subscriptions, rows[1].client_id, rows[1].read_queue_nums) == (None,) * 3
+    codes = [[code for code, _ in issues_of(row)] for row in rows]
+    assert codes[:4] == [[], [], ["UNPARSABLE"], ["UNPARSABLE"]]
+    assert codes[4][0] in ("UNPARSABLE", "BAD_TYPE")
+    assert InputTables.read(spark, cluster_events=str(path)).unknown_columns() == {
+        "cluster_events": ["more"]
+    }
+
+
+def test_csv_parts_need_one_header(spark, tmp_path):
+    head = "cluster,event_ms,sequence,event_type"
+    write(tmp_path / "ok" / "cluster_events.csv" / "part-0.csv", head, "c,1,1,A")
+    write(tmp_path / "ok" / "cluster_events.csv" / "part-1.csv.gz", head, "c,1,2,B")
+    write(tmp_path / "ok" / "cluster_events.csv" / "part-2.csv")
+    rows = InputTables.read(spark, str(tmp_path / "ok")).cluster_events.collect()
+    assert sorted((r.sequence, r["_source"]) for r in rows) == [
+        (1, "part-0.csv:2"),
+        (2, "part-1.csv.gz:2"),
+    ]
+    with pytest.raises(InputRefused, match="need the same header"):
+        list(number_lines([_batch([("file:/a%20b.csv@0", "x,y")])], "cluster"))
+
+
+def test_csv_lacks_columns(spark, tmp_path):
+    path = write(tmp_path / "cluster_events.csv", "cluster,topic", "c,t")
+    with pytest.raises(InputRefused, match=r"lacks the column\(s\) event_ms, sequence, event_type"):
+        InputTables.read(spark, cluster_events=str(path))
+
+
+def test_parquet(spark, tmp_path):
+    rows = [("c", BIG, 1, "BROKER_UP", ["a"], 4.0, "x"), ("c", 2, 2, "X", None, 1.5, "y")]
+    names = "cluster STRING, event_ms BIGINT, sequence INT, event_type STRING"
+    frame = spark.createDataFrame(
+        rows, f"{names}, subscriptions ARRAY<STRING>, read_queue_nums DOUBLE, other STRING"
+    )
+    frame.coalesce(1).write.parquet(str(tmp_path / "cluster_events.parquet"))
+    inputs = InputTables.read(spark, str(tmp_path))
+    first, second = inputs.cluster_events.orderBy("_source").collect()
+    assert (first.event_ms, first.subscriptions, first.read_queue_nums) == (BIG, ["a"], 4)
+    assert first["_source"].endswith(".parquet:1")
+    assert second["_source"].endswith(".parquet:2")
+    assert json.loads(second["_raw"])["other"] == "y"
+    assert issues_of(first) == []
+    assert issues_of(second) == [("BAD_TYPE", "read_queue_nums is '1.5', which is no INT")]
+    assert inputs.unknown_columns() == {"cluster_events": ["other"]}
+
+
+def test_tables_are_found_by_name_and_explicit_paths_go_first(spark, tmp_path):
+    folder = tmp_path / "cluster_events in"
+    write(folder / "cluster_events.jsonl.gz", line(sequence=1, extra=1))
+    write(folder / "consumer_groups" / "part-0.json", '{"cluster":"c","consumer_group":"g"}')
+    write(folder / "queue_offsets.csv")
+    write(folder / "old" / "committed_offsets.jsonl", "{}")
+    write(folder / "_run.json", "{}")
+    other = write(tmp_path / "groups.txt", '{"cluster":"c","consumer_group":"h","x":1}')
+    inputs = InputTables.read(spark, str(folder))
+    assert set(inputs.tables()) == {"cluster_events", "consumer_groups", "queue_offsets"}
+    assert inputs.consumer_groups.collect()[0].consumer_group == "g"
+    assert inputs.queue_offsets.collect() == []
+    assert inputs.unknown_columns() == {"cluster_events": ["extra"]}
+    inputs = InputTables.read(
+        spark, str(folder), consumer_groups=str(other), input_format="json", queue_offsets=None
+    )
+    assert inputs.consumer_groups.collect()[0].consumer_group == "h"
+
+
+def test_refusals(spark, tmp_path):
+    with pytest.raises(InputRefused, match="nowhere does not exist"):
+        InputTables.read(spark, str(tmp_path / "nowhere"))
+    with pytest.raises(InputRefused, match=r"none\.jsonl does not exist"):
+        InputTables.read(spark, cluster_events=str(tmp_path / "none.jsonl"))
+    with pytest.raises(InputRefused, match="no path for cluster_events"):
+        InputTables.read(spark)
+    write(tmp_path / "a" / "events.jsonl", line())
+    with pytest.raises(InputRefused, match=r"looked for cluster_events\.jsonl.* found events.jsonl"):
+        InputTables.read(spark, str(tmp_path / "a"))
+    write(tmp_path / "b" / "cluster_events.jsonl", line())
+    write(tmp_path / "b" / "cluster_events.csv", line())
+    with pytest.raises(InputRefused, match="more than once"):
+        InputTables.read(spark, str(tmp_path / "b"))
+    odd = write(tmp_path / "c.txt", line())
+    with pytest.raises(InputRefused, match="cannot be told"):
+        InputTables.read(spark, cluster_events=str(odd))
+    with pytest.raises(UsageError, match="'xml' is unknown"):
+        InputTables.read(spark, cluster_events=str(odd), input_format="xml")
+    with pytest.raises(InputRefused, match="cannot be read as parquet"):
+        InputTables.read(spark, cluster_events=str(odd), input_format="parquet")
+
+
+def test_a_file_read_in_splits_has_line_numbers_or_its_split_s_first_byte(spark, tmp_path):
+    lines = [line(sequence=n) for n in range(200)]
+    path = write(tmp_path / "e.jsonl", *lines)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "4096")
+    try:
+        rows = read_events(spark, path)
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert sorted(row.sequence for row in rows) == list(range(200))
+    numbered = [row for row in rows if "@" not in row["_source"]]
+    assert numbered
+    assert all(row["_source"] == f"e.jsonl:{row.sequence + 1}" for row in numbered)
+    starts = {int(row["_source"].split("@")[1]) for row in rows if "@" in row["_source"]}
+    assert starts
+    assert all(0 < start < path.stat().st_size and start % 4096 == 0 for start in starts)
+
+
+def _batch(rows):
+    splits, texts = zip(*rows, strict=True)
+    return pa.RecordBatch.from_pydict(
+        {"split": list(splits), "_raw": list(texts), "_utf8": [True] * len(texts)}
+    )
+
+
+def test_numbering_goes_on_over_batches_and_restarts_per_split():
+    batches = [
+        _batch([("file:/a%20b@0", "1"), ("file:/a%20b@0", "2")]),
+        _batch([("file:/a%20b@0", "3"), ("file:/a%20b@9", "4"), ("file:/c@0", "5")]),
+        _batch([("file:/c@0", "6")]),
+    ]
+    sources = [s for batch in number_lines(batches) for s in batch["_source"].to_pylist()]
+    assert sources == ["a b:1", "a b:2", "a b:3", "a b@9", "c:1", "c:2"]
+
+
+def test_hand_made_frames_are_conformed(spark):
+    table = INPUT_TABLES["cluster_events"]
+    frame = spark.createDataFrame(
+        [("c", 1.0, 1, "X", float("nan"), None), ("c", 2.5, 1, "X", 4.0, None)],
+        "cluster STRING, event_ms DOUBLE, sequence INT, event_type STRING, perm DOUBLE, topic VOID",
+    )
+    once = conform(table, frame)
+    first, second = once.orderBy("event_ms", ascending=False).collect()
+    assert (first.event_ms, first.perm, first.topic) == (1, None, None)
+    assert issues_of(first) == []
+    assert issues_of(second) == [("BAD_TYPE", "event_ms is '2.5', which is no BIGINT")]
+    assert json.loads(second["_raw"])["event_ms"] == 2.5
+    assert conform(table, once).schema == once.schema
+    with pytest.raises(InputRefused, match="event_ms, sequence, event_type"):
+        conform(table, spark.createDataFrame([("c",)], "cluster STRING"))
+    assert InputTables(frame.withColumn("mine", frame.perm)).unknown_columns() == {
+        "cluster_events": ["mine"]
+    }
