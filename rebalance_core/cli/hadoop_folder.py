@@ -1,4 +1,4 @@
-"""An output folder on whatever file system Spark's Hadoop knows: hdfs, s3a, abfs, gs …
+"""An output folder on whatever file system Spark's Hadoop knows: hdfs, s3a, abfs, gs.
 
 Exclusive creation is as strong as the store makes it: HDFS refuses the second writer, an S3 without
 conditional writes may let both pass. The lock is read back after it is made for that reason.

@@ -10,7 +10,6 @@ import shutil
 import uuid
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -50,8 +49,16 @@ def is_local(location: str) -> bool:
 def local_path(location: str) -> Path:
     """The path of a local location."""
     if location.lower().startswith("file:"):
-        return Path(unquote(urlsplit(location).path))
+        return Path(location[len("file:") :].removeprefix("//"))
     return Path(location)
+
+
+def spark_location(location: str) -> str:
+    """The location as Spark gets it: local stays local where Spark's default is a cluster's.
+
+    Hadoop decodes no %20, so the scheme is put before the path as it is.
+    """
+    return f"file://{local_path(location).absolute()}" if is_local(location) else location
 
 
 class LocalFolder:
@@ -62,21 +69,26 @@ class LocalFolder:
         self.path = local_path(location).absolute()
 
     def table_location(self, name: str) -> str:
-        return (self.path / name).as_uri()
+        """The URI of the table `name`."""
+        return spark_location(str(self.path / name))
 
     def make(self) -> None:
+        """Create the folder and those above it."""
         self.path.mkdir(parents=True, exist_ok=True)
 
     def names(self) -> list[str]:
+        """What lies in the folder; nothing if there is none."""
         return sorted(entry.name for entry in self.path.iterdir()) if self.path.is_dir() else []
 
     def read_text(self, name: str) -> str | None:
+        """A small file, or None if it is not there."""
         try:
             return (self.path / name).read_text("utf-8")
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def create_text(self, name: str, text: str) -> None:
+        """Create a small file, whole or not at all; `FileExistsError` if it is there."""
         whole = self._write_aside(name, text)
         try:
             os.link(whole, self.path / name)
@@ -90,9 +102,11 @@ class LocalFolder:
             whole.unlink()
 
     def replace_text(self, name: str, text: str) -> None:
+        """Write a small file over an earlier one, whole at every moment."""
         self._write_aside(name, text).replace(self.path / name)
 
     def delete(self, name: str) -> None:
+        """Remove a file or a table."""
         target = self.path / name
         if target.is_dir() and not target.is_symlink():
             shutil.rmtree(target)

@@ -104,13 +104,20 @@ class OutputLock:
                 "its output is not valid"
             )
 
-    def release(self) -> None:
-        """Give the folder back; does nothing to a lock that is no longer this run's."""
+    def release(self, *, undo: bool = False) -> None:
+        """Give the folder back; does nothing to a lock that is no longer this run's.
+
+        `undo` puts a lock back that was broken: it proves whose the files there are.
+        """
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
         holder = read_lock(self.folder)
-        if holder is not None and holder.token == self._holder.token:
+        if holder is None or holder.token != self._holder.token:
+            return
+        if undo and self.broken is not None:
+            self.folder.replace_text(LOCK_NAME, json.dumps(asdict(self.broken), indent=2) + "\n")
+        else:
             self.folder.delete(LOCK_NAME)
 
     def __enter__(self) -> Self:
@@ -157,9 +164,7 @@ class OutputLock:
         try:
             now_there = read_lock(self.folder)
             if now_there is not None and now_there.token != dead.token:
-                raise OutputExists(
-                    f"{self.folder.location}: another run was faster ({now_there})"
-                )
+                raise OutputExists(f"{self.folder.location}: another run was faster ({now_there})")
             self.folder.delete(LOCK_NAME)
             self._create()
             self.broken = dead

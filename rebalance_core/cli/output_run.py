@@ -66,9 +66,10 @@ def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: boo
                 "another --output"
             )
     elif not left_by_dead_run:
+        some = ", ".join(names[:3]) + " …" * (len(names) > 3)
         raise OutputExists(
-            f"{folder.location} is not empty and holds no {RUN_NAME} of ours ({', '.join(names[:3])}"
-            f"{' …' * (len(names) > 3)}): it is never overwritten; name another --output"
+            f"{folder.location} is not empty and holds no {RUN_NAME} of ours ({some}): it is never "
+            "overwritten; name another --output"
         )
     elif not overwrite:
         raise OutputExists(
@@ -122,7 +123,7 @@ class OutputRun:
                 left_by_dead_run=self.broken is not None,
             )
         except BaseException:
-            self._lock.release()
+            self._lock.release(undo=True)
             raise
         run = find_run(self.folder)
         self._may_clear = run is None or run["status"] != STATUS_OK

@@ -1,17 +1,24 @@
 """`simulate`: settings, session, lock, run, write, record, summary, in this order."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.hadoop_folder import HadoopFolder
 from rebalance_core.cli.input_files import check_exists, fingerprint, tables_in
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.output_folder import LocalFolder, OutputFolder, is_local, local_path
+from rebalance_core.cli.output_folder import (
+    LocalFolder,
+    OutputFolder,
+    is_local,
+    local_path,
+    spark_location,
+)
 from rebalance_core.cli.output_lock import read_lock
 from rebalance_core.cli.output_run import Outcome, OutputRun, check_output
 from rebalance_core.cli.run_record import TableRecord
+from rebalance_core.cli.secrets import redact_text
 from rebalance_core.cli.session import open_session, versions
 from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate_options import TABLE_OPTIONS, SimulateOptions
@@ -20,6 +27,8 @@ from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from rebalance_core.spark import InputTables
 
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
@@ -49,19 +58,18 @@ def run_simulate(options: SimulateOptions) -> JobReport:
     session = None if is_local(options.output) else _open(options, settings)
     folder: OutputFolder
     folder = HadoopFolder(options.output, session) if session else LocalFolder(options.output)
-    config = settings.as_dict()
-    with OutputRun(folder, "simulate", options, config, LEDGER_TABLES) as run:
+    with OutputRun(folder, "simulate", options, settings.as_dict(), LEDGER_TABLES) as run:
         if run.broken is not None:
             _say(f"broke the lock of a dead run: {run.broken}")
         session = session or _open(options, settings)
-        records = [fingerprint(table, path, session) for table, path in inputs.items()]
-        _say(f"simulating {', '.join(inputs)}")
-        done = _simulate_and_write(session, options, settings, inputs, folder, run.clear)
-        rows_read = done.input_rows
+        tables = _read_inputs(session, options, inputs)
+        records = [fingerprint(t, p, session) for t, p in (inputs or tables.paths).items()]
+        _say(f"simulating; inputs: {', '.join(record.table for record in records)}")
+        done = _simulate_and_write(session, options, settings, tables, run)
         record = run.finish(
             Outcome(
                 outputs=done.outputs,
-                inputs=[replace(item, rows=rows_read.get(item.table)) for item in records],
+                inputs=[replace(item, rows=done.input_rows.get(item.table)) for item in records],
                 rejected=done.rejected,
                 replayed_groups=done.replayed_groups,
                 versions=versions(session),
@@ -72,35 +80,42 @@ def run_simulate(options: SimulateOptions) -> JobReport:
     return JobReport(render_summary(facts), facts)
 
 
+def _read_inputs(
+    session: "SparkSession", options: SimulateOptions, inputs: Mapping[str, str]
+) -> "InputTables":
+    """The input tables, lazy. Local ones were found by name already; a remote folder is listed."""
+    from rebalance_core.spark import InputTables
+
+    remote = options.input if options.input is not None and not inputs else None
+    paths = {name: spark_location(path) for name, path in inputs.items()}
+    return InputTables.read(session, remote, **paths, input_format=options.input_format)
+
+
 def _simulate_and_write(
     session: "SparkSession",
     options: SimulateOptions,
     settings: Settings,
-    inputs: Mapping[str, str],
-    folder: OutputFolder,
-    clear: Callable[[], None],
+    tables: "InputTables",
+    run: OutputRun,
 ) -> Simulated:
-    """The only calls into the engine. `clear` removes an earlier result: after the gate for bad
-    rows, before the first table.
+    """The only calls into the engine. `run.clear` removes an earlier result: it comes after the
+    gate for bad rows, before the first table.
     """
-    from rebalance_core.cli.ledger_counts import ledger_facts, rejected_per_code, table_record
-    from rebalance_core.spark import InputTables, simulate
+    from rebalance_core.cli.ledger_counts import ledger_facts, rejected_per_code
+    from rebalance_core.spark import simulate
+    from rebalance_core.spark.write import write_table
 
-    tables = InputTables.read(
-        session,
-        dict(inputs),
-        input_format=options.input_format,
-        max_queue_nums=settings.limits.max_queue_nums,
-    )
     ledger = simulate(tables, {"options": options, "settings": settings})
-    clear()
-    for name in LEDGER_TABLES:
-        getattr(ledger, name).write.parquet(folder.table_location(name))
-    written = {name: session.read.parquet(folder.table_location(name)) for name in LEDGER_TABLES}
+    run.clear()
+    outputs = {}
+    for name, frame in ledger.frames().items():
+        written = write_table(frame, run.folder.table_location(""), name)
+        outputs[name] = TableRecord(written.rows, written.digest)
+    back = {name: session.read.parquet(run.folder.table_location(name)) for name in outputs}
     return Simulated(
-        outputs={name: table_record(table) for name, table in written.items()},
-        facts=ledger_facts(written, settings.summary.worst_groups),
-        rejected=rejected_per_code(written["rejected"]),
+        outputs=outputs,
+        facts=ledger_facts(back, settings.summary.worst_groups),
+        rejected=rejected_per_code(back["rejected"]),
         input_rows={},
     )
 
@@ -115,8 +130,7 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
         found = tables_in(local_path(options.input))
         return {table: str(path) for table, path in found.items()}
     if options.input is not None:
-        # Which tables lie in a remote folder is for the reader to find.
-        return dict.fromkeys(["cluster_events"], options.input)
+        return {}  # which tables lie in a remote folder is for the reader to find
     inputs = {}
     for name, table in TABLE_OF_OPTION.items():
         location = getattr(options, name)
@@ -151,7 +165,8 @@ def _plan(options: SimulateOptions, settings: Settings, inputs: Mapping[str, str
         "config": settings.as_dict(),
     }
     lines = ["Dry run: nothing is read or written.", "", "inputs"]
-    lines += [f"  {table:<18} {path}" for table, path in inputs.items()]
+    shown = inputs or {"(tables in)": redact_text(options.input or "")}
+    lines += [f"  {table:<18} {path}" for table, path in shown.items()]
     lines += ["", f"output  {options.output}", f"  {', '.join(LEDGER_TABLES)}"]
     lines += ["", f"engine  {options.engine}", "", "settings"]
     lines += [f"  {key} = {value}" for key, value in _flat(settings.as_dict())]
@@ -170,5 +185,3 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 def _say(text: str) -> None:
     print(f"rebalance: {text}", file=sys.stderr)
-
-

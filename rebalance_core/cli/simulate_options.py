@@ -53,9 +53,7 @@ def add_simulate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="MS", dest="to_ms", help="only rows before then")
 
 
-def read_simulate_options(
-    arguments: argparse.Namespace, argv: tuple[str, ...]
-) -> SimulateOptions:
+def read_simulate_options(arguments: argparse.Namespace, argv: tuple[str, ...]) -> SimulateOptions:
     """The options, or `UsageError` naming every mistake."""
     mistakes = [*_input_mistakes(arguments), *_choice_mistakes(arguments)]
     times = {}

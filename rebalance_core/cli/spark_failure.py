@@ -65,6 +65,6 @@ def _cause(text: str) -> tuple[str, str | None]:
             if match and not line.startswith(("org.", "java.", "Caused by", "py4j.")):
                 return f"{match[1]}: {match[2]}".rstrip(": "), match[1]
     for line in lines:
-        if not line.startswith(("An error occurred while calling", ":")):
-            return line, None
-    return (lines[0].lstrip(": ") if lines else "Spark gave no message"), None
+        if not line.startswith("An error occurred while calling"):
+            return line.lstrip(": "), None
+    return "Spark gave no message", None

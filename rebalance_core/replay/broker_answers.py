@@ -34,7 +34,8 @@ class BrokerAnswers:
     """The brokers as one group sees them; passes change ``committed`` and ``locks``.
 
     Attributes:
-        answers: per queue; a queue without an entry is one no broker knows.
+        answers: per queue; offset requests for a queue without an entry fail, and a broker
+            without any is one whose address no client knows.
         committed: commits that passes sent, newer than ``answers``.
         locks: order lock of each queue, by client id (``RebalanceLockManager``); expiry is the
             caller's business.
@@ -48,6 +49,10 @@ class BrokerAnswers:
     brokers_down: frozenset[str] = frozenset()
     masters_down: frozenset[str] = frozenset()
     committed: dict[MessageQueue, int] = field(default_factory=dict)
+    _brokers: frozenset[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._brokers = frozenset(queue.broker_name for queue in self.answers)
 
     def query_committed(self, queue: MessageQueue) -> int | None:
         """The committed offset, None when there is none.
@@ -81,7 +86,10 @@ class BrokerAnswers:
         return known.by_timestamp if known is not None and self._has_master(queue) else None
 
     def lock(self, queue: MessageQueue, client_id: str) -> bool:
-        """Grants the order lock unless another client id holds it (processes of one id share)."""
+        """Grants the order lock unless another client id holds it (processes of one id share).
+
+        The broker does not look whether the queue exists.
+        """
         if not self._has_master(queue):
             return False
         return self.locks.setdefault(queue, client_id) == client_id
@@ -92,5 +100,4 @@ class BrokerAnswers:
             del self.locks[queue]
 
     def _has_master(self, queue: MessageQueue) -> bool:
-        down = self.brokers_down | self.masters_down
-        return queue in self.answers and queue.broker_name not in down
+        return queue.broker_name in self._brokers - self.brokers_down - self.masters_down

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -185,9 +186,12 @@ def _read_table(
         )
     try:
         return {"json": _json, "csv": _csv, "parquet": _parquet}[kind](spark, table, path)
-    except (AnalysisException, PySparkException) as error:
-        first_line = str(error).strip().splitlines()[0]
-        raise InputRefused(f"{path} cannot be read as {kind}: {first_line}") from error
+    except (PySparkException, Py4JJavaError) as error:
+        lines = str(error).strip().splitlines()
+        causes = [line for line in lines if line.startswith("Caused by: ")]
+        raise InputRefused(
+            f"{path} cannot be read as {kind}: {[*lines[:1], *causes][-1]}"
+        ) from error
 
 
 def _parquet(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, list[str]]:

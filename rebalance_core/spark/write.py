@@ -37,7 +37,7 @@ def write_table(frame: DataFrame, path: str, table_name: str) -> TableWritten:
         observation,
         sf.count(sf.lit(1)).alias("rows"),
         # the sum of 64-bit hashes of 10^11 rows fits; order and partitioning do not matter
-        sf.sum(_row_hash(table).cast("DECIMAL(20, 0)")).alias("total"),
+        sf.sum(row_hash(table).cast("DECIMAL(20, 0)")).alias("total"),
     )
     try:
         observed.write.mode("errorifexists").parquet(target)
@@ -53,12 +53,12 @@ def _digest(rows: int, total: int) -> str:
     return hashlib.sha256(f"{rows}:{total}".encode()).hexdigest()[:DIGEST_HEX_DIGITS]
 
 
-def _row_hash(table: Table) -> Column:
-    """A hash of all columns. A null is skipped by xxhash64, so that it is null is hashed too."""
+def row_hash(table: Table) -> Column:
+    """A 64-bit hash of all columns of the table."""
     parts: list[Column] = []
     for column in table.columns:
         value = sf.col(column.name)
-        parts.append(value.isNull())
+        parts.append(value.isNull())  # xxhash64 passes over a null
         if column.type.startswith("MAP"):
             value = sf.array_sort(sf.map_entries(value))  # the order of entries means nothing
         if "<" in column.type:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
@@ -20,6 +21,28 @@ def java_split(text: str, separator: str) -> list[str]:
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
     return [] if parts == [""] and text else parts
+
+
+# Every member of a group asks for the same filter; members may differ in their rooms.
+@lru_cache(maxsize=8)
+def queues_in_rooms(
+    queues: tuple[MessageQueue, ...], rooms: tuple[str, ...] | None
+) -> tuple[MessageQueue, ...]:
+    """The queues on brokers named ``room@broker`` with a room of ``rooms``.
+
+    Raises:
+        AllocationError: ``rooms`` is None (upstream's null) and some broker name has two parts.
+    """
+    kept = []
+    for queue in queues:
+        parts = java_split(queue.broker_name, "@")
+        if len(parts) != 2:
+            continue
+        if rooms is None:
+            raise AllocationError("NullPointerException", None)
+        if parts[0] in rooms:
+            kept.append(queue)
+    return tuple(kept)
 
 
 @dataclass(frozen=True)
@@ -47,24 +70,16 @@ class MachineRoom(AllocationStrategy):
         """``getName()``."""
         return "MACHINE_ROOM"
 
-    def _is_in_rooms(self, queue: MessageQueue) -> bool:
-        parts = java_split(queue.broker_name, "@")
-        if len(parts) != 2:
-            return False
-        if self.consumer_idcs is None:
-            raise AllocationError("NullPointerException", None)
-        return parts[0] in self.consumer_idcs
-
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The slice of the queues in the rooms, and one of the remainder at its tail."""
         if not is_member(client_id, queues, client_ids, blank_is_empty=self.blank_is_empty):
             return []
-        in_rooms = [queue for queue in queues if self._is_in_rooms(queue)]
+        in_rooms = queues_in_rooms(tuple(queues), self.consumer_idcs)
         index, members = client_ids.index(client_id), len(client_ids)
         size, remainder = divmod(len(in_rooms), members)
-        share = in_rooms[size * index : size * (index + 1)]
+        share = list(in_rooms[size * index : size * (index + 1)])
         if remainder > index:  # the remainder sits at the tail, unlike AVG
             share.append(in_rooms[index + size * members])
         return share

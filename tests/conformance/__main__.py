@@ -1,6 +1,7 @@
 """``python -m tests.conformance FILE...``: compares vector files of any known format with our code.
 
-Exit codes: 0 no mismatch; 1 mismatches; 2 no file, a missing file or an unknown format.
+Exit codes: 0 no mismatch; 1 mismatches; 2 no file, a missing file, an unknown format or files
+without a single fact.
 """
 
 import json
@@ -30,6 +31,8 @@ def recognise(path: Path) -> Compare:
     try:
         with path.open(encoding="utf-8", newline="\n") as lines:
             first = next(lines, "").rstrip("\n")
+    except OSError as error:
+        raise OSError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
         raise UnknownFormatError(f"{path}: unknown format: not UTF-8 text") from None
     by_columns = COMPARE_BY_COLUMNS.get(tuple(first.split("\t")))
@@ -45,17 +48,14 @@ def recognise(path: Path) -> Compare:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compares each file; returns the exit code. Every file is recognised before any is read."""
+    """Compares each file; returns the exit code. Every file is recognised before any is compared."""
     if not arguments:
         print(f"no vector file given\n{USAGE}", file=sys.stderr)
         return 2
     paths = [Path(argument) for argument in arguments]
     try:
         comparisons = [(path, recognise(path)) for path in paths]
-    except OSError as error:
-        print(f"{error.filename}: cannot be read: {error.strerror}", file=sys.stderr)
-        return 2
-    except UnknownFormatError as error:
+    except (OSError, UnknownFormatError) as error:
         print(error, file=sys.stderr)
         return 2
     facts = mismatches = 0
@@ -69,6 +69,9 @@ def main(arguments: Sequence[str]) -> int:
         facts += seen
         mismatches += len(wrong)
     print(f"{facts} facts, {mismatches} mismatches")
+    if facts == 0 and mismatches == 0:
+        print("no facts: nothing was compared", file=sys.stderr)
+        return 2
     return 1 if mismatches else 0
 
 

@@ -124,14 +124,16 @@ class ReplayWorld:
         elif kind == "subscribe":
             self._subscriptions[event["key"]].add(event["topic"])
         elif kind == "unsubscribe":
-            self._subscriptions[event["key"]].remove(event["topic"])
+            self._subscriptions[event["key"]].discard(event["topic"])
         elif kind in ("pull_expired", "messages_cached", "listener_busy"):
             self._apply_to_queues(event)
 
     def _apply_to_queues(self, event: Json) -> None:
         table = self.processes[event["key"]].table
         for row in event["queues"]:
-            state = table[MessageQueue(*row)]
+            state = table.get(MessageQueue(*row))
+            if state is None:
+                continue  # only possible after a mismatch that was reported already
             if event["type"] == "pull_expired":
                 state.pull_expired = True
             elif event["type"] == "messages_cached":

@@ -119,6 +119,6 @@ class Upstream:
 
 def _thrown(error: Py4JJavaError | CapturedException) -> str:
     # PySpark turns some Java exceptions into its own and keeps the original.
-    thrown = error._origin if isinstance(error, CapturedException) else error.java_exception
+    thrown: Any = error._origin if isinstance(error, CapturedException) else error.java_exception
     message = thrown.getMessage()
     return f"!{thrown.getClass().getSimpleName()}: {'null' if message is None else message}"

@@ -84,15 +84,16 @@ def read_truth(name: str) -> Truth:
 
 
 def rest_points(events: list[Row], end_ms: int) -> Iterator[tuple[int, bool]]:
-    """(moment, retry topics at rest too) just before each event when nothing is going on."""
+    """(moment, retry topics at rest too): when rest is reached, and just before the next event."""
     rest = retry_rest = 0
     ordered = sorted(events, key=lambda event: event["event_ms"])
     for event, following in zip(ordered, [*ordered[1:], None], strict=True):
         rest = max(rest, event["event_ms"] + _rest_ms(event))
         retry_rest = max(retry_rest, event["event_ms"] + ROUTE_REST_MS)
         point = end_ms if following is None else following["event_ms"] - BEFORE_MS
-        if point >= rest:
-            yield point, point >= retry_rest
+        for moment in (rest, point):
+            if rest <= moment <= point:
+                yield moment, moment >= retry_rest
 
 
 def _rest_ms(event: Row) -> int:

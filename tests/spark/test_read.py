@@ -145,7 +145,12 @@ def test_booleans(spark, tmp_path):
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".jsonl.gz"])
 def test_bom_crlf_and_gz(spark, tmp_path, suffix):
     path = write(
-        tmp_path / f"cluster_events{suffix}", line(), "", line(sequence=2), end="\r\n", start="\ufeff"
+        tmp_path / f"cluster_events{suffix}",
+        line(),
+        "",
+        line(sequence=2),
+        end="\r\n",
+        start="\ufeff",
     )
     rows = read_events(spark, path)
     assert [row.sequence for row in rows] == [1, 2]
@@ -244,7 +249,9 @@ def test_refusals(spark, tmp_path):
     with pytest.raises(InputRefused, match="no path for cluster_events"):
         InputTables.read(spark)
     write(tmp_path / "a" / "events.jsonl", line())
-    with pytest.raises(InputRefused, match=r"looked for cluster_events\.jsonl.* found events.jsonl"):
+    with pytest.raises(
+        InputRefused, match=r"looked for cluster_events\.jsonl.* found events.jsonl"
+    ):
         InputTables.read(spark, str(tmp_path / "a"))
     write(tmp_path / "b" / "cluster_events.jsonl", line())
     write(tmp_path / "b" / "cluster_events.csv", line())

@@ -1,0 +1,91 @@
+"""Every input row to exactly the groups it concerns: one frame, keyed by cluster and group.
+
+Consumer events and commits name their group. A topic event or a queue's offsets concern the groups
+that ever subscribe the topic; a broker event those with a topic ever configured on that broker.
+Nothing is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from rebalance_core.model import events
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.spark.conform import RAW, SOURCE
+
+GROUP = ("cluster", "consumer_group")
+TABLE = "_table"
+"""Which input table a row of the frame comes from."""
+
+
+def fan_out(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -> DataFrame:
+    """The rows of all tables with ``cluster``, ``consumer_group`` and ``_table``.
+
+    Args:
+        tables: the used rows by table name; only cluster_events must be there.
+        group_pattern: SQL LIKE pattern of the groups wanted; None: all.
+    """
+    cluster_events = tables["cluster_events"]
+    is_consumer = sf.col("event_type").isin(*events.CONSUMER_EVENTS)
+    own = cluster_events.where(is_consumer & _wanted(group_pattern))
+    shared = cluster_events.where(~is_consumer).drop("consumer_group")
+    topics = _group_topics(own, tables.get("consumer_groups"))
+    groups = own.select(*GROUP).distinct()
+    parts = [_tagged(own, "cluster_events"), _tagged(_shared(shared, topics), "cluster_events")]
+    if "consumer_groups" in tables:
+        settings = tables["consumer_groups"].join(groups, on=list(GROUP), how="left_semi")
+        parts.append(_tagged(settings, "consumer_groups"))
+    if "queue_offsets" in tables:
+        retry = groups.withColumn(
+            "topic", sf.concat(sf.lit(RETRY_TOPIC_PREFIX), sf.col("consumer_group"))
+        )
+        read = tables["queue_offsets"].join(
+            topics.unionByName(retry).distinct(), on=["cluster", "topic"], how="inner"
+        )
+        parts.append(_tagged(read, "queue_offsets"))
+    if "committed_offsets" in tables:
+        commits = tables["committed_offsets"].join(groups, on=list(GROUP), how="left_semi")
+        parts.append(_tagged(commits, "committed_offsets"))
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+
+def _wanted(pattern: str | None) -> sf.Column:
+    return sf.lit(True) if pattern is None else sf.col("consumer_group").like(pattern)
+
+
+def _tagged(frame: DataFrame, table: str) -> DataFrame:
+    # The text of a row is only wanted for an event that names an unknown member.
+    kept = frame if table == "cluster_events" else frame.drop(RAW, SOURCE)
+    return kept.withColumn(TABLE, sf.lit(table))
+
+
+def _group_topics(own: DataFrame, consumer_groups: DataFrame | None) -> DataFrame:
+    """(cluster, consumer_group, topic) ever subscribed."""
+    joined = own.select(*GROUP, sf.explode("subscriptions").alias("topic"))
+    later = own.where(sf.col("event_type") == events.SUBSCRIBE).select(*GROUP, "topic")
+    topics = joined.unionByName(later)
+    if consumer_groups is not None:
+        given = consumer_groups.select(*GROUP, sf.explode("subscriptions").alias("topic"))
+        groups = own.select(*GROUP).distinct()
+        topics = topics.unionByName(given.join(groups, on=list(GROUP), how="left_semi"))
+    return topics.distinct()
+
+
+def _shared(shared: DataFrame, topics: DataFrame) -> DataFrame:
+    """Topic and broker events once for each group concerned."""
+    of_topic = sf.col("event_type").isin(*events.TOPIC_EVENTS)
+    configured = shared.where(sf.col("event_type") == events.TOPIC_CONFIG)
+    brokers = (
+        configured.select("cluster", "topic", "broker_name")
+        .distinct()
+        .join(topics, on=["cluster", "topic"], how="inner")
+        .select(*GROUP, "broker_name")
+        .distinct()
+    )
+    by_topic = shared.where(of_topic).join(topics, on=["cluster", "topic"], how="inner")
+    by_broker = shared.where(~of_topic).join(brokers, on=["cluster", "broker_name"], how="inner")
+    return by_topic.unionByName(by_broker)

@@ -1,0 +1,137 @@
+"""From input tables to the ledger: check, fan out, replay each group, split by table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.model.errors import UsageError
+from rebalance_core.replay.group_replay import replay_group
+from rebalance_core.spark.fan_out import GROUP, fan_out
+from rebalance_core.spark.group_rows import history_of, ledger_table, strategy_for
+from rebalance_core.spark.ledger import Ledger
+from rebalance_core.spark.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
+from rebalance_core.spark.read import InputTables
+from rebalance_core.strategies import parse_strategy
+
+REFERENCE = "reference"
+ENGINES = (REFERENCE,)
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """What may be chosen about a simulation.
+
+    ``strategy`` replaces every group's and member's own; ``group`` is a glob (``*``, ``?``) of the
+    groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
+    the history.
+    """
+
+    engine: str = REFERENCE
+    strategy: str | None = None
+    group: str | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+    include_retry_topics: bool = True
+    max_queue_nums: int = MAX_QUEUE_NUMS
+
+
+def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> Ledger:
+    """Replay every group of the input.
+
+    Lazy; works in any session there is (notebook, Connect). The replayed rows are kept once
+    computed, because eight tables are cut out of one pass.
+
+    Raises:
+        UsageError: an unknown engine, or a strategy text that does not parse.
+        InputRefused: an input lacks columns.
+    """
+    options = options or SimulationOptions()
+    checked = quarantine(inputs, max_queue_nums=options.max_queue_nums)
+    return simulate_checked(checked, options)
+
+
+def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger:
+    """`simulate` of tables that `quarantine` went through already."""
+    if options.engine not in ENGINES:
+        raise UsageError(f"unknown engine {options.engine!r}; there is: {', '.join(ENGINES)}")
+    if options.strategy is not None:
+        parse_strategy(options.strategy)
+    pattern = None if options.group is None else like_pattern(options.group)
+    schema = ", ".join(f"{name} {table.struct_type()}" for name, table in LEDGER_TABLES.items())
+    rows = (
+        fan_out(checked.tables, pattern)
+        .groupBy(*GROUP)
+        .applyInArrow(_replay(checked, options), schema)
+        .persist()
+    )
+    frames = {name: _cut(rows, name) for name in LEDGER_TABLES}
+    frames["rejected"] = checked.rejected.unionByName(frames["rejected"])
+    return Ledger(**_within(frames, options))
+
+
+def like_pattern(glob: str) -> str:
+    """A glob with ``*`` and ``?`` as an SQL LIKE pattern; everything else stands for itself.
+
+    >>> like_pattern("GID_*")
+    'GID\\\\_%'
+    """
+    translated = {"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}
+    return "".join(translated.get(character, character) for character in glob)
+
+
+def _replay(checked: Quarantined, options: SimulationOptions) -> Callable[[pa.Table], pa.Table]:
+    """The UDF's body; it captures plain values only, so that it can travel."""
+    offsets_given = "queue_offsets" in checked.tables
+    commits_given = "committed_offsets" in checked.tables
+    include_retry_topics, strategy = options.include_retry_topics, options.strategy
+
+    def replay(group: pa.Table) -> pa.Table:
+        history = history_of(
+            group, queue_offsets_given=offsets_given, committed_offsets_given=commits_given
+        )
+        return ledger_table(
+            replay_group(
+                history,
+                strategy_for,
+                include_retry_topics=include_retry_topics,
+                strategy_override=strategy,
+            )
+        )
+
+    return replay
+
+
+def _cut(rows: DataFrame, name: str) -> DataFrame:
+    return rows.where(sf.col(name).isNotNull()).select(f"{name}.*")
+
+
+def _within(frames: dict[str, DataFrame], options: SimulationOptions) -> dict[str, DataFrame]:
+    """The rows that touch [from_ms, to_ms); a metric goes with its epoch."""
+    if options.from_ms is None and options.to_ms is None:
+        return frames
+    cut = dict(frames)
+    for name, table in SIMULATED_TABLES.items():
+        if "from_ms" in table.column_names:
+            ends = sf.col("to_ms")
+            cut[name] = frames[name].where(_touches(options, sf.col("from_ms"), ends))
+        elif "change_ms" in table.column_names:
+            at = sf.col("change_ms")
+            cut[name] = frames[name].where(_touches(options, at, at + 1))
+    epochs = cut["epochs"].select(*GROUP, "epoch")
+    metrics = frames["group_metrics"].join(epochs, on=[*GROUP, "epoch"], how="left_semi")
+    return cut | {"group_metrics": metrics.select(*SIMULATED_TABLES["group_metrics"].column_names)}
+
+
+def _touches(options: SimulationOptions, start: Column, end: Column) -> Column:
+    condition = sf.lit(True)
+    if options.from_ms is not None:
+        condition &= end.isNull() | (end > options.from_ms)
+    if options.to_ms is not None:
+        condition &= start < options.to_ms
+    return condition

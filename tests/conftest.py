@@ -1,0 +1,61 @@
+"""What every test shares: its lane by its folder, and one session for the whole run."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TESTS = Path(__file__).parent
+LANES = ("unit", "conformance", "spark", "jobs", "bench", "oracle")
+
+# The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply.
+FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+SESSION_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.extraJavaOptions": FAST_JVM,
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    # mapInArrow checks no types by default; a wrong one would show up far away.
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test with the lane whose folder it lies in."""
+    for item in items:
+        if TESTS in item.path.parents:
+            lane = item.path.relative_to(TESTS).parts[0]
+            if lane in LANES:
+                item.add_marker(lane)
+
+
+def pytest_report_header() -> str:
+    """Random tests take their seed from here: PYTEST_SEED=… runs them again."""
+    return f"seed of random tests: {os.environ.get('PYTEST_SEED', '0 (PYTEST_SEED sets it)')}"
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """Seed of this run's random tests; printed at its head."""
+    return int(os.environ.get("PYTEST_SEED", "0"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """The one session of the run: starting a second one costs 13 s."""
+    from rebalance_core.cli.session import open_session
+
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    settings = SESSION_SETTINGS | {"spark.sql.warehouse.dir": str(warehouse)}
+    session = open_session("tests", master="local[2]", settings=settings)
+    yield session
+    session.stop()

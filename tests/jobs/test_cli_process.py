@@ -1,0 +1,144 @@
+"""The jobs as an operator starts them: processes, exit codes, stdout and stderr kept apart."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from rebalance_core.cli.java import require_java_home
+
+TREE = Path(__file__).resolve().parents[2]
+EVENT = {
+    "cluster": "c",
+    "event_ms": 1,
+    "sequence": 0,
+    "event_type": "BROKER_UP",
+    "broker_name": "broker-a",
+}
+
+HOLD_A_LOCK = """
+import sys, time
+from rebalance_core.cli import jobs
+from rebalance_core.cli.job import Job, JobOptions
+from rebalance_core.cli.main import main
+from rebalance_core.cli.output_folder import LocalFolder
+from rebalance_core.cli.output_run import OutputRun
+
+def run(options):
+    with OutputRun(LocalFolder(sys.argv[1]), "hold", options, {}, ["epochs"]):
+        print("held", flush=True)
+        time.sleep(60)
+
+jobs.JOBS["hold"] = Job("hold", "", lambda parser: None, lambda a, v: JobOptions(argv=v), run)
+sys.exit(main("hold", []))
+"""
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def package_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("dist") / "rebalance_core.zip"
+    subprocess.run([sys.executable, TREE / "scripts/build_zip.py", target], check=True)
+    return target
+
+
+def run(
+    *words: str | Path, path: Path = TREE, cwd: Path = TREE, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": str(path)} | environment
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
+
+
+def simulate(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return run(TREE / "jobs/simulate.py", *words, **environment)
+
+
+def test_a_usage_error_ends_with_2() -> None:
+    done = simulate("--inptu", "x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "did you mean --input?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_input_ends_with_4(tmp_path: Path) -> None:
+    done = simulate("--input", tmp_path / "none", "--output", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_foreign_output_ends_with_5_before_spark_starts(tmp_path: Path, tables: Path) -> None:
+    done = simulate("--input", tables, "--output", tables, "--overwrite", JAVA_HOME="/none")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert sorted(path.name for path in tables.iterdir()) == ["cluster_events.jsonl"]
+
+
+def test_a_dry_run_prints_one_json_object_and_writes_nothing(tmp_path: Path, tables: Path) -> None:
+    done = simulate("--input", tables, "--output", tmp_path / "out", "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert list(plan["inputs"]) == ["cluster_events"]
+    assert plan["config"]["max_bad_share"] == 0.5
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_zip_alone_holds_code_and_defaults(
+    tmp_path: Path, tables: Path, package_zip: Path
+) -> None:
+    module = ("-m", "rebalance_core.cli.main", "simulate")
+    words = ("--input", tables, "--output", tmp_path / "out", "--dry-run")
+    done = run("-P", *module, *words, path=package_zip, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "max_bad_share = 0.5" in done.stdout
+
+
+@pytest.mark.parametrize(("more", "code"), [((), 0), (("--engine", "fast"), 2)])
+def test_spark_submit_hands_options_and_exit_code_through(
+    tmp_path: Path, tables: Path, package_zip: Path, more: tuple[str, ...], code: int
+) -> None:
+    command = [Path(pyspark.__path__[0]) / "bin/spark-submit", "--py-files", package_zip]
+    words = [TREE / "jobs/simulate.py", "--input", tables, "--output", tmp_path / "out"]
+    env = os.environ | {
+        "JAVA_HOME": str(require_java_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    done = subprocess.run(
+        [*map(str, command), *map(str, words), "--dry-run", *more],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == code, done.stderr
+    assert ("Dry run" in done.stdout) == (code == 0)
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_releases_the_lock(tmp_path: Path, sent: signal.Signals, code: int) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", HOLD_A_LOCK, str(out)]
+    with subprocess.Popen(
+        command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        process.send_signal(sent)
+        process.communicate(timeout=30)
+    assert process.returncode == code
+    assert [path.name for path in out.iterdir()] == ["_run.json"]
+    record = json.loads((out / "_run.json").read_text())
+    assert (record["status"], record["exit_code"]) == ("FAILED", code)

@@ -1,0 +1,255 @@
+import json
+
+import pyarrow as pa
+import pytest
+
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.spark.quarantine import ISSUE_CODES, check, complaints, quarantine, split
+from rebalance_core.spark.read import InputTables
+
+pytestmark = pytest.mark.spark
+
+DEFAULTS = {
+    "cluster_events": {
+        "cluster": "c",
+        "event_ms": 1_700_000_000_000,
+        "event_type": "CONSUMER_JOIN",
+        "consumer_group": "g",
+        "client_id": "1@1",
+    },
+    "consumer_groups": {"cluster": "c"},
+    "queue_offsets": {
+        "cluster": "c",
+        "topic": "t",
+        "broker_name": "b",
+        "queue_id": 0,
+        "min_offset": 0,
+        "max_offset": 9,
+    },
+    "committed_offsets": {
+        "cluster": "c",
+        "consumer_group": "g",
+        "topic": "t",
+        "broker_name": "b",
+        "queue_id": 0,
+        "committed_offset": 5,
+    },
+}
+# what makes the key of row n its own
+COUNTER = {
+    "cluster_events": "sequence",
+    "consumer_groups": "consumer_group",
+    "queue_offsets": "observed_ms",
+    "committed_offsets": "observed_ms",
+}
+CONFIG = {"event_type": "TOPIC_CONFIG", "topic": "t", "broker_name": "b", "read_queue_nums": 8}
+EVENTS, GROUPS, OFFSETS, COMMITS = DEFAULTS
+
+GOOD = [
+    (EVENTS, {}),
+    (EVENTS, {"detail": "OBSERVED", "strategy": "CONSISTENT_HASH(virtual_nodes=10)"}),
+    (EVENTS, {"event_type": "CONSUMER_LOST", "detail": "EXPIRED", "version": "V4_9_7"}),
+    (EVENTS, {"event_type": "BROKER_DOWN", "broker_name": "b", "detail": "STOPPED"}),
+    (EVENTS, {"event_type": "TOPIC_DELETED", "topic": "t"}),
+    (EVENTS, CONFIG | {"read_queue_nums": 65536, "perm": 0, "write_queue_nums": 0}),
+    (GROUPS, {"pull_threshold_for_queue": -1, "broker_version": "5.1", "rebalance_mode": "BROKER"}),
+    (OFFSETS, {"queue_id": 65535, "min_offset": 9}),
+    (COMMITS, {"committed_offset": 9007199254740993}),
+]
+BAD = [
+    (EVENTS, {"cluster": None}, "MISSING_VALUE", "cluster is empty; every row"),
+    (EVENTS, {"cluster": " "}, "MISSING_VALUE", "cluster is empty"),
+    (EVENTS, {"event_ms": None}, "MISSING_VALUE", "event_ms is empty"),
+    (EVENTS, {"event_type": ""}, "MISSING_VALUE", "event_type is empty"),
+    (EVENTS, {"client_id": None}, "MISSING_VALUE", "client_id is empty; CONSUMER_JOIN needs"),
+    (EVENTS, {"event_type": "CONSUMER_LOST", "consumer_group": ""}, "MISSING_VALUE", "LOST needs"),
+    (EVENTS, {"event_type": "SUBSCRIBE"}, "MISSING_VALUE", "topic is empty; SUBSCRIBE"),
+    (EVENTS, {"event_type": "BROKER_UP"}, "MISSING_VALUE", "broker_name is empty"),
+    (EVENTS, {"event_type": "TOPIC_DELETED"}, "MISSING_VALUE", "topic is empty"),
+    (EVENTS, CONFIG | {"read_queue_nums": None}, "MISSING_VALUE", "read_queue_nums is empty"),
+    (EVENTS, CONFIG | {"broker_name": None}, "MISSING_VALUE", "broker_name is empty"),
+    (EVENTS, {"event_type": "JOIN"}, "UNKNOWN_EVENT_TYPE", "'JOIN'; valid: CONSUMER_JOIN, "),
+    (EVENTS, CONFIG | {"read_queue_nums": -1}, "BAD_QUEUE_NUMS", "is -1; valid: 0 to 65536"),
+    (EVENTS, CONFIG | {"read_queue_nums": 65537}, "BAD_QUEUE_NUMS", "is 65537"),
+    (EVENTS, CONFIG | {"write_queue_nums": -2}, "BAD_QUEUE_NUMS", "write_queue_nums is -2"),
+    (EVENTS, CONFIG | {"perm": 16}, "BAD_PERM", "perm is 16; valid: 0 to 15"),
+    (EVENTS, CONFIG | {"perm": -1}, "BAD_PERM", "perm is -1"),
+    (EVENTS, {"event_ms": -1}, "BAD_TIME", "event_ms is -1"),
+    (EVENTS, {"event_ms": 1_700_000_000_000_000}, "BAD_TIME", "1700000000000000"),
+    (EVENTS, {"detail": "CLOSED"}, "BAD_ENUM", "'CLOSED'; valid for CONSUMER_JOIN: OBSERVED"),
+    (EVENTS, {"event_type": "CONSUMER_LEAVE", "detail": "x"}, "BAD_ENUM", "LEAVE: none"),
+    (EVENTS, {"message_model": "clustering"}, "BAD_ENUM", "valid: CLUSTERING, BROADCASTING"),
+    (EVENTS, {"consume_from_where": "LAST"}, "BAD_ENUM", "consume_from_where is 'LAST'"),
+    (EVENTS, {"strategy": "AVERAGE"}, "BAD_STRATEGY", "strategy: "),
+    (EVENTS, {"version": "3.2"}, "BAD_VERSION", "version: RocketMQ 3.2 is not modelled"),
+    (GROUPS, {"consumer_group": None}, "MISSING_VALUE", "consumer_group is empty"),
+    (GROUPS, {"consumer_type": "POP"}, "BAD_ENUM", "'POP'; valid: PUSH, LITE_PULL, PULL"),
+    (GROUPS, {"rebalance_mode": "POP"}, "BAD_ENUM", "valid: CLIENT, BROKER"),
+    (GROUPS, {"strategy": "AVG("}, "BAD_STRATEGY", "strategy: "),
+    (GROUPS, {"broker_version": "new"}, "BAD_VERSION", "broker_version: 'new'"),
+    (GROUPS, {"pull_threshold_for_queue": 0}, "BAD_THRESHOLD", "is 0; valid: -1 (off), 1"),
+    (GROUPS, {"pull_threshold_size_for_topic": -2}, "BAD_THRESHOLD", "is -2"),
+    (GROUPS, {"ordered": "perhaps"}, "BAD_TYPE", "ordered is 'perhaps'"),
+    (OFFSETS, {"queue_id": 65536}, "BAD_QUEUE_ID", "is 65536; valid: 0 to 65535"),
+    (OFFSETS, {"queue_id": -1}, "BAD_QUEUE_ID", "is -1"),
+    (OFFSETS, {"min_offset": -1}, "BAD_OFFSET", "min_offset is -1"),
+    (OFFSETS, {"max_offset": -1, "min_offset": -1}, "BAD_OFFSET", "max_offset is -1"),
+    (OFFSETS, {"min_offset": 10}, "BAD_OFFSET", "min_offset 10 is above max_offset 9"),
+    (OFFSETS, {"observed_ms": -5}, "BAD_TIME", "observed_ms is -5"),
+    (COMMITS, {"committed_offset": -1}, "BAD_OFFSET", "committed_offset is -1"),
+    (COMMITS, {"committed_offset": None}, "MISSING_VALUE", "committed_offset is empty"),
+    (EVENTS, {"event_ms": "abc"}, "BAD_TYPE", "event_ms is 'abc'"),
+    (EVENTS, {"subscriptions": "T1"}, "BAD_TYPE", "subscriptions is 'T1'"),
+]
+
+
+def rows_by_table():
+    """JSON lines by table; every row has a key of its own, and says which of BAD it is."""
+    lines = {name: [] for name in DEFAULTS}
+    places = {}
+    cases = [(table, fields, None, None) for table, fields in GOOD] + BAD
+    for number, case in enumerate(cases):
+        table, fields = case[0], case[1]
+        own = f"g{number}" if table == GROUPS else 1000 + number
+        lines[table].append(json.dumps(DEFAULTS[table] | {COUNTER[table]: own} | fields))
+        places[(table, f"{table}.jsonl:{len(lines[table])}")] = case[2:]
+    lines[EVENTS].append("torn line {")
+    places[(EVENTS, f"{EVENTS}.jsonl:{len(lines[EVENTS])}")] = ("UNPARSABLE", "not one JSON")
+    return lines, places
+
+
+def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(spark, tmp_path):
+    lines, places = rows_by_table()
+    for name, texts in lines.items():
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(texts))
+    result = quarantine(InputTables.read(spark, str(tmp_path)))
+    assert tuple(result.rejected.columns) == LEDGER_TABLES["rejected"].column_names
+    rejected = {(row.table_name, row.source): row for row in result.rejected.collect()}
+    expected = {place: case for place, case in places.items() if case[0] is not None}
+    assert set(rejected) == set(expected)
+    for place, (code, fragment) in expected.items():
+        issues = rejected[place].issues
+        assert code in {issue.code for issue in issues}, (place, issues)
+        assert any(fragment in issue.message for issue in issues), (place, fragment, issues)
+        assert {issue.code for issue in issues} <= set(ISSUE_CODES)
+        table, source = place
+        assert rejected[place].raw == lines[table][int(source.split(":")[1]) - 1]
+    used = {
+        (name, row["_source"]): row
+        for name, good in result.tables.items()
+        for row in good.collect()
+    }
+    assert set(used) == set(places) - set(expected)
+    assert 9007199254740993 in {getattr(row, "committed_offset", None) for row in _rows(used)}
+    assert {
+        name: tuple(frame.columns[-2:]) for name, frame in result.tables.items()
+    } == dict.fromkeys(DEFAULTS, ("_source", "_raw"))
+
+
+def _rows(used):
+    return [row for (table, _), row in used.items() if table == COMMITS]
+
+
+def test_one_bad_row_has_one_issue_per_fault(spark):
+    row = DEFAULTS[EVENTS] | CONFIG | {"sequence": "x", "perm": 99, "read_queue_nums": -1}
+    frame = spark.createDataFrame([row], ", ".join(f"{n} {_sql(v)}" for n, v in row.items()))
+    (checked,) = check(EVENTS, frame).collect()
+    assert sorted(issue.code for issue in checked.issues) == [
+        "BAD_PERM",
+        "BAD_QUEUE_NUMS",
+        "BAD_TYPE",
+    ]
+
+
+def _sql(value):
+    return "STRING" if isinstance(value, str) else "BIGINT"
+
+
+def commits(spark, *rows):
+    names = "cluster, consumer_group, topic, broker_name, queue_id, client_id, observed_ms"
+    types = ("STRING", "STRING", "STRING", "STRING", "INT", "STRING", "BIGINT")
+    ddl = ", ".join(f"{n} {t}" for n, t in zip(names.split(", "), types, strict=True))
+    return spark.createDataFrame(
+        [("c", "g", "t", "b", queue, client, 1, offset) for queue, client, offset in rows],
+        f"{ddl}, committed_offset BIGINT",
+    )
+
+
+def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark):
+    frame = commits(
+        spark, (0, None, 5), (0, None, 5), (0, None, 5), (1, None, 5), (1, None, 6), (1, None, 5),
+        (2, None, 5), (2, "x", 6), (3, "x", -1), (3, "x", 4),
+    )  # fmt: skip
+    checked = check(COMMITS, frame)
+    good, rejected = split(checked, COMMITS)
+    assert sorted((r.queue_id, r.client_id or "") for r in good.collect()) == [
+        (0, ""),
+        (2, ""),
+        (2, "x"),
+    ]
+    rows = rejected.collect()
+    codes = sorted(tuple(issue.code for issue in row.issues) for row in rows)
+    assert codes == [("BAD_OFFSET", "DUPLICATE_KEY")] + [("DUPLICATE_KEY",)] * 4
+    messages = [row.issues[-1].message for row in rows]
+    assert (
+        "3 rows with different content have the key cluster c, consumer_group g, topic t, "
+        "broker_name b, queue_id 1, client_id null, observed_ms 1; keep one"
+    ) in messages
+    repeats = checked.where("_repeat AND size(issues) = 0").count()
+    assert good.count() + repeats + len(rows) == frame.count()
+
+
+def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no_duplicates(spark):
+    names = "cluster STRING, event_ms STRING, sequence BIGINT, event_type STRING, source STRING"
+    event = ("c", "1", 1, "BROKER_UP")
+    frame = spark.createDataFrame(
+        [
+            (*event, "b", "b:2"),
+            (*event, "b", "a:1"),
+            ("c", "x", 1, "BROKER_UP", "b", "c:1"),
+            ("c", "y", 1, "BROKER_UP", "b", "c:2"),
+            ("c", None, 1, "BROKER_UP", "b", "c:3"),
+            ("c", None, 1, "BROKER_UP", "b2", "c:4"),
+        ],
+        names.replace("source", "broker_name STRING, source"),
+    )
+    good, rejected = split(check(EVENTS, frame), EVENTS)
+    assert [row.source for row in good.collect()] == ["a:1"]
+    assert sorted((r.source, [i.code for i in r.issues]) for r in rejected.collect()) == [
+        ("c:1", ["BAD_TYPE"]),
+        ("c:2", ["BAD_TYPE"]),
+        ("c:3", ["MISSING_VALUE"]),
+        ("c:4", ["MISSING_VALUE"]),
+    ]
+
+
+def test_hand_made_tables_missing_columns_and_limits(spark):
+    events = spark.createDataFrame(
+        [("c", 1, 1, "TOPIC_CONFIG", "t", "b", 100)],
+        "cluster STRING, event_ms BIGINT, sequence BIGINT, event_type STRING, topic STRING, "
+        "broker_name STRING, read_queue_nums INT",
+    )
+    result = quarantine(InputTables(events), max_queue_nums=64)
+    assert set(result.tables) == {EVENTS}
+    (row,) = result.rejected.collect()
+    assert (row.table_name, row.source) == (EVENTS, None)
+    assert [tuple(issue) for issue in row.issues] == [
+        ("BAD_QUEUE_NUMS", "read_queue_nums is 100; valid: 0 to 64")
+    ]
+    assert json.loads(row.raw)["read_queue_nums"] == 100
+    with pytest.raises(InputRefused, match="sequence, event_type"):
+        quarantine(InputTables(events.drop("sequence", "event_type")))
+
+
+def test_each_distinct_text_is_parsed_once():
+    seen = []
+
+    def parse(text):
+        seen.append(text)
+        if text == "bad":
+            raise UsageError("no good")
+
+    reasons = complaints(pa.array(["bad", None, "ok", "bad", "ok"]), parse)
+    assert reasons.to_pylist() == ["no good", None, None, "no good", None]
+    assert sorted(seen) == ["bad", "ok"]

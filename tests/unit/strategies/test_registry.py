@@ -1,0 +1,66 @@
+import re
+from typing import Any
+
+import pytest
+
+from rebalance_core.model.errors import AllocationError, UsageError
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies import StrategyRefusedError, make_strategy
+from rebalance_core.strategies.config import Config
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("AVG_BY_CIRCEL", {}, "known: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, CONSISTENT_HASH,"),
+        ("AVG_BY_CIRCEL", {}, "did you mean AVG_BY_CIRCLE?"),
+        ("avg", {}, "did you mean AVG?"),
+        ("MACHINE_ROOM_NEARBY", {}, "needs a client strategy inside"),
+        ("MACHINE_ROOM_NEARBY-POP", {}, "needs a client strategy inside"),
+        ("MACHINE_ROOM_NEARBY-AVGG", {}, "unknown strategy: 'AVGG'"),
+        ("MACHINE_ROOM_NEARBY-AVG", {"inner": "CONFIG"}, "inner='CONFIG' contradicts"),
+        ("MACHINE_ROOM_NEARBY-AVG", {"virtual_nodes": 1}, "known: inner, room_separator"),
+        ("MACHINE_ROOM_NEARBY-AVG", {"room_separator": ""}, "room_separator is empty"),
+        ("MACHINE_ROOM_NEARBY-AVG", {"client_rooms": ["a"]}, "must map prefixes to rooms"),
+        ("CONSISTENT_HASH", {"virtual_node": 1}, "did you mean virtual_nodes?"),
+        ("CONSISTENT_HASH", {"virtual_nodes": "10"}, "must be an integer, not '10'"),
+        ("CONSISTENT_HASH", {"virtual_nodes": True}, "must be an integer, not True"),
+        ("CONSISTENT_HASH", {"virtual_nodes": 2**31}, "outside Java's int"),
+        ("MACHINE_ROOM", {"consumer_idcs": "room1"}, "must be a list of strings"),
+        ("CONFIG", {"config": ["T|broker-a"]}, "is not 'topic|broker|qid'"),
+        ("CONFIG", {"config": ["T|broker-a|x"]}, "queue id 'x' is not an integer"),
+        ("POP", {"inner": "CONFIG"}, "AVG, AVG_BY_CIRCLE"),
+        ("AVG", {"virtual_nodes": 1}, "unknown parameter of AVG: 'virtual_nodes'; known: none"),
+    ],
+)
+def test_mistakes_say_what_is_valid(name: str, params: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        make_strategy(name, params)
+
+
+def test_an_unknown_charset_is_named() -> None:
+    with pytest.raises(UsageError, match="platform_charset 'klingon' is unknown"):
+        make_strategy("CONSISTENT_HASH", {"platform_charset": "klingon"}, "4.9.7")
+
+
+@pytest.mark.parametrize("name", ["CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-CONSISTENT_HASH"])
+def test_negative_virtual_nodes_are_refused_as_the_constructor_does(name: str) -> None:
+    with pytest.raises(StrategyRefusedError) as raised:
+        make_strategy(name, {"virtual_nodes": -1})
+    assert raised.value.java_message == "illegal virtualNodeCnt :-1"
+    assert isinstance(raised.value, AllocationError)
+    assert raised.value.exit_code == UsageError.exit_code
+
+
+def test_inner_may_stand_in_the_params() -> None:
+    params = {"inner": "CONSISTENT_HASH", "virtual_nodes": 3}
+    strategy = make_strategy("MACHINE_ROOM_NEARBY", params)
+    assert strategy.name == "MACHINE_ROOM_NEARBY-CONSISTENT_HASH"
+    assert strategy == make_strategy("MACHINE_ROOM_NEARBY-CONSISTENT_HASH", params)
+
+
+def test_a_topic_may_hold_a_bar() -> None:
+    strategy = make_strategy("CONFIG", {"config": ["a|b|broker|1"]})
+    assert strategy == Config((MessageQueue("a|b", "broker", 1),))
