@@ -54,6 +54,9 @@ def open_session(
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.appName(app_name)
+        # Spark's progress bar is for a person: in a log file it is noise.
+        bar = str(sys.stderr.isatty()).lower()
+        builder = builder.config("spark.ui.showConsoleProgress", bar)
         if master is not None:
             builder = builder.master(master)
         # Static settings only count before the session is there.

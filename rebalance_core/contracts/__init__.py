@@ -1,7 +1,7 @@
 """Every table once: name, type, null, unit, meaning. Schemas, checks and the data dictionary derive from here."""
 
 from rebalance_core.contracts.inputs import INPUT_TABLES
-from rebalance_core.contracts.ledger import LEDGER_TABLES
+from rebalance_core.contracts.ledger import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.observed import OBSERVED_TABLES
 from rebalance_core.contracts.table import Column, Table
 
@@ -16,6 +16,7 @@ __all__ = [
     "INPUT_TABLES",
     "LEDGER_TABLES",
     "OBSERVED_TABLES",
+    "SIMULATED_TABLES",
     "Column",
     "Table",
 ]

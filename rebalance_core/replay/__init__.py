@@ -1,1 +1,4 @@
-"""The plain oracle: one client's rebalance pass, step by step as upstream runs it. Slow, obvious, kept for ever."""
+"""The plain oracle, kept for ever: slow, obvious Python that a reader can check against SEM.
+
+One client's rebalance pass step by step (`rebalance_pass`), and a whole group's history.
+"""

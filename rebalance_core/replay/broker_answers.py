@@ -7,11 +7,11 @@ from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.queue import MessageQueue
 
 
-class BrokerRefused(RebalanceError):
+class BrokerRefusedError(RebalanceError):
     """The broker answered with an error (``MQBrokerException``): busy, flow control, group."""
 
 
-class BrokerUnreachable(RebalanceError):
+class BrokerUnreachableError(RebalanceError):
     """No answer: unknown address, broken connection or timeout."""
 
 
@@ -58,12 +58,12 @@ class BrokerAnswers:
         """The committed offset, None when there is none.
 
         Raises:
-            BrokerRefused: the broker answered with an error.
-            BrokerUnreachable: it did not answer.
+            BrokerRefusedError: the broker answered with an error.
+            BrokerUnreachableError: it did not answer.
         """
         known = self.answers.get(queue)
         if known is None or queue.broker_name in self.brokers_down:
-            raise BrokerUnreachable(f"no broker answers for {queue}")
+            raise BrokerUnreachableError(f"no broker answers for {queue}")
         if known.query_failure is not None:
             raise known.query_failure(f"the offset query of {queue} fails")
         return self.committed.get(queue, known.committed)

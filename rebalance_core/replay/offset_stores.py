@@ -8,7 +8,11 @@ from typing import Protocol
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version
-from rebalance_core.replay.broker_answers import BrokerAnswers, BrokerRefused, BrokerUnreachable
+from rebalance_core.replay.broker_answers import (
+    BrokerAnswers,
+    BrokerRefusedError,
+    BrokerUnreachableError,
+)
 from rebalance_core.rules.start_offset import NO_STORED_OFFSET, STORED_OFFSET_ERROR
 
 # LocalFileOffsetStore.removeOffset erases the entry and persist(mq) writes the file; before they
@@ -49,10 +53,10 @@ class RemoteOffsetStore:
             return self._memory[queue]
         try:
             offset = brokers.query_committed(queue)
-        except BrokerRefused:
+        except BrokerRefusedError:
             # 4.9 takes every MQBrokerException for "no offset": a busy broker makes a start at max.
             return NO_STORED_OFFSET if self._version.is_v4 else STORED_OFFSET_ERROR
-        except BrokerUnreachable:
+        except BrokerUnreachableError:
             return STORED_OFFSET_ERROR
         if offset is None:
             return NO_STORED_OFFSET

@@ -107,7 +107,7 @@ def _message_queue_changed(
     mq_divided: frozenset[MessageQueue],
     record: PassRecord,
 ) -> None:
-    """``messageQueueChanged``: push recomputes its thresholds and heartbeats, others only listen."""
+    """``messageQueueChanged``: push sets its thresholds and heartbeats, others only listen."""
     record.changed[topic] = Changed(mq_all_size, mq_divided)
     if not process.is_push:
         return

@@ -56,9 +56,7 @@ def timestamp_search_bounds(
     seen = sorted(OffsetObservation(*row) for row in observations)
     if not seen:
         return OffsetBounds(0, None)
-    floor = max(
-        (row for row in seen if row.observed_ms <= searched_ms), default=seen[0]
-    ).min_offset
+    floor = max((row for row in seen if row.observed_ms <= searched_ms), default=seen[0]).min_offset
     before = [row.max_offset for row in seen if row.observed_ms < timestamp_ms]
     after = [row.max_offset for row in seen if row.observed_ms >= timestamp_ms]
     low = before[-1] if before else floor

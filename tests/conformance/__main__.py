@@ -42,13 +42,13 @@ def recognise(path: Path) -> Compare:
         scenario = json.loads(first)
     except json.JSONDecodeError:
         scenario = None
-    if isinstance(scenario, dict) and replay_vectors.KEYS <= scenario.keys():
+    if isinstance(scenario, dict) and scenario.keys() >= replay_vectors.KEYS:
         return replay_vectors.compare
     raise UnknownFormatError(f"{path}: unknown format (first line {first[:60]!r}); known: {KNOWN}")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compares each file; returns the exit code. Every file is recognised before any is compared."""
+    """Compares each file, after recognising all of them; returns the exit code."""
     if not arguments:
         print(f"no vector file given\n{USAGE}", file=sys.stderr)
         return 2

@@ -57,7 +57,7 @@ def compare(path: Path) -> tuple[int, list[str]]:
 
 def _passes(scenario: Json) -> Iterator[str]:
     """One text per recorded pass: what differs, empty if nothing does."""
-    if not KEYS <= scenario.keys():
+    if KEYS - scenario.keys():
         raise ValueError(f"a scenario needs the keys {sorted(KEYS)}")
     world = ReplayWorld(scenario)
     for epoch in scenario["epochs"]:

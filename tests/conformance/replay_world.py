@@ -8,8 +8,8 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.broker_answers import (
     BrokerAnswers,
-    BrokerRefused,
-    BrokerUnreachable,
+    BrokerRefusedError,
+    BrokerUnreachableError,
     QueueAnswers,
 )
 from rebalance_core.replay.client_process import ClientProcess, start_process
@@ -19,8 +19,8 @@ from rebalance_core.strategies.registry import make_strategy
 Json = dict[str, Any]
 
 QUERY_FAULTS: dict[str, Callable[[str], RebalanceError]] = {
-    "query_busy": BrokerRefused,
-    "query_timeout": BrokerUnreachable,
+    "query_busy": BrokerRefusedError,
+    "query_timeout": BrokerUnreachableError,
 }
 MAX_ERROR = "max_error"
 JOINS = ("join", "join_duplicate_client_id")
@@ -52,7 +52,7 @@ class ReplayWorld:
                 self._start(key)
 
     def begin_epoch(self, epoch: Json) -> BrokerAnswers:
-        """Applies the epoch's events to the processes; returns the brokers as the epoch has them."""
+        """Applies the epoch's events to the processes; returns the brokers of the epoch."""
         for process in self.processes.values():
             for state in process.table.values():
                 state.listener_busy = False

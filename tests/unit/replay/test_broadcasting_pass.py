@@ -1,0 +1,47 @@
+"""A BROADCASTING consumer's pass (SEM §3.3, §5.2)."""
+
+import pytest
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.pass_record import Changed
+from rebalance_core.replay.rebalance_pass import run_pass
+from tests.unit.replay.one_process import (
+    V4,
+    V5,
+    V51,
+    T,
+    brokers,
+    holding,
+    process,
+    view,
+)
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("version", [V4, V51, "5.3.1", "5.3.2"])
+def test_broadcasting_takes_everything_and_locked_until_5_3_1(version: str) -> None:
+    client = process(version, message_model="BROADCASTING", ordered=True)
+    record = run_pass(client, view(None), brokers())
+    assert set(record.added) == set(T)
+    assert bool(record.locks) is (version != "5.3.2")
+    assert record.changed == {"T": Changed(4, frozenset(T))}
+
+
+@pytest.mark.parametrize(("version", "file"), [(V4, {}), ("4.9.8", {T[3]: 70}), (V5, {T[3]: 70})])
+def test_broadcasting_commits_to_its_file_and_no_broker(
+    version: str, file: dict[MessageQueue, int]
+) -> None:
+    client, world = holding(version, *T, message_model="BROADCASTING"), brokers()
+    record = run_pass(client, view(None, T=T[:3]), world)
+    assert record.removed == [T[3]]
+    assert (record.persisted, world.committed) == ({}, {})
+    again = run_pass(client, view(None, T=T), world)
+    assert again.added == {T[3]: file.get(T[3], 100)}
+
+
+def test_broadcasting_drops_all_of_an_empty_route_and_keeps_an_unknown_one() -> None:
+    client = holding(V5, *T, message_model="BROADCASTING")
+    assert run_pass(client, view(None, T=None), brokers()).changed == {"T": Changed(0, frozenset())}
+    assert set(client.table) == set(T)
+    assert sorted(run_pass(client, view(None, T=()), brokers()).removed) == list(T)
