@@ -24,11 +24,14 @@ from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.summary import render_summary, summary_facts
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
+from rebalance_core.model.errors import InputRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rebalance_core.spark import InputTables
+    from rebalance_core.spark import InputTables, SimulationOptions
+    from rebalance_core.spark.gate import RowCounts
+    from rebalance_core.spark.quarantine import Quarantined
 
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
@@ -98,25 +101,80 @@ def _simulate_and_write(
     tables: "InputTables",
     run: OutputRun,
 ) -> Simulated:
-    """The only calls into the engine. `run.clear` removes an earlier result: it comes after the
-    gate for bad rows, before the first table.
+    """The calls into the engine.
+
+    `run.clear` removes an earlier result: it comes after the gate for bad rows, before the first
+    table. What the replay rejects is known only once it is written, so the gate is asked again.
     """
     from rebalance_core.cli.ledger_counts import ledger_facts, rejected_per_code
-    from rebalance_core.spark import simulate
+    from rebalance_core.spark.simulate import simulate_checked
     from rebalance_core.spark.write import write_table
 
-    ledger = simulate(tables, {"options": options, "settings": settings})
+    checked, counts = _check(tables, settings)
+    bad_rows = {name: count.bad for name, count in counts.items()}
+    rows = {name: count.rows for name, count in counts.items()}
+    refuse_bad_rows(rows, bad_rows, settings)
+    ledger = simulate_checked(checked, _simulation_options(options, settings))
     run.clear()
     outputs = {}
     for name, frame in ledger.frames().items():
         written = write_table(frame, run.folder.table_location(""), name)
         outputs[name] = TableRecord(written.rows, written.digest)
+    unknown_members = outputs["rejected"].rows - sum(bad_rows.values())
+    bad_rows["cluster_events"] += unknown_members
+    refuse_bad_rows(rows, bad_rows, settings)
     back = {name: session.read.parquet(run.folder.table_location(name)) for name in outputs}
+    facts = ledger_facts(back, settings.summary.worst_groups)
     return Simulated(
         outputs=outputs,
-        facts=ledger_facts(back, settings.summary.worst_groups),
+        facts=facts,
         rejected=rejected_per_code(back["rejected"]),
-        input_rows={},
+        input_rows=rows,
+        # every group takes the replay path: the reference engine has no other
+        replayed_groups=facts["groups"],
+    )
+
+
+def _check(
+    tables: "InputTables", settings: Settings
+) -> "tuple[Quarantined, Mapping[str, RowCounts]]":
+    """The checked tables and how many rows of each are bad; unknown columns are only told."""
+    from rebalance_core.spark.gate import count_rows
+    from rebalance_core.spark.quarantine import quarantine
+
+    for name, columns in tables.unknown_columns().items():
+        _say(f"warning: {name} has unknown column(s), not read: {', '.join(columns)}")
+    checked = quarantine(tables, max_queue_nums=settings.limits.max_queue_nums)
+    return checked, count_rows(checked)
+
+
+def refuse_bad_rows(rows: Mapping[str, int], bad: Mapping[str, int], settings: Settings) -> None:
+    """Raise `InputRefused` if the input is empty or has more bad rows than the settings allow."""
+    if rows["cluster_events"] == 0:
+        raise InputRefused("cluster_events holds no row; there is nothing to simulate")
+    for name, count in bad.items():
+        share = count / rows[name] if rows[name] else 0.0
+        told = f"{name}: {count:,} of {rows[name]:,} rows are bad"
+        if count and settings.on_bad_rows == "fail":
+            raise InputRefused(f"{told}; --on-bad-rows fail allows none")
+        if share > settings.max_bad_share:
+            raise InputRefused(
+                f"{told} ({share:.0%}), more than max_bad_share = {settings.max_bad_share}; "
+                "is it the right file? --max-bad-share 1 lists them all in `rejected`"
+            )
+
+
+def _simulation_options(options: SimulateOptions, settings: Settings) -> "SimulationOptions":
+    from rebalance_core.spark import SimulationOptions
+
+    return SimulationOptions(
+        engine=options.engine,
+        strategy=options.strategy,
+        group=options.group,
+        from_ms=options.from_ms,
+        to_ms=options.to_ms,
+        include_retry_topics=settings.include_retry_topics,
+        max_queue_nums=settings.limits.max_queue_nums,
     )
 
 
@@ -147,14 +205,17 @@ def _open(options: SimulateOptions, settings: Settings) -> "SparkSession":
 
 
 def _plan(options: SimulateOptions, settings: Settings, inputs: Mapping[str, str]) -> JobReport:
-    """What a run would do; checks all that can be checked without Spark."""
+    """What a run would do: checks the output and the settings, reads and counts the input."""
     if is_local(options.output):
         folder = LocalFolder(options.output)
         locked = read_lock(folder) is not None
         check_output(folder, overwrite=options.overwrite, left_by_dead_run=locked)
+    session = _open(options, settings)
+    _, counts = _check(_read_inputs(session, options, inputs), settings)
     facts = {
         "job": "simulate",
         "dry_run": True,
+        "rows": {name: {"rows": c.rows, "bad": c.bad} for name, c in counts.items()},
         "inputs": {
             table: asdict(fingerprint(table, path)) | {"path": path}
             for table, path in inputs.items()
@@ -164,9 +225,12 @@ def _plan(options: SimulateOptions, settings: Settings, inputs: Mapping[str, str
         "engine": options.engine,
         "config": settings.as_dict(),
     }
-    lines = ["Dry run: nothing is read or written.", "", "inputs"]
-    shown = inputs or {"(tables in)": redact_text(options.input or "")}
-    lines += [f"  {table:<18} {path}" for table, path in shown.items()]
+    lines = ["Dry run: nothing is written.", "", "inputs"]
+    shown = inputs or dict.fromkeys(counts, redact_text(options.input or ""))
+    lines += [
+        f"  {table:<18} {counts[table].rows:>9,} rows, {counts[table].bad:,} bad  {path}"
+        for table, path in shown.items()
+    ]
     lines += ["", f"output  {options.output}", f"  {', '.join(LEDGER_TABLES)}"]
     lines += ["", f"engine  {options.engine}", "", "settings"]
     lines += [f"  {key} = {value}" for key, value in _flat(settings.as_dict())]

@@ -98,8 +98,9 @@ class Quarantined:
 
 def quarantine(inputs: InputTables, *, max_queue_nums: int = MAX_QUEUE_NUMS) -> Quarantined:
     """Check every table there is; see `check`."""
+    # Kept once computed: counted, used (cluster_events by several joins) and rejected from here.
     checked = {
-        name: check(name, frame, max_queue_nums=max_queue_nums)
+        name: check(name, frame, max_queue_nums=max_queue_nums).persist()
         for name, frame in inputs.tables().items()
     }
     parts = {name: split(frame, name) for name, frame in checked.items()}
