@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 LANES = ("unit", "conformance", "spark", "jobs", "bench", "oracle")
+LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | {"recordings": "conformance"}
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply.
 FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -33,8 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test with the lane whose folder it lies in."""
     for item in items:
         if TESTS in item.path.parents:
-            lane = item.path.relative_to(TESTS).parts[0]
-            if lane in LANES:
+            lane = LANE_OF_FOLDER.get(item.path.relative_to(TESTS).parts[0])
+            if lane is not None:
                 item.add_marker(lane)
 
 

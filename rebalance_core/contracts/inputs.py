@@ -22,7 +22,7 @@ CLUSTER_EVENTS = Table(
         subscriptions? ARRAY<STRING> CONSUMER_JOIN: topics of this member; null: the group's
         strategy? STRING CONSUMER_JOIN: this member's own strategy text; null: the group's
         detail? STRING how a consumer or broker was lost, or OBSERVED: true since before the log
-        version? STRING CONSUMER_JOIN, BROKER_UP: version of this client or broker; null: the group's
+        version? STRING CONSUMER_JOIN, BROKER_UP: of this client or broker; null: the group's
         message_model? STRING CONSUMER_JOIN: this member's own; null: the group's
         consume_from_where? STRING CONSUMER_JOIN: this member's own; null: the group's
         source? STRING file:line the event came from
@@ -70,7 +70,7 @@ QUEUE_OFFSETS = Table(
         observed_ms BIGINT when it was seen, epoch ms UTC
         min_offset BIGINT logical minimum offset
         max_offset BIGINT next offset to be written
-        head_cached? BOOLEAN is entry 0 in the broker's page cache; null = true; counts only when max > 0
+        head_cached? BOOLEAN entry 0 is in page cache; null = true; counts only when max > 0
         """
     ),
     key=("cluster", "topic", "broker_name", "queue_id", "observed_ms"),
@@ -105,5 +105,6 @@ COMMITTED_OFFSETS = Table(
 )
 
 INPUT_TABLES = {
-    table.name: table for table in (CLUSTER_EVENTS, CONSUMER_GROUPS, QUEUE_OFFSETS, COMMITTED_OFFSETS)
+    table.name: table
+    for table in (CLUSTER_EVENTS, CONSUMER_GROUPS, QUEUE_OFFSETS, COMMITTED_OFFSETS)
 }

@@ -4,7 +4,7 @@ from rebalance_core.contracts.table import Table, columns
 
 EPOCHS = Table(
     "epochs",
-    "A maximal period in which everything the settled allocation of a group depends on is constant.",
+    "A maximal period in which all that a group's settled allocation depends on is constant.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -12,7 +12,7 @@ EPOCHS = Table(
         epoch INT counts from 0 per group, from its first CONSUMER_JOIN
         from_ms BIGINT start, epoch ms UTC
         to_ms? BIGINT end, epoch ms UTC; null: open
-        causes ARRAY<STRING> distinct types, in order of sequence, of the events that changed the state
+        causes ARRAY<STRING> distinct types, by sequence, of the events that changed the state
         members INT entries in cidAll, with duplicates
         distinct_members INT distinct client ids
         queues INT readable queues of the group's topics, retry topics included
@@ -20,7 +20,7 @@ EPOCHS = Table(
         dropped INT DROP rows in diffs
         orphaned INT readable queues with no owner
         shared INT queues held by more than one process
-        status STRING EMPTY = no member; FROZEN = some topic of some member could not be allocated; SETTLED
+        status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
         transient BOOLEAN the epoch ends before its latest_ms: its diffs may never have happened
         """
     ),
@@ -45,7 +45,15 @@ OWNERSHIP = Table(
         to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
         """
     ),
-    key=("cluster", "consumer_group", "topic", "broker_name", "queue_id", "client_id", "from_epoch"),
+    key=(
+        "cluster",
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "client_id",
+        "from_epoch",
+    ),
 )
 
 DIFFS = Table(

@@ -1,1 +1,1 @@
-"""The vocabulary everything else speaks: queues, orderings, versions, timers, settings, errors. Standard library only."""
+"""The vocabulary of everything else: queues, orderings, versions, events, settings, errors."""

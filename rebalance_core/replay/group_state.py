@@ -137,7 +137,7 @@ class GroupState:
         return frozenset(topics)
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
-        """mqAll of one topic; the retry topic has one queue on each of its brokers that is up."""
+        """MqAll of one topic; the retry topic has one queue on each of its brokers that is up."""
         if topic != self.retry_topic:
             return self.routes.readable_queues(topic)
         return sort_queues(
@@ -147,7 +147,7 @@ class GroupState:
         )
 
     def readable_by_topic(self) -> dict[str, list[MessageQueue]]:
-        """mqAll of each topic of the group, in Java order of the topics.
+        """MqAll of each topic of the group, in Java order of the topics.
 
         The group's topics are those a current member subscribes; with no member left, those of
         its last members.

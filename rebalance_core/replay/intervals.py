@@ -20,15 +20,15 @@ def ownership_rows(replay: Replay) -> list[Row]:
 
     def holdings(epoch: Epoch) -> dict[Hashable, Row]:
         held = holders_by_queue(epoch.holdings)
-        free = (q for queues in epoch.readable.values() for q in queues if q not in held)
-        rows: dict[Hashable, Row] = {}
-        for queue, holders in [*held.items(), *((queue, {None: 0}) for queue in free)]:
-            for client_id, count in holders.items():
-                rows[queue, client_id] = {
-                    **queue._asdict(),
-                    "client_id": client_id,
-                    "holders": count,
-                }
+        rows: dict[Hashable, Row] = {
+            (queue, client_id): queue._asdict() | {"client_id": client_id, "holders": count}
+            for queue, holders in held.items()
+            for client_id, count in holders.items()
+        }
+        for queues in epoch.readable.values():
+            for queue in queues:
+                if queue not in held:
+                    rows[queue, None] = queue._asdict() | {"client_id": None, "holders": 0}
         return rows
 
     return _intervals(replay, holdings)
@@ -94,9 +94,7 @@ def _load(settings: GroupSettings, topics: list[str]) -> Row:
     }
 
 
-def _intervals(
-    replay: Replay, snapshot: Callable[[Epoch], Mapping[Hashable, Row]]
-) -> list[Row]:
+def _intervals(replay: Replay, snapshot: Callable[[Epoch], Mapping[Hashable, Row]]) -> list[Row]:
     """Join equal rows of consecutive epochs.
 
     Args:

@@ -71,9 +71,7 @@ class PullStarts:
     def _releases(self, epoch: Epoch, changes: list[Change]) -> dict[MessageQueue, int]:
         """When each queue that loses its last earlier holder in this epoch is surely free."""
         held = {queue for key in epoch.before for queue in epoch.before[key]}
-        kept = {
-            (key[0], queue) for key, queues in epoch.holdings.items() for queue in queues
-        }
+        kept = {(key[0], queue) for key, queues in epoch.holdings.items() for queue in queues}
         before = {(key[0], queue) for key, queues in epoch.before.items() for queue in queues}
         still = {queue for client_id, queue in before & kept}
         latest: dict[MessageQueue, int] = {}

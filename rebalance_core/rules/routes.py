@@ -1,4 +1,4 @@
-"""Which queues of a topic consumers may read (SEM §6.3): broker up, READ bit set, ids below readQueueNums."""
+"""Which queues consumers may read (SEM §6.3): broker up, READ bit, ids below readQueueNums."""
 
 from dataclasses import dataclass, field
 

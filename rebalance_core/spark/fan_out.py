@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.model import events
@@ -53,7 +53,7 @@ def fan_out(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
 
 
-def _wanted(pattern: str | None) -> sf.Column:
+def _wanted(pattern: str | None) -> Column:
     return sf.lit(True) if pattern is None else sf.col("consumer_group").like(pattern)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
@@ -63,7 +64,7 @@ def _run_record(spark: SparkSession, folder: str) -> str | None:
         record = Path(unquote(folder.removeprefix("file:"))) / RUN_RECORD
         return record.read_text("utf-8") if record.is_file() else None
     # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
-    jvm = spark.sparkContext._jvm
+    jvm: Any = spark.sparkContext._jvm
     record = jvm.org.apache.hadoop.fs.Path(f"{folder}/{RUN_RECORD}")
     files = record.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
     if not files.exists(record):

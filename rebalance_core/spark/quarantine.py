@@ -74,7 +74,7 @@ ENUMS = {
         "CONSUME_FROM_MAX_OFFSET",
     ),
 }
-PARSED = {
+PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
     "strategy": ("BAD_STRATEGY", parse_strategy),
     "version": ("BAD_VERSION", parse_version),
     "client_version": ("BAD_VERSION", parse_version),
@@ -265,7 +265,7 @@ def _complaints_udf(parse: Callable[[str], object]) -> Callable[[Column], Column
     def why(texts: pa.Array) -> pa.Array:
         return complaints(texts, parse)
 
-    return sf.arrow_udf(why, "STRING")
+    return sf.arrow_udf(why, "STRING")  # type: ignore[attr-defined]  # since 4.1; the stubs lack it
 
 
 def _mark_duplicates(table: Table, marked: DataFrame) -> DataFrame:

@@ -25,6 +25,7 @@ from rebalance_core.spark.conform import (
     conform,
     found_issues,
     issue,
+    no_issues,
 )
 
 FORMATS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
@@ -214,20 +215,38 @@ def _json(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, None
         {"allowSingleQuotes": "false"},
     )
     objects = lines.withColumn("_rows", rows)
-    row = sf.get("_rows", sf.lit(0))
-    one = (sf.size("_rows") == 1) & row.isNotNull() & sf.col(RAW).rlike(r"^\s*\{")
-    values, issues = [], [_unparsable(one, "the line is not one JSON object")]
-    for column in table.columns:
-        value = sf.when(one, row.getField(column.name))
-        if column.type == "STRING":
-            # as text an array looks like a string that begins with [, which a name may do too
-            nested = value.rlike(r"^[\[{]") & _json_type(column.name).rlike("^(ARRAY|OBJECT)")
-            issues.append(
-                sf.when(nested, issue("BAD_TYPE", column.name, " is ", value, ", no text"))
-            )
-            value = sf.when(sf.coalesce(~nested, sf.lit(True)), value)
-        values.append(value.alias(column.name))
-    return objects.select(*values, SOURCE, RAW, found_issues(issues).alias(READ_ISSUES)), None
+    one = (sf.size("_rows") == 1) & sf.col(RAW).rlike(r"^\s*\{") & sf.col("_utf8")
+    # a column each, not inlined: inlined they are worked out again for every column below
+    objects = objects.select("*", sf.when(one, sf.get("_rows", sf.lit(0))).alias("_row"))
+    row = sf.col("_row")
+    texts = [column.name for column in table.columns if column.type == "STRING"]
+    nested = [_nested_as_text(name, row.getField(name)) for name in texts]
+    # as text an array looks like a string that begins with [, which a name may do too
+    bracket = sf.concat_ws("\n", *(row.getField(name) for name in texts)).rlike(r"(?m)^[\[{]")
+    unparsable = _unparsable(row.isNotNull(), "the line is not one JSON object")
+    issues = (
+        sf.when(row.isNull(), found_issues([unparsable]))
+        .when(bracket, found_issues(nested))
+        .otherwise(no_issues())
+    )
+    frame = objects.select("_row", SOURCE, RAW, issues.alias(READ_ISSUES))
+    values = [
+        _unless_nested(c.name, row.getField(c.name)) if c.type == "STRING" else row.getField(c.name)
+        for c in table.columns
+    ]
+    named = [value.alias(c.name) for value, c in zip(values, table.columns, strict=True)]
+    return frame.select(*named, SOURCE, RAW, READ_ISSUES), None
+
+
+def _nested_as_text(name: str, value: Column) -> Column:
+    nested = _json_type(name).rlike("^(ARRAY|OBJECT)")
+    return sf.when(nested, issue("BAD_TYPE", name, " is ", value, ", no text"))
+
+
+def _unless_nested(name: str, value: Column) -> Column:
+    prefix = sf.lit(f"{name} is ")
+    named = sf.exists(READ_ISSUES, lambda found: sf.startswith(found.message, prefix))
+    return sf.when(~((sf.size(READ_ISSUES) > 0) & named), value)
 
 
 def _json_type(name: str) -> Column:
@@ -236,7 +255,6 @@ def _json_type(name: str) -> Column:
 
 
 def _unparsable(readable: Column, why: str) -> Column:
-    readable = sf.coalesce(readable, sf.lit(False))
     broken = sf.when(~sf.col("_utf8"), sf.lit("the line is not UTF-8")).otherwise(sf.lit(why))
     return sf.when(~(readable & sf.col("_utf8")), issue("UNPARSABLE", broken))
 

@@ -76,10 +76,10 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
 
 
 def like_pattern(glob: str) -> str:
-    """A glob with ``*`` and ``?`` as an SQL LIKE pattern; everything else stands for itself.
+    r"""A glob with ``*`` and ``?`` as an SQL LIKE pattern; everything else stands for itself.
 
-    >>> like_pattern("GID_*")
-    'GID\\\\_%'
+    >>> print(like_pattern("GID_*"))
+    GID\_%
     """
     translated = {"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}
     return "".join(translated.get(character, character) for character in glob)

@@ -63,9 +63,9 @@ class Truth:
                     alive = None
                 alive = line.get("client_id", alive)
                 if of_group == group and line["kind"] == kind:
-                    found[line["topic"], line["broker"], line["queue_id"]].append(
-                        (line["t"], line)
-                    )
+                    found[line["topic"], line["broker"], line["queue_id"]].append((line["t"], line))
+        for times in found.values():
+            times.sort(key=lambda at: at[0])
         return found
 
 
@@ -83,15 +83,18 @@ def read_truth(name: str) -> Truth:
     return truth
 
 
-def rest_points(events: list[Row], end_ms: int) -> Iterator[tuple[int, bool]]:
-    """(moment, retry topics at rest too): when rest is reached, and just before the next event."""
+def rest_points(events: list[Row], end_ms: int, ordered: bool) -> Iterator[tuple[int, bool]]:
+    """(moment, retry topics at rest too): when rest is reached, and just before the next event.
+
+    An orderly group may still wait for a lock when rest is reached, so only the second counts.
+    """
     rest = retry_rest = 0
-    ordered = sorted(events, key=lambda event: event["event_ms"])
-    for event, following in zip(ordered, [*ordered[1:], None], strict=True):
+    in_time = sorted(events, key=lambda event: event["event_ms"])
+    for event, following in zip(in_time, [*in_time[1:], None], strict=True):
         rest = max(rest, event["event_ms"] + _rest_ms(event))
         retry_rest = max(retry_rest, event["event_ms"] + ROUTE_REST_MS)
         point = end_ms if following is None else following["event_ms"] - BEFORE_MS
-        for moment in (rest, point):
+        for moment in (point,) if ordered else (rest, point):
             if rest <= moment <= point:
                 yield moment, moment >= retry_rest
 
@@ -102,12 +105,15 @@ def _rest_ms(event: Row) -> int:
     return EXPIRY_REST_MS if event.get("detail") == "EXPIRED" else JOIN_LEAVE_REST_MS
 
 
-def check_owned(truth: Truth, ledger: Tables, events: list[Row]) -> Comparison:
+def check_owned(truth: Truth, ledger: Tables) -> Comparison:
     """(a) The owned set of every live client at every rest point; one fact a topic."""
     result = Comparison()
+    tables = DATA / truth.name / "tables"
+    events = rows(tables / "cluster_events.jsonl")
+    ordered = {r["consumer_group"] for r in rows(tables / "consumer_groups.jsonl") if r["ordered"]}
     for group in sorted({row["consumer_group"] for row in ledger["memberships"]}):
         own = [e for e in events if e.get("consumer_group", group) == group]
-        for at_ms, retry_too in rest_points(own, truth.end_ms):
+        for at_ms, retry_too in rest_points(own, truth.end_ms, group in ordered):
             held = _held(ledger, group, at_ms)
             for member in ledger["memberships"]:
                 if member["consumer_group"] != group or not _covers(member, at_ms):
@@ -156,7 +162,12 @@ def check_moves(truth: Truth, ledger: Tables) -> Comparison:
 
 
 def _check_span(
-    truth: Truth, ledger: Tables, group: str, span: list[Row], unsubscribed: bool, result: Comparison
+    truth: Truth,
+    ledger: Tables,
+    group: str,
+    span: list[Row],
+    unsubscribed: bool,
+    result: Comparison,
 ) -> None:
     numbers = {epoch["epoch"] for epoch in span}
     net: dict[tuple[str, Queue], int] = defaultdict(int)
@@ -199,12 +210,17 @@ class Starts(Comparison):
 
     exact: int = 0
     with_commit: int = 0
+    exact_where_seen: int = 0
+    owner_seen: int = 0
+    """Rows with an earlier commit of which the tables show the last owner's own commits."""
     widths: list[int] = field(default_factory=list)
 
 
 def check_starts(truth: Truth, ledger: Tables) -> Starts:
     """(c) Every ADD's first real start inside its window lies in its bounds."""
     result = Starts()
+    commits = rows(DATA / truth.name / "tables" / "committed_offsets.jsonl")
+    seen_committing = {row["client_id"] for row in commits if row.get("client_id")}
     for row in ledger["pull_starts"]:
         queue = _queue(row)
         starts = truth.times(row["client_id"], row["consumer_group"], "start")[queue]
@@ -218,14 +234,33 @@ def check_starts(truth: Truth, ledger: Tables) -> Starts:
         result.expect(
             inside, truth.name, row["consumer_group"], queue, row["client_id"], "epoch",
             row["epoch"], row["rule"], "real", offset, "bounds", bottom, top,
-            "stored", row["stored_offset"], "start", row["start_offset"], starts[index][0] - row["earliest_ms"],
+            "stored", row["stored_offset"], "start", row["start_offset"],
+            "after", starts[index][0] - row["earliest_ms"],
         )  # fmt: skip
         if top is not None and bottom is not None:
             result.widths.append(top - bottom)
         if row["stored_offset"] is not None:
+            exact = row["start_offset"] == offset
             result.with_commit += 1
-            result.exact += row["start_offset"] == offset
+            result.exact += exact
+            if _last_owners(ledger, row) & seen_committing:
+                result.owner_seen += 1
+                result.exact_where_seen += exact
     return result
+
+
+def _last_owners(ledger: Tables, start: Row) -> set[str]:
+    """Who held the queue last before this epoch."""
+    held = [
+        row
+        for row in ledger["ownership"]
+        if row["consumer_group"] == start["consumer_group"]
+        and row["client_id"] is not None
+        and _queue(row) == _queue(start)
+        and row["from_epoch"] < start["epoch"]
+    ]
+    last = max((row["to_ms"] or start["change_ms"] for row in held), default=0)
+    return {row["client_id"] for row in held if (row["to_ms"] or start["change_ms"]) == last}
 
 
 def _queue(row: Row) -> Queue:

@@ -1,0 +1,118 @@
+"""The distributed simulation against the plain replay, on every recording at once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.model.errors import UsageError
+from rebalance_core.spark import InputTables, Ledger, SimulationOptions, simulate
+from tests.recordings.tables import DATA, RECORDINGS, Row, replayed, rows
+
+
+@pytest.fixture(scope="module")
+def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> InputTables:
+    """All recordings as one fleet: each is a cluster of its own name; rows in reverse order."""
+    folder = tmp_path_factory.mktemp("fleet")
+    for table in INPUT_TABLES:
+        lines = [
+            json.dumps(row | {"cluster": name})
+            for name in RECORDINGS
+            for row in rows(DATA / name / "tables" / f"{table}.jsonl")
+        ]
+        (folder / f"{table}.jsonl").write_text("\n".join(reversed(lines)) + "\n")
+    return InputTables.read(spark, str(folder))
+
+
+@pytest.fixture(scope="module")
+def ledger(fleet: InputTables) -> Ledger:
+    return simulate(fleet)
+
+
+@pytest.mark.parametrize("table", SIMULATED_TABLES)
+def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, table: str) -> None:
+    expected = [row | {"cluster": name} for name in RECORDINGS for row in replayed(name)[table]]
+    found = collected(getattr(ledger, table))
+    assert len(found) == len(expected) > 0
+    assert by_text(found) == by_text(expected)
+
+
+def test_columns_are_the_contract_s(ledger: Ledger) -> None:
+    assert {name: tuple(frame.columns) for name, frame in ledger.frames().items()} == {
+        name: table.column_names for name, table in LEDGER_TABLES.items()
+    }
+
+
+def test_partitioning_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    tables = DATA / "pathologies" / "tables"
+    inputs = InputTables.read(spark, str(tables))
+    scattered = InputTables(
+        **{name: frame.repartition(5) for name, frame in inputs.tables().items()}
+    )
+    expected = replayed("pathologies")
+    ledger = simulate(scattered)
+    for name in ("ownership", "pull_starts"):
+        assert by_text(collected(getattr(ledger, name))) == by_text(expected[name])
+
+
+def test_output_is_cut_to_the_groups_and_times_wanted(spark: SparkSession) -> None:
+    inputs = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
+    epochs = replayed("join-leave")["epochs"]
+    start, end = epochs[2]["from_ms"], epochs[4]["from_ms"]
+    cut = simulate(inputs, SimulationOptions(group="order-*", from_ms=start, to_ms=end))
+    assert sorted(row["epoch"] for row in collected(cut.epochs)) == [2, 3]
+    assert {row["epoch"] for row in collected(cut.group_metrics)} == {2, 3}
+    assert {row["epoch"] for row in collected(cut.diffs)} == {2, 3}
+    nobody = simulate(inputs, SimulationOptions(group="order_*"))
+    assert collected(nobody.epochs) == []
+
+
+def test_events_of_unknown_members_are_rejected_and_nothing_else_is_lost(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    join = {
+        "cluster": "c", "event_ms": 1, "sequence": 0, "event_type": "CONSUMER_JOIN",
+        "consumer_group": "g", "client_id": "a", "subscriptions": ["T"],
+    }  # fmt: skip
+    leave = join | {"event_ms": 2, "event_type": "CONSUMER_LEAVE", "client_id": "ghost"}
+    path = tmp_path / "cluster_events.jsonl"
+    path.write_text("\n".join(map(json.dumps, [join, leave])) + "\n")
+    ledger = simulate(InputTables.read(spark, str(tmp_path)))
+    (rejected,) = collected(ledger.rejected)
+    assert rejected["issues"][0]["code"] == "UNKNOWN_MEMBER"
+    assert rejected["source"].endswith("cluster_events.jsonl:2")
+    assert json.loads(rejected["raw"])["client_id"] == "ghost"
+    (epoch,) = collected(ledger.epochs)
+    assert (epoch["members"], epoch["status"]) == (1, "FROZEN")
+
+
+def test_a_strategy_for_all_groups_replaces_members_own(spark: SparkSession) -> None:
+    inputs = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
+    ledger = simulate(inputs, SimulationOptions(strategy="AVG_BY_CIRCLE"))
+    strategies = {row["strategy"] for row in collected(ledger.memberships)}
+    assert strategies == {"AVG_BY_CIRCLE"}
+
+
+def test_an_unknown_engine_or_strategy_is_refused_before_anything_runs(
+    spark: SparkSession,
+) -> None:
+    inputs = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
+    with pytest.raises(UsageError, match="unknown engine"):
+        simulate(inputs, SimulationOptions(engine="warp"))
+    with pytest.raises(UsageError):
+        simulate(inputs, SimulationOptions(strategy="AVERAGE"))
+
+
+def collected(frame: DataFrame) -> list[Row]:
+    return [row.asDict(recursive=True) for row in frame.select(sf.expr("*")).collect()]
+
+
+def by_text(table: list[Row]) -> list[str]:
+    def text(row: dict[str, Any]) -> str:
+        return json.dumps(row, sort_keys=True)
+
+    return sorted(map(text, table))
