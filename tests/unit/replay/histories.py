@@ -106,13 +106,13 @@ def owners(tables: Tables, epoch: int = -1) -> dict[str, str]:
 def diffs(tables: Tables, epoch: int = -1) -> list[str]:
     """``"ADD a0 x < y FORCED"``: x adds queue a0, y is the other client."""
     epoch = epoch % len(tables["epochs"])
-    return [
-        f"{row['action']} {short(row)} {row['client_id']}"
-        + (f" {'<' if row['action'] == 'ADD' else '>'} {row['other_client_id']}" if row["other_client_id"] else "")
-        + f" {row['kind']}"
-        for row in tables["diffs"]
-        if row["epoch"] == epoch
-    ]  # fmt: skip
+    lines = []
+    for row in tables["diffs"]:
+        if row["epoch"] == epoch:
+            arrow = "<" if row["action"] == "ADD" else ">"
+            other = f" {arrow} {row['other_client_id']}" if row["other_client_id"] else ""
+            lines.append(f"{row['action']} {short(row)} {row['client_id']}{other} {row['kind']}")
+    return lines
 
 
 def windows(tables: Tables, epoch: int = -1) -> dict[str, int]:

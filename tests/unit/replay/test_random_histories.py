@@ -11,7 +11,18 @@ from rebalance_core.model.events import Event
 from rebalance_core.replay.check import check_ledger
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.replay.histories import (
-    Tables, commit, diffs, event, history, join, leave, ledger, owners, replay, seen, topic,
+    Tables,
+    commit,
+    diffs,
+    event,
+    history,
+    join,
+    leave,
+    ledger,
+    owners,
+    replay,
+    seen,
+    topic,
 )  # fmt: skip
 
 pytestmark = pytest.mark.unit
@@ -37,7 +48,7 @@ EVENTS = st.one_of(
             "event_type": st.just("CONSUMER_JOIN"),
             **PROCESS,
             "subscriptions": st.none() | st.lists(st.sampled_from(TOPICS), unique=True).map(tuple),
-            "strategy": st.none() | st.sampled_from(STRATEGIES),
+            "strategy": st.sampled_from((None,) * 9 + STRATEGIES),
             "message_model": st.sampled_from((None, None, None, *MODELS)),
             "detail": st.sampled_from((None, None, "OBSERVED")),
         }
@@ -99,18 +110,18 @@ COMMITS = st.lists(
 
 @st.composite
 def histories(draw: Any) -> GroupHistory:
-    events = draw(st.lists(TIMED, max_size=20))
+    events = draw(st.lists(TIMED, min_size=5, max_size=20))
     offsets = draw(OFFSETS)
     commits = draw(st.none() | COMMITS)
     return history(
-        topic(0, 3), topic(0, 2, "U", "b"), join(0, "x"),
+        topic(0, 3), topic(0, 2, "U", "b"), join(0, "x"), join(7_000, "y"),
         *(event(fields.pop("event_ms"), fields.pop("event_type"), **fields)
           for fields in [dict(e) for e in events]),
         offsets=[seen(name, at, at // 70_000 * low, at // 1_000) for name, at, low in offsets],
         commits=commits and [commit(name, at, offset, who) for name, at, offset, who in commits],
-        strategy=draw(st.sampled_from(STRATEGIES)),
+        strategy=draw(st.sampled_from(("AVG", "AVG_BY_CIRCLE", *STRATEGIES))),
         message_model=draw(st.sampled_from(("CLUSTERING", "CLUSTERING", "BROADCASTING"))),
-        consumer_type=draw(st.sampled_from(("PUSH", "PUSH", "LITE_PULL", "PULL"))),
+        consumer_type=draw(st.sampled_from(("PUSH", "PUSH", "PUSH", "LITE_PULL", "PULL"))),
         rebalance_mode=draw(st.sampled_from(("CLIENT", "CLIENT", "BROKER"))),
         ordered=draw(st.booleans()),
         consume_from_where=draw(st.sampled_from((

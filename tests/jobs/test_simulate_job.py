@@ -1,0 +1,161 @@
+"""The main job end to end: ledger, record, gate for bad rows, and the zip through spark-submit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from rebalance_core.cli.main import main
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark import Ledger
+from tests.recordings.tables import DATA, replayed
+
+TREE = Path(__file__).resolve().parents[2]
+TABLES = DATA / "join-leave" / "tables"
+REJECTED_LINES = {
+    1: ("UNPARSABLE", "{not json"),
+    2: ("UNKNOWN_EVENT_TYPE", {"event_type": "CONSUMER_JOINED"}),
+    3: ("MISSING_VALUE", {"event_type": "CONSUMER_JOIN", "consumer_group": "order-service"}),
+    4: ("BAD_QUEUE_NUMS", {"read_queue_nums": -1}),
+    5: ("BAD_QUEUE_NUMS", {"read_queue_nums": 2_000_000_000}),
+    6: ("BAD_TYPE", {"event_ms": "yesterday"}),
+    7: ("DUPLICATE_KEY", {"sequence": 9_999, "read_queue_nums": 4}),
+    8: ("DUPLICATE_KEY", {"sequence": 9_999, "read_queue_nums": 8}),
+    9: (
+        "UNKNOWN_MEMBER",
+        {"event_type": "CONSUMER_LEAVE", "consumer_group": "order-service", "client_id": "ghost"},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def output(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ledger of the demo's recording, made once."""
+    target = tmp_path_factory.mktemp("job") / "ledger"
+    assert main("simulate", ["--input", str(TABLES), "--output", str(target)]) == 0
+    return target
+
+
+@pytest.fixture
+def dirty(tmp_path: Path) -> Path:
+    """The demo's input with every kind of bad event in front."""
+    folder = tmp_path / "dirty"
+    folder.mkdir()
+    for path in TABLES.iterdir():
+        (folder / path.name).write_text(path.read_text())
+    good = (TABLES / "cluster_events.jsonl").read_text()
+    config = json.loads(good.splitlines()[2])
+    lines = [
+        bad if isinstance(bad, str) else json.dumps(config | {"sequence": 100 + number} | bad)
+        for number, (_, bad) in REJECTED_LINES.items()
+    ]
+    (folder / "cluster_events.jsonl").write_text("\n".join(lines) + "\n" + good)
+    return folder
+
+
+def record(folder: Path) -> dict[str, object]:
+    loaded = json.loads((folder / "_run.json").read_text())
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def test_the_ledger_reads_back_and_its_record_tells_the_rows(
+    spark: SparkSession, output: Path
+) -> None:
+    ledger, expected = Ledger.read(spark, str(output)), replayed("join-leave")
+    outputs = record(output)["outputs"]
+    assert isinstance(outputs, dict)
+    for name in LEDGER_TABLES:
+        rows = getattr(ledger, name).count()
+        assert rows == len(expected[name]) == outputs[name]["rows"]
+    assert record(output)["status"] == "OK"
+
+
+def test_a_second_run_needs_overwrite_and_gives_the_same_digests(output: Path) -> None:
+    words = ["--input", str(TABLES), "--output", str(output)]
+    before = record(output)["outputs"]
+    assert main("simulate", words) == 5
+    assert main("simulate", [*words, "--overwrite"]) == 0
+    assert record(output)["outputs"] == before
+
+
+def test_every_bad_row_is_named_with_its_line_and_the_rest_is_used(
+    spark: SparkSession, dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "out"
+    assert main("simulate", ["--input", str(dirty), "--output", str(target), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    ledger = Ledger.read(spark, str(target))
+    found = {
+        int(row["source"].rsplit(":", 1)[1]): row["issues"][0]["code"]
+        for row in ledger.rejected.collect()
+    }
+    assert found == {line: code for line, (code, _) in REJECTED_LINES.items()}
+    assert facts["rejected_rows"] == len(REJECTED_LINES)
+    assert ledger.epochs.count() == len(replayed("join-leave")["epochs"])
+
+
+def test_a_gate_refuses_bad_rows_and_leaves_the_earlier_result(
+    dirty: Path, output: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--input", str(dirty), "--output", str(output), "--overwrite"]
+    before = record(output)
+    assert main("simulate", [*words, "--on-bad-rows", "fail"]) == 4
+    assert "rows are bad" in capsys.readouterr().err
+    assert main("simulate", [*words, "--max-bad-share", "0.1"]) == 4
+    assert record(output) == before
+
+
+def test_a_row_only_the_replay_rejects_fails_a_strict_run_and_leaves_no_result(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lines = (TABLES / "cluster_events.jsonl").read_text().splitlines()
+    ghost = json.loads(lines[-1]) | {"sequence": 10**6, "client_id": "ghost"}
+    ghost |= {"event_type": "CONSUMER_LEAVE"}
+    events = tmp_path / "events.jsonl"
+    events.write_text("\n".join([*lines, json.dumps(ghost)]) + "\n")
+    target = tmp_path / "out"
+    words = ["--events", str(events), "--output", str(target), "--on-bad-rows", "fail"]
+    assert main("simulate", words) == 4
+    with pytest.raises(InputRefused, match="failed"):
+        Ledger.read(spark, str(target))
+
+
+def test_a_dry_run_counts_and_writes_nothing(
+    dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "out"
+    words = ["--input", str(dirty), "--output", str(target), "--dry-run", "--json"]
+    assert main("simulate", words) == 0
+    counted = json.loads(capsys.readouterr().out)["rows"]["cluster_events"]
+    assert counted == {"rows": 20, "bad": 8}
+    assert not target.exists()
+
+
+def test_spark_submit_with_the_zip_gives_the_same_digests(output: Path, tmp_path: Path) -> None:
+    package = tmp_path / "rebalance_core.zip"
+    subprocess.run([sys.executable, TREE / "scripts/build_zip.py", package], check=True)
+    target = tmp_path / "ledger"
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    command = [
+        submit, "--master", "local[*]", "--py-files", package, TREE / "jobs/simulate.py",
+        "--input", TABLES, "--output", target,
+    ]  # fmt: skip
+    environment = os.environ | {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_CONF_DIR": str(TREE / "conf"),
+        "PYTHONPATH": "",
+    }
+    done = subprocess.run(
+        list(map(str, command)), cwd=tmp_path, env=environment, capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert record(target)["outputs"] == record(output)["outputs"]
