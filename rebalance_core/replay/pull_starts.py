@@ -157,8 +157,12 @@ class PullStarts:
         if stored is None and past.low is not None:
             values.append(past.low)
         low = min(values) if values else 0
-        top = self._offsets.max_by(queue, min(free_since or change.latest_ms, change.latest_ms))
-        high = None if top is None else max([top, *values])
+        unseen_drop = released_ms is not None and not _was_lost(epoch, past)
+        if not unseen_drop and any(row.client_id in past.last_holders for row in inside):
+            high = max(values)
+        else:
+            top = self._offsets.max_by(queue, min(free_since or change.latest_ms, change.latest_ms))
+            high = None if top is None else max([top, *values])
         return Start(STORED, estimate, low, high, UNKNOWN if estimate is None else OK)
 
     def _row(self, epoch: Epoch, change: Change, start: Start) -> Row:
@@ -194,6 +198,11 @@ class PullStarts:
             "skipped": skipped,
             "status": start.status,
         }
+
+
+def _was_lost(epoch: Epoch, past: _Past) -> bool:
+    """Every last holder was lost in this epoch."""
+    return past.last_holders <= {client_id for client_id, _ in epoch.lost}
 
 
 def _adding_member(epoch: Epoch, change: Change) -> Member:
