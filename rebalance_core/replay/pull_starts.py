@@ -159,7 +159,7 @@ class PullStarts:
         low = min(values) if values else 0
         unseen_drop = released_ms is not None and not _was_lost(epoch, past)
         if not unseen_drop and any(row.client_id in past.last_holders for row in inside):
-            high = max(values)
+            high: int | None = max(values)
         else:
             top = self._offsets.max_by(queue, min(free_since or change.latest_ms, change.latest_ms))
             high = None if top is None else max([top, *values])
