@@ -1,0 +1,52 @@
+"""The pages about the contracts say what the code says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.contracts.dictionary import data_dictionary
+from rebalance_core.contracts.table import arrow_type
+from rebalance_core.model.events import EVENT_TYPES
+from rebalance_core.replay import start_rule
+
+TREE = Path(__file__).resolve().parents[3]
+RULES = [
+    start_rule.STORED,
+    start_rule.LOCAL_STORE,
+    start_rule.BROKER_ZERO,
+    start_rule.MAX_OFFSET,
+    start_rule.FIRST_ZERO,
+    start_rule.TIMESTAMP_SEARCH,
+    start_rule.RETRY_ZERO,
+    start_rule.RETRY_MAX,
+    start_rule.QUERY_FAILED,
+    start_rule.PULL_ALWAYS_ZERO,
+]
+README_LINES = 200
+
+
+def test_the_data_dictionary_is_the_generated_one() -> None:
+    assert (TREE / "docs/data-dictionary.md").read_text() == data_dictionary()
+
+
+@pytest.mark.parametrize("table", ALL_TABLES.values(), ids=lambda table: table.name)
+def test_keys_are_columns_and_types_derive(table: Table) -> None:
+    assert set(table.key) <= set(table.column_names)
+    assert len(set(table.column_names)) == len(table.column_names)
+    assert [arrow_type(column.type) for column in table.columns]
+    assert table.ddl.count("`") == 2 * len(table.columns)
+
+
+@pytest.mark.parametrize("word", [*EVENT_TYPES, *RULES])
+def test_semantics_names_every_event_type_and_start_rule(word: str) -> None:
+    assert f"`{word}`" in (TREE / "docs/semantics.md").read_text()
+
+
+def test_the_readme_is_short_and_its_links_exist() -> None:
+    text = (TREE / "README.md").read_text()
+    assert len(text.splitlines()) < README_LINES
+    links = re.findall(r"\]\((?!http)([^)#]+)", text)
+    assert len(links) > 3
+    assert [link for link in links if not (TREE / link).exists()] == []
