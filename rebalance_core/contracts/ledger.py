@@ -112,7 +112,7 @@ PULL_STARTS = Table(
         min_offset? BIGINT newest minimum offset not later than earliest_ms
         max_offset? BIGINT newest maximum offset not later than earliest_ms
         corrected_offset? BIGINT where the first pull is moved to after OFFSET_ILLEGAL
-        skipped? BIGINT messages never read: max(0, effective start - max(min_offset, stored or 0))
+        skipped? BIGINT max(0, effective start - max(min_offset, stored_offset or 0)); see semantics
         status STRING OK, FAILED, or UNKNOWN = no observation says
         """
     ),

@@ -1,0 +1,14 @@
+"""The page about bad rows names every issue code."""
+
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.spark.quarantine import ISSUE_CODES
+
+SEMANTICS = Path(__file__).resolve().parents[2] / "docs/semantics.md"
+
+
+@pytest.mark.parametrize("code", ISSUE_CODES)
+def test_semantics_explains_every_issue_code(code: str) -> None:
+    assert f"| `{code}` | " in SEMANTICS.read_text()
