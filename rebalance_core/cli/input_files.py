@@ -5,12 +5,12 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.cli.nearest import did_you_mean
 from rebalance_core.cli.output_folder import is_local, local_path
 from rebalance_core.cli.run_record import InputRecord
 from rebalance_core.cli.secrets import redact_text
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.nearest import did_you_mean
 
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
 

@@ -10,9 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.cli.nearest import did_you_mean
 from rebalance_core.cli.setting_keys import SETTING_KEYS
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.nearest import did_you_mean
 
 SECTIONS = {path.partition(".")[0] for path in SETTING_KEYS if "." in path}
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from rebalance_core.cli.job import JobOptions, common_values
-from rebalance_core.cli.nearest import did_you_mean
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.nearest import did_you_mean
 
 TABLE_OPTIONS = ("events", "consumer_groups", "queue_offsets", "committed_offsets")
 ENGINES = ("vectorized", "reference")

@@ -3,11 +3,6 @@
 Upstream: ``RebalancePushImpl.messageQueueChanged``.
 """
 
-# Defaults of DefaultMQPushConsumer.
-PULL_THRESHOLD_FOR_QUEUE = 1000  # messages
-PULL_THRESHOLD_SIZE_FOR_QUEUE = 100  # MiB
-PULL_THRESHOLD_FOR_TOPIC = -1  # messages
-PULL_THRESHOLD_SIZE_FOR_TOPIC = -1  # MiB
 THRESHOLD_OFF = -1
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.escapes import unescape
-from rebalance_core.strategies.nearest import unknown_name
 from rebalance_core.strategies.parameters import queue_id
 from rebalance_core.strategies.registry import (
     DEFAULT_VERSION,
@@ -14,6 +13,7 @@ from rebalance_core.strategies.registry import (
     make_strategy,
 )
 from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.unknown_name import unknown_name
 
 
 def _text(key: str, value: str) -> str:

@@ -5,13 +5,14 @@ from difflib import get_close_matches
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, or None if none is near.
+    """The known name most like `name`, whatever the case, or None if none is near.
 
-    >>> nearest("max_bad_shares", ["max_bad_share", "limits"])
+    >>> nearest("MAX_BAD_SHARES", ["max_bad_share", "limits"])
     'max_bad_share'
     """
-    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return found[0] if found else None
+    by_upper = {candidate.upper(): candidate for candidate in known}
+    found = get_close_matches(name.upper(), list(by_upper), n=1, cutoff=0.5)
+    return by_upper[found[0]] if found else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
