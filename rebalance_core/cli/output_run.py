@@ -18,9 +18,6 @@ from rebalance_core.cli.output_lock import (
     read_lock,
 )
 from rebalance_core.cli.run_record import (
-    RUN_NAME,
-    STATUS_FAILED,
-    STATUS_OK,
     InputRecord,
     RunRecord,
     TableRecord,
@@ -29,6 +26,7 @@ from rebalance_core.cli.run_record import (
 )
 from rebalance_core.cli.secrets import redact_arguments, redact_text, redact_values
 from rebalance_core.cli.spark_failure import explain_spark_failure, is_spark_failure
+from rebalance_core.contracts.run_record import RUN_NAME, STATUS_FAILED, STATUS_OK
 from rebalance_core.model.errors import OutputExists, UsageError
 
 

@@ -11,11 +11,7 @@ from typing import Any
 from rebalance_core.cli.output_folder import OutputFolder
 from rebalance_core.cli.version import LIBRARY_VERSION
 from rebalance_core.contracts import CONTRACT_VERSION
-from rebalance_core.model.errors import InputRefused
-
-RUN_NAME = "_run.json"
-STATUS_OK = "OK"
-STATUS_FAILED = "FAILED"
+from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
 
 
 @dataclass(frozen=True)
@@ -88,26 +84,6 @@ def read_run(folder: OutputFolder) -> dict[str, Any]:
             that is newer than this one's or older than the one before.
     """
     record = find_run(folder)
-    where = folder.location
-    if record is None:
-        raise InputRefused(
-            f"{where} holds no {RUN_NAME} of ours: no result, or a run that died or is still going"
-        )
-    if record["status"] != STATUS_OK:
-        raise InputRefused(
-            f"{where} is the output of a run that failed: {record.get('error') or 'no reason kept'}"
-        )
-    version = record["contract_version"]
-    if not isinstance(version, int) or version > CONTRACT_VERSION:
-        raise InputRefused(
-            f"{where} has tables of contract version {version}, made by rebalance-core "
-            f"{record['library_version']}; this one ({LIBRARY_VERSION}) reads up to "
-            f"{CONTRACT_VERSION}: upgrade it"
-        )
-    if version < CONTRACT_VERSION - 1:
-        raise InputRefused(
-            f"{where} has tables of contract version {version}; this rebalance-core "
-            f"({LIBRARY_VERSION}) reads {CONTRACT_VERSION - 1} and {CONTRACT_VERSION}: run the "
-            "job again"
-        )
+    refuse_unreadable(record, folder.location, CONTRACT_VERSION)
+    assert record is not None
     return record

@@ -12,9 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES
+from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
 from rebalance_core.model.errors import InputRefused
-
-RUN_RECORD = "_run.json"  # written last, by the job: a folder without it is not a result
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +60,11 @@ class Ledger:
 def _run_record(spark: SparkSession, folder: str) -> str | None:
     """The text of the folder's ``_run.json``; None if there is none."""
     if "://" not in folder or folder.startswith("file:"):
-        record = Path(unquote(folder.removeprefix("file:"))) / RUN_RECORD
+        record = Path(unquote(folder.removeprefix("file:"))) / RUN_NAME
         return record.read_text("utf-8") if record.is_file() else None
     # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
     jvm: Any = spark.sparkContext._jvm
-    record = jvm.org.apache.hadoop.fs.Path(f"{folder}/{RUN_RECORD}")
+    record = jvm.org.apache.hadoop.fs.Path(f"{folder}/{RUN_NAME}")
     files = record.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
     if not files.exists(record):
         return None
@@ -77,25 +76,9 @@ def _run_record(spark: SparkSession, folder: str) -> str | None:
 
 
 def _check_run(folder: str, text: str | None) -> None:
-    if text is None:
-        raise InputRefused(f"{folder} holds no {RUN_RECORD}: no result, or of a run still going")
     try:
-        record = json.loads(text)
+        record = None if text is None else json.loads(text)
     except ValueError as error:
-        raise InputRefused(f"{folder}/{RUN_RECORD} is not JSON: {error}") from error
-    version = record.get("contract_version") if isinstance(record, dict) else None
-    if not isinstance(version, int):
-        raise InputRefused(f"{folder}/{RUN_RECORD} has no contract_version; it is not ours")
-    if record.get("status") == "FAILED":
-        reason = record.get("error") or "no reason kept"
-        raise InputRefused(f"{folder} is the output of a run that failed: {reason}")
-    if version > CONTRACT_VERSION:
-        raise InputRefused(
-            f"{folder} has contract version {version}; this library reads up to "
-            f"{CONTRACT_VERSION}: upgrade it"
-        )
-    if version < CONTRACT_VERSION - 1:
-        raise InputRefused(
-            f"{folder} has contract version {version}; this library reads "
-            f"{CONTRACT_VERSION - 1} and {CONTRACT_VERSION}: run the job again"
-        )
+        raise InputRefused(f"{folder}/{RUN_NAME} is not JSON: {error}") from error
+    foreign = record is not None and not isinstance(record, dict)
+    refuse_unreadable({} if foreign else record, folder, CONTRACT_VERSION)

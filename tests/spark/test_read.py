@@ -8,7 +8,8 @@ import pytest
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.conform import TECHNICAL, conform
-from rebalance_core.spark.read import InputTables, number_lines
+from rebalance_core.spark.lines import number_lines
+from rebalance_core.spark.read import InputTables
 
 pytestmark = pytest.mark.spark
 
