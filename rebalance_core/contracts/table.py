@@ -49,11 +49,17 @@ class Table:
         fields = ", ".join(f"`{column.name}`: {column.type}" for column in self.columns)
         return f"STRUCT<{fields}>"
 
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as an Arrow schema, all nullable."""
+        import pyarrow as pa
+
+        return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in self.columns])
+
     def arrow_struct(self) -> pa.DataType:
         """`struct_type` as an Arrow type."""
         import pyarrow as pa
 
-        return pa.struct([pa.field(c.name, arrow_type(c.type)) for c in self.columns])
+        return pa.struct(list(self.arrow_schema()))
 
 
 def arrow_type(sql_type: str) -> pa.DataType:

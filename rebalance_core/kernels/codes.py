@@ -1,0 +1,50 @@
+"""Names as integers in RocketMQ's order: comparing two codes compares the names as Java does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model.ordering import java_string_key
+
+BEYOND_BMP = "[\U00010000-\U0010ffff]"
+
+
+def java_sorted(names: pa.StringArray) -> pa.StringArray:
+    """Distinct names in the order of Java's ``String.compareTo``.
+
+    UTF-8 sorts like UTF-16 until a character needs a surrogate pair.
+    """
+    if pc.any(pc.match_substring_regex(names, BEYOND_BMP)).as_py():
+        return pa.array(sorted(names.to_pylist(), key=java_string_key), pa.string())
+    return names.take(pc.array_sort_indices(names))
+
+
+def encode(*columns: Any) -> tuple[pa.StringArray, list[Ints]]:
+    """The distinct names of all columns together, sorted, and each column as codes (null: -1).
+
+    Args:
+        columns: string arrays, chunked or not.
+    """
+    arrays = [_flat(column) for column in columns]
+    encoded = pa.concat_arrays(arrays).dictionary_encode()
+    names = java_sorted(encoded.dictionary)
+    rank = np.append(pc.index_in(encoded.dictionary, names).to_numpy(), -1).astype(np.int64)
+    codes = rank[pc.fill_null(encoded.indices, len(names)).to_numpy()]
+    return names, np.split(codes, np.cumsum([len(array) for array in arrays])[:-1])
+
+
+def _flat(column: Any) -> pa.Array:
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return array.cast(pa.string())
+
+
+def names_of(names: pa.StringArray, codes: Ints) -> pa.StringArray:
+    """The names of codes; -1 and below is null."""
+    if len(codes) and codes.min() < 0:
+        return names.take(pa.array(codes, mask=codes < 0))
+    return names.take(pa.array(codes))

@@ -1,0 +1,68 @@
+"""The rows of ``epochs``: counts over all queues of a group."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.kernels.cells import NOBODY
+from rebalance_core.kernels.changes import Differ
+from rebalance_core.kernels.holdings import Holdings
+from rebalance_core.kernels.output import group_columns, table_rows, until, words
+from rebalance_core.kernels.segments import Ints, first_of_run, ranges
+from rebalance_core.kernels.world import World
+from rebalance_core.model.events import EVENT_TYPES
+
+STATUSES = ("SETTLED", "FROZEN", "EMPTY")
+"""As `rebalance_core.replay.history` names them."""
+SETTLED, FROZEN, EMPTY = range(3)
+
+
+def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
+    """One row an epoch. Cost: all cells of the groups."""
+    epochs, count = world.epochs, len(world.epochs)
+    added, dropped, orphaned, shared = (np.zeros(count, np.int64) for _ in range(4))
+    differ = Differ(world, holdings.queues)
+    for block in holdings.blocks():
+        changes = differ.changes(block)
+        added += np.bincount(changes.epoch[changes.is_add], minlength=count)
+        dropped += np.bincount(changes.epoch[~changes.is_add], minlength=count)
+        orphaned += np.bincount(block.epoch[block.entry == NOBODY], minlength=count)
+        shared += np.bincount(_shared(block.queue[block.lane], block.epoch, block.entry), minlength=count)
+    grid = world.grid
+    epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
+    queues = np.bincount(epoch, grid.queues, minlength=count)
+    frozen = np.bincount(epoch[grid.frozen], minlength=count) > 0
+    status = np.select([epochs.live == 0, frozen], [EMPTY, FROZEN], SETTLED)
+    causes = pa.ListArray.from_arrays(
+        pa.array(epochs.first_cause, pa.int32()), words(EVENT_TYPES, epochs.causes)
+    )
+    return table_rows(
+        "epochs",
+        group_columns(world, epochs.group)
+        | {
+            "epoch": epochs.number,
+            "from_ms": epochs.from_ms,
+            "to_ms": until(epochs.to_ms),
+            "causes": causes,
+            "members": epochs.live,
+            "distinct_members": np.diff(world.roster.first),
+            "queues": queues.astype(np.int64),
+            "added": added,
+            "dropped": dropped,
+            "orphaned": orphaned,
+            "shared": shared,
+            "status": words(STATUSES, status),
+            "transient": epochs.to_ms < epochs.latest_ms,
+        },
+    )
+
+
+def _shared(queue: Ints, epoch: Ints, entry: Ints) -> Ints:
+    """The epoch of every queue that two lanes hold at once."""
+    held = np.flatnonzero(entry >= 0)
+    order = held[np.lexsort((epoch[held], queue[held]))]
+    first = first_of_run(queue[order], epoch[order])
+    second = ~first
+    second[1:] &= first[:-1]
+    return epoch[order[second]]

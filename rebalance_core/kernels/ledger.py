@@ -1,0 +1,55 @@
+"""All rows of one ledger table for the groups of a world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from rebalance_core.kernels.changes import Differ
+from rebalance_core.kernels.diffs import diff_rows
+from rebalance_core.kernels.epoch_rows import epoch_rows
+from rebalance_core.kernels.holdings import Holdings
+from rebalance_core.kernels.membership_rows import membership_rows
+from rebalance_core.kernels.ownership import ownership_rows
+from rebalance_core.kernels.world import World
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def ledger_rows(table: str, world: World, holdings: Holdings) -> Batches:
+    """The rows of one table, a batch a block.
+
+    Args:
+        table: name of a table of `SIMULATED_TABLES`.
+        world: the groups; those with a reason have no rows.
+        holdings: of this world.
+    """
+    return _TABLES[table](world, holdings)
+
+
+def _epochs(world: World, holdings: Holdings) -> Batches:
+    yield epoch_rows(world, holdings)
+
+
+def _ownership(world: World, holdings: Holdings) -> Batches:
+    for block in holdings.blocks():
+        yield ownership_rows(world, holdings.queues, block)
+
+
+def _diffs(world: World, holdings: Holdings) -> Batches:
+    differ = Differ(world, holdings.queues)
+    for block in holdings.blocks():
+        yield diff_rows(world, holdings.queues, differ.changes(block))
+
+
+def _memberships(world: World, holdings: Holdings) -> Batches:
+    yield membership_rows(world)
+
+
+_TABLES: dict[str, Callable[[World, Holdings], Batches]] = {
+    "epochs": _epochs,
+    "ownership": _ownership,
+    "diffs": _diffs,
+    "memberships": _memberships,
+}

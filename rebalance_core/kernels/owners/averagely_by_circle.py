@@ -1,0 +1,24 @@
+"""AVG_BY_CIRCLE: the queues dealt out in turn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rebalance_core.kernels.cells import Readable
+from rebalance_core.kernels.grid import Grid, places
+from rebalance_core.kernels.roster import Roster
+from rebalance_core.kernels.segments import Ints
+
+
+class AveragelyByCircleOwners:
+    """`AllocateMessageQueueAveragelyByCircle` of many groups. Cost: O(1) a queue and epoch."""
+
+    def __init__(self, grid: Grid, roster: Roster) -> None:
+        self._before, _ = places(grid, grid.readable, np.zeros(len(grid.topic_of)))
+        self._first = roster.first
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell."""
+        first = self._first[cells.epoch]
+        place = self._before[cells.broker_cell] + cells.queue_id
+        return first + place % (self._first[cells.epoch + 1] - first)

@@ -1,0 +1,114 @@
+"""Ragged arrays: many groups' rows in one array, each group a consecutive segment.
+
+All functions take and give one-dimensional arrays; cost is linear, there is no Python loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+AnyInts: TypeAlias = NDArray[Any]
+
+NEVER = np.int64(2**62)
+"""An ordinal or an instant that no event has."""
+
+
+def pointers(counts: AnyInts) -> Ints:
+    """Where each segment begins, and the end of the last: shape (n + 1,).
+
+    >>> pointers(np.array([2, 0, 3])).tolist()
+    [0, 2, 2, 5]
+    """
+    ends = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ends[1:])
+    return ends
+
+
+def ranges(starts: AnyInts, counts: AnyInts) -> Ints:
+    """``arange(start, start + count)`` of every pair, one after the other.
+
+    >>> ranges(np.array([5, 9]), np.array([2, 3])).tolist()
+    [5, 6, 9, 10, 11]
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total, dtype=np.int64) + np.repeat(starts - ends + counts, counts)
+
+
+def first_of_run(*keys: AnyInts) -> Bools:
+    """True where any of the keys differs from the row before; the first row is True."""
+    new = np.zeros(len(keys[0]), np.bool_)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[1:] != key[:-1]
+    return new
+
+
+def last_of_run(*keys: AnyInts) -> Bools:
+    """True where any of the keys differs from the row after; the last row is True."""
+    first = first_of_run(*keys)
+    last = np.ones(len(first), np.bool_)
+    last[:-1] = first[1:]
+    return last
+
+
+def last_true(mask: Bools, first: Bools) -> Ints:
+    """For each row the nearest row at or before it, in its segment, that is True; -1: none.
+
+    Args:
+        mask: what is looked for.
+        first: True at the first row of every segment.
+    """
+    rows = np.arange(len(mask), dtype=np.int64)
+    found = np.maximum.accumulate(np.where(mask, rows, -1))
+    begin = np.maximum.accumulate(np.where(first, rows, -1))
+    return np.where(found >= begin, found, -1)
+
+
+def running_max(values: Ints, segment: Ints) -> Ints:
+    """The largest value so far within each segment; ``segment`` never falls."""
+    if not len(values):
+        return values
+    low = values.min()
+    height = values.max() - low + 1
+    lifted = values - low + (segment - segment[0]) * height
+    return np.maximum.accumulate(lifted) - (segment - segment[0]) * height + low
+
+
+def running_min(values: Ints, segment: Ints) -> Ints:
+    """The smallest value so far within each segment; any int64 values."""
+    distinct, rank = np.unique(values, return_inverse=True)
+    return distinct[-running_max(-rank, segment)]
+
+
+def sums(values: AnyInts, segment_pointers: Ints) -> Ints:
+    """The sum of each segment; an empty one gives 0."""
+    total = pointers(values)
+    return total[segment_pointers[1:]] - total[segment_pointers[:-1]]
+
+
+def extreme(reduce: np.ufunc, values: AnyInts, segment_pointers: Ints, empty: int) -> AnyInts:
+    """``reduce`` (np.maximum, np.minimum …) of each segment; ``empty`` where there is no row."""
+    result = np.full(len(segment_pointers) - 1, empty, values.dtype)
+    filled = segment_pointers[1:] > segment_pointers[:-1]
+    if filled.any():
+        result[filled] = reduce.reduceat(values, segment_pointers[:-1][filled])
+    return result
+
+
+def find(keys: Ints, wanted: Ints) -> Ints:
+    """The index of each wanted value in sorted unique keys; -1: not there."""
+    if not len(keys):
+        return np.full(len(wanted), -1, np.int64)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, at, -1)
+
+
+def pair(high: AnyInts, low: AnyInts) -> Ints:
+    """Two numbers, the low one in [0, 2**32), as one that sorts like the pair."""
+    return (np.asarray(high, np.int64) << 32) | np.asarray(low, np.int64)

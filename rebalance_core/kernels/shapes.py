@@ -1,0 +1,61 @@
+"""Which groups the kernels take, and why they leave the others to the replay."""
+
+from __future__ import annotations
+
+from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.strategies.averagely import Averagely
+from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
+from rebalance_core.strategies.consistent_hash import ConsistentHash
+from rebalance_core.strategies.machine_room import MachineRoom
+from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
+
+KINDS: tuple[type[AllocationStrategy], ...] = (
+    Averagely,
+    AveragelyByCircle,
+    ConsistentHash,
+    MachineRoom,
+    MachineRoomNearby,
+)
+"""Strategies with a kernel; a group's kind is the index here, or one of the two below."""
+EVERYONE = len(KINDS)
+"""BROADCASTING: every member reads every queue."""
+NO_KIND = EVERYONE + 1
+
+REASONS = {
+    "REGULAR": "the kernels take the group",
+    "MIXED_STRATEGIES": "members with different strategies",
+    "MIXED_MODELS": "members with different message models",
+    "NO_KERNEL": "a strategy without a kernel, or one that always throws",
+    "SUSPENDED": "a member was suspended",
+    "DUPLICATE_CLIENT_ID": "two live processes with one client id",
+    "RESTART_AT_ONCE": "an empty group where members came and went in one instant, or a member "
+    "that came back in place with another start mode",
+    "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
+    "MANY_TOPICS": "more than 62 topics and members that subscribe differently",
+    "RING_COLLISION": "two points of the hash ring coincide",
+    "NO_ROOM": "a client or broker without a machine room",
+}
+"""Code and meaning."""
+(
+    REGULAR,
+    MIXED_STRATEGIES,
+    MIXED_MODELS,
+    NO_KERNEL,
+    SUSPENDED,
+    DUPLICATE_CLIENT_ID,
+    RESTART_AT_ONCE,
+    RETRY_SUBSCRIBED,
+    MANY_TOPICS,
+    RING_COLLISION,
+    NO_ROOM,
+) = range(len(REASONS))
+
+
+def kind_of(strategy: AllocationStrategy) -> int:
+    """Index into `KINDS`; `NO_KIND` for a strategy without a kernel."""
+    if isinstance(strategy, MachineRoom) and strategy.consumer_idcs is None:
+        return NO_KIND  # throws as soon as a broker has a room
+    if isinstance(strategy, MachineRoomNearby):
+        inner = type(strategy.inner)
+        return KINDS.index(MachineRoomNearby) if inner in KINDS[:2] else NO_KIND
+    return KINDS.index(type(strategy)) if type(strategy) in KINDS else NO_KIND
