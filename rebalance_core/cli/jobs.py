@@ -1,5 +1,7 @@
 """The jobs that exist. A new one is a line here, a module with its options and one with its run."""
 
+from rebalance_core.cli.generate_job import run_generate
+from rebalance_core.cli.generate_options import add_generate_options, read_generate_options
 from rebalance_core.cli.job import Job
 from rebalance_core.cli.simulate_job import run_simulate
 from rebalance_core.cli.simulate_options import add_simulate_options, read_simulate_options
@@ -13,6 +15,13 @@ JOBS: dict[str, Job] = {
             add_simulate_options,
             read_simulate_options,
             run_simulate,
+        ),
+        Job(
+            "generate",
+            "make up a fleet from a seed: input tables for tests, benchmarks and plans",
+            add_generate_options,
+            read_generate_options,
+            run_generate,
         ),
     )
 }

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from rebalance_core.synthetic.fleet import RANGES
+
 
 @dataclass(frozen=True)
 class SettingKey:
@@ -47,6 +49,16 @@ SETTING_KEYS = {
             "a whole number from 1 to 2147483647",
             low=1,
             high=2**31 - 1,
+        ),
+        *(
+            SettingKey(
+                f"generate.{name}",
+                int,
+                f"a whole number from {RANGES[name][0]} to {RANGES[name][1]}",
+                low=RANGES[name][0],
+                high=RANGES[name][1],
+            )
+            for name in ("start_ms", "groups_per_cluster", "offset_hours")
         ),
         SettingKey(
             "spark.shuffle_partitions", int, "a whole number from 1 up", low=1, optional=True

@@ -25,6 +25,15 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class GenerateSettings:
+    """What of a synthetic fleet is seldom chosen; see `FleetPlan`."""
+
+    start_ms: int
+    groups_per_cluster: int
+    offset_hours: int
+
+
+@dataclass(frozen=True)
 class SparkSettings:
     """What a run asks of Spark; None leaves it to Spark's own configuration."""
 
@@ -46,6 +55,7 @@ class Settings:
     on_bad_rows: str
     max_bad_share: float
     limits: Limits
+    generate: GenerateSettings
     spark: SparkSettings
     summary: SummarySettings
 
@@ -106,6 +116,7 @@ def _build(values: Mapping[str, Any]) -> Settings:
         on_bad_rows=values["on_bad_rows"],
         max_bad_share=float(values["max_bad_share"]),
         limits=Limits(**section("limits")),
+        generate=GenerateSettings(**section("generate")),
         spark=SparkSettings(**section("spark")),
         summary=SummarySettings(**section("summary")),
     )

@@ -33,9 +33,25 @@ class Changes:
     kind: Ints
     latest_ms: Ints
 
-    def where(self, mask: Bools) -> Changes:
-        """Some of the rows."""
-        return Changes(*(getattr(self, f.name)[mask] for f in fields(self)))
+    def where(self, rows: Bools | Ints) -> Changes:
+        """Some of the rows, by mask or number."""
+        return Changes(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """By cell of a block: the epoch before."""
+
+    entry: Ints
+    """Who held the lane; -1: nobody."""
+    gone: Bools
+    """Its process is no longer a member."""
+    held: Bools
+    """Somebody held the queue."""
+    wants: Bools
+    """Who held the lane is still a member that subscribes the topic."""
+    wanted: Bools
+    """Some earlier holder of the queue is."""
 
 
 class Differ:
@@ -55,17 +71,13 @@ class Differ:
     def changes(self, block: Block) -> Changes:
         """Every ADD and DROP of a block."""
         now = self._world.roster.client[block.entry]
-        was = np.full(len(now), -1, np.int64)
-        was[1:] = now[:-1]
-        opening = np.zeros(len(now), np.bool_)
-        opening[block.first[:-1][np.diff(block.first) > 0]] = True
-        was[opening] = -1
+        past = self.before(block)
+        was = self._world.roster.client[past.entry]
         differs = now != was
         adding = np.flatnonzero(differs & (now >= 0))
         dropping = np.flatnonzero(differs & (was >= 0))
         cell = np.concatenate([adding, dropping])
         is_add = np.arange(len(cell)) < len(adding)
-        past = self._before(block, opening)
         other = np.maximum(np.where(is_add, was[cell], now[cell]), -1)
         if block.broadcasting:
             past, other = self._across_lanes(block, past, cell, is_add, was, now)
@@ -76,12 +88,12 @@ class Differ:
             np.where(is_add, now[cell], was[cell]), other, kind, latest_ms,
         )  # fmt: skip
 
-    def _before(self, block: Block, opening: Bools) -> _Before:
+    def before(self, block: Block) -> Before:
         """What became of whoever held each cell's queue in the epoch before."""
         roster = self._world.roster
         entry = np.full(len(block.entry), -1, np.int64)
         entry[1:] = block.entry[:-1]
-        entry[opening] = -1
+        entry[block.first[:-1][np.diff(block.first) > 0]] = -1
         held = entry >= 0
         still = roster.following[entry]
         gone = (still < 0) | (roster.process[still] != roster.process[entry])
@@ -89,10 +101,10 @@ class Differ:
         wants = (still >= 0) & (
             self._retry[group_topic] | subscribes(roster, still, self._slots[group_topic])
         )
-        return _Before(entry, gone, held, wants, wants)
+        return Before(entry, gone, held, wants, wants)
 
     def _why(
-        self, block: Block, past: _Before, cell: Ints, is_add: Bools
+        self, block: Block, past: Before, cell: Ints, is_add: Bools
     ) -> tuple[Ints, Ints]:
         """Kind and latest moment of each change."""
         epochs, epoch = self._world.epochs, block.epoch[cell]
@@ -113,8 +125,8 @@ class Differ:
         )
 
     def _across_lanes(
-        self, block: Block, past: _Before, cell: Ints, is_add: Bools, was: Ints, now: Ints
-    ) -> tuple[_Before, Ints]:
+        self, block: Block, past: Before, cell: Ints, is_add: Bools, was: Ints, now: Ints
+    ) -> tuple[Before, Ints]:
         """BROADCASTING: a queue's holders are spread over its lanes."""
         queue_epoch = pair(block.queue[block.lane], block.epoch)
         keys, of = np.unique(queue_epoch, return_inverse=True)
@@ -122,7 +134,7 @@ class Differ:
         def somewhere(mask: Bools) -> Bools:
             return np.bincount(of[mask], minlength=len(keys)) > 0
 
-        anyway = _Before(
+        anyway = Before(
             past.entry, past.gone, somewhere(past.held)[of], past.wants, somewhere(past.wants)[of]
         )
         other = np.full(len(cell), -1, np.int64)
@@ -135,19 +147,3 @@ class Differ:
             single[count != 1] = -1
             other[mine] = single[of[cell[mine]]]
         return anyway, other
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """By cell of a block: the epoch before."""
-
-    entry: Ints
-    """Who held the lane; -1: nobody."""
-    gone: Bools
-    """Its process is no longer a member."""
-    held: Bools
-    """Somebody held the queue."""
-    wants: Bools
-    """Who held the lane is still a member that subscribes the topic."""
-    wanted: Bools
-    """Some earlier holder of the queue is."""

@@ -10,8 +10,11 @@ from rebalance_core.kernels.changes import Differ
 from rebalance_core.kernels.diffs import diff_rows
 from rebalance_core.kernels.epoch_rows import epoch_rows
 from rebalance_core.kernels.holdings import Holdings
+from rebalance_core.kernels.loads import load_rows
 from rebalance_core.kernels.membership_rows import membership_rows
+from rebalance_core.kernels.metrics import metric_rows
 from rebalance_core.kernels.ownership import ownership_rows
+from rebalance_core.kernels.pull_starts import PullStarts
 from rebalance_core.kernels.world import World
 
 Batches = Iterator[pa.RecordBatch]
@@ -47,9 +50,26 @@ def _memberships(world: World, holdings: Holdings) -> Batches:
     yield membership_rows(world)
 
 
+def _consumer_load(world: World, holdings: Holdings) -> Batches:
+    yield load_rows(world, holdings)
+
+
+def _group_metrics(world: World, holdings: Holdings) -> Batches:
+    yield metric_rows(world, holdings)
+
+
+def _pull_starts(world: World, holdings: Holdings) -> Batches:
+    starts = PullStarts(world, holdings)
+    for block in holdings.blocks():
+        yield starts.rows(block)
+
+
 _TABLES: dict[str, Callable[[World, Holdings], Batches]] = {
     "epochs": _epochs,
     "ownership": _ownership,
     "diffs": _diffs,
+    "pull_starts": _pull_starts,
     "memberships": _memberships,
+    "consumer_load": _consumer_load,
+    "group_metrics": _group_metrics,
 }

@@ -26,6 +26,12 @@ class Observations:
     broker_zero: Bools
     """The broker would answer 0 to a group that never committed (SEM §5.3)."""
 
+    @classmethod
+    def none(cls) -> Observations:
+        """No row."""
+        numbers = np.zeros(0, np.int64)
+        return cls(*(numbers,) * 7, numbers > 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Commits:

@@ -1,0 +1,93 @@
+"""`generate`: settings, plan, lock, tables, record, summary, in this order."""
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.cli.generate_options import GenerateOptions
+from rebalance_core.cli.generate_summary import generate_facts, render_generate, render_plan
+from rebalance_core.cli.hadoop_folder import HadoopFolder
+from rebalance_core.cli.job import JobReport
+from rebalance_core.cli.output_folder import LocalFolder, OutputFolder, is_local
+from rebalance_core.cli.output_lock import read_lock
+from rebalance_core.cli.output_run import Outcome, OutputRun, check_output
+from rebalance_core.cli.run_record import TableRecord
+from rebalance_core.cli.session import open_session, versions
+from rebalance_core.cli.settings import Settings, resolve_settings
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.synthetic.fleet import FleetPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run_generate(options: GenerateOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = resolve_settings(options.config, options.set)
+    plan = FleetPlan(
+        groups=options.groups, days=options.days, seed=options.seed, **asdict(settings.generate)
+    )
+    if options.dry_run:
+        return _dry_run(options, plan)
+    # A local folder is reserved before Spark starts: a conflict is told at once.
+    session = None if is_local(options.output) else _open(options, settings)
+    folder: OutputFolder
+    folder = HadoopFolder(options.output, session) if session else LocalFolder(options.output)
+    with OutputRun(folder, "generate", options, settings.as_dict(), INPUT_TABLES) as run:
+        if run.broken is not None:
+            _say(f"broke the lock of a dead run: {run.broken}")
+        session = session or _open(options, settings)
+        _say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
+        outputs = _write_tables(session, plan, run)
+        types = _events_by_type(session, run)
+        record = run.finish(Outcome(outputs=outputs, versions=versions(session), seed=plan.seed))
+    rows = {name: table.rows for name, table in outputs.items()}
+    facts = generate_facts(options.output, plan, rows, types, record.seconds)
+    return JobReport(render_generate(facts), facts)
+
+
+def _write_tables(
+    session: "SparkSession", plan: FleetPlan, run: OutputRun
+) -> dict[str, TableRecord]:
+    from rebalance_core.spark.generate import generate
+    from rebalance_core.spark.write import write_table
+
+    run.clear()
+    outputs = {}
+    for name, frame in generate(session, plan).tables().items():
+        written = write_table(frame, run.folder.table_location(""), name)
+        outputs[name] = TableRecord(written.rows, written.digest)
+    return outputs
+
+
+def _events_by_type(session: "SparkSession", run: OutputRun) -> dict[str, int]:
+    written = session.read.parquet(run.folder.table_location("cluster_events"))
+    counts = written.groupBy("event_type").count().collect()
+    return {row["event_type"]: row["count"] for row in counts}
+
+
+def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:
+    """The plan, and whether the output could be written; no Spark."""
+    if is_local(options.output):
+        folder = LocalFolder(options.output)
+        locked = read_lock(folder) is not None
+        check_output(folder, overwrite=options.overwrite, left_by_dead_run=locked)
+    facts: dict[str, Any] = {
+        "job": "generate",
+        "dry_run": True,
+        "plan": plan.facts(),
+        "expected_rows": plan.expected_rows(),
+        "output": options.output,
+        "tables": list(INPUT_TABLES),
+    }
+    return JobReport(render_plan(facts), facts)
+
+
+def _open(options: GenerateOptions, settings: Settings) -> "SparkSession":
+    partitions = settings.spark.shuffle_partitions
+    wanted = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
+    return open_session("rebalance generate", master=options.master, settings=wanted)
+
+
+def _say(text: str) -> None:
+    print(f"rebalance: {text}", file=sys.stderr)

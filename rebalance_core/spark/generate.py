@@ -1,0 +1,97 @@
+"""A synthetic fleet as input tables: entities by number, spread over the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts.table import arrow_type
+from rebalance_core.spark.read import InputTables
+from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.tables import PARTS, Part, Piece
+
+ROWS_PER_BATCH = 20_000  # a piece stays together, so a batch may be larger
+
+
+def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:
+    """The fleet of a plan as the tables that `simulate` reads.
+
+    Lazy: nothing is made before a frame is used, and each use makes its rows anew. An entity's rows
+    depend on the plan and its number only, so partitions change nothing but the order of rows.
+
+    Args:
+        spark: any session there is (notebook, Connect).
+        plan: what to make.
+        partitions: tasks for each kind of entity; None: Spark's default parallelism. A Python
+            worker holds one batch at a time.
+    """
+    frames = {
+        name: reduce(
+            DataFrame.unionByName,
+            [_frame(spark, plan, INPUT_TABLES[name], part, partitions) for part in parts],
+        )
+        for name, parts in PARTS.items()
+    }
+    return InputTables(
+        cluster_events=frames["cluster_events"],
+        consumer_groups=frames["consumer_groups"],
+        queue_offsets=frames["queue_offsets"],
+        committed_offsets=frames["committed_offsets"],
+    )
+
+
+def arrow_batches(
+    plan: FleetPlan, table: Table, part: Part, numbers: Iterator[int]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of these entities as batches with the table's columns."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for piece in (piece for number in numbers for piece in part.rows(plan, number)):
+        batch = arrow_batch(table, piece)
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if rows >= ROWS_PER_BATCH:
+            yield _joined(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def arrow_batch(table: Table, rows: Piece) -> pa.RecordBatch:
+    """A piece as one batch with all the table's columns; missing ones are null."""
+    if isinstance(rows, list):
+        rows = {c.name: [row.get(c.name) for row in rows] for c in table.columns}
+    length = max(map(len, rows.values()), default=0)
+    arrays = []
+    for column in table.columns:
+        values, kind = rows.get(column.name), arrow_type(column.type)
+        arrays.append(pa.nulls(length, kind) if values is None else pa.array(values, kind))
+    return pa.RecordBatch.from_arrays(arrays, names=list(table.column_names))
+
+
+def _frame(
+    spark: SparkSession, plan: FleetPlan, table: Table, part: Part, partitions: int | None
+) -> DataFrame:
+    numbers = spark.range(0, part.entities(plan), 1, partitions)
+    return numbers.mapInArrow(_rows_of(plan, table, part), table.ddl.replace(" NOT NULL", ""))
+
+
+def _rows_of(
+    plan: FleetPlan, table: Table, part: Part
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The UDF's body; it captures plain values and functions of modules only."""
+
+    def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+        return arrow_batches(plan, table, part, numbers)
+
+    return rows_of
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

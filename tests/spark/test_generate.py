@@ -1,0 +1,78 @@
+"""Synthetic fleets on Spark: the rows of the entities, however they are spread, and no bad one."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.spark import simulate
+from rebalance_core.spark.generate import arrow_batch, arrow_batches, generate
+from rebalance_core.spark.write import row_hash
+from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.tables import PARTS
+
+PLAN = FleetPlan(40, 1, 11, groups_per_cluster=20)
+
+
+def prints(frames: dict[str, DataFrame]) -> dict[str, tuple[int, int]]:
+    """Rows and a hash of each table that the order of rows does not change."""
+    found = {}
+    for name, frame in frames.items():
+        hashes = frame.select(row_hash(INPUT_TABLES[name]).cast("DECIMAL(20, 0)").alias("hash"))
+        row: Any = hashes.agg(sf.count("hash"), sf.sum("hash")).collect()[0]
+        found[name] = (row[0], int(row[1]))
+    return found
+
+
+def test_partitions_change_nothing_and_the_seed_everything(spark: SparkSession) -> None:
+    one = prints(generate(spark, PLAN, partitions=1).tables())
+    assert one == prints(generate(spark, PLAN, partitions=7).tables())
+    other = FleetPlan(40, 1, 12, groups_per_cluster=20)
+    changed = prints(generate(spark, other, partitions=2).tables())
+    assert all(changed[name] != one[name] for name in INPUT_TABLES)
+
+
+def test_columns_and_types_are_the_contract_s(spark: SparkSession) -> None:
+    for name, frame in generate(spark, PLAN).tables().items():
+        expected = [(c.name, c.type.lower()) for c in INPUT_TABLES[name].columns]
+        assert frame.dtypes == expected
+
+
+def test_a_simulation_reads_every_row_and_rejects_none(spark: SparkSession) -> None:
+    ledger = simulate(generate(spark, PLAN))
+    assert ledger.rejected.collect() == []
+    groups = ledger.epochs.select("cluster", "consumer_group").distinct().count()
+    assert groups == PLAN.groups
+    statuses = {
+        row["status"]: row["count"] for row in ledger.epochs.groupBy("status").count().collect()
+    }
+    assert statuses["SETTLED"] > 0.9 * sum(statuses.values())
+    starts = ledger.pull_starts.groupBy("status").count().collect()
+    known = {row["status"]: row["count"] for row in starts}
+    assert known["OK"] > 0.9 * sum(known.values())
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_chunks_of_any_size_hold_the_same_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = INPUT_TABLES[name]
+    for part in PARTS[name]:
+        entities = range(part.entities(PLAN))
+        whole = [
+            row for b in arrow_batches(PLAN, table, part, iter(entities)) for row in b.to_pylist()
+        ]
+        monkeypatch.setattr("rebalance_core.spark.generate.ROWS_PER_BATCH", 1)
+        small = list(arrow_batches(PLAN, table, part, iter(entities)))
+        monkeypatch.undo()
+        pieces = [piece for number in entities for piece in part.rows(PLAN, number)]
+        assert len(small) == sum(arrow_batch(table, piece).num_rows > 0 for piece in pieces)
+        assert all(batch.num_rows for batch in small)
+        assert [row for batch in small for row in batch.to_pylist()] == whole
+
+
+def test_an_entity_without_rows_is_an_empty_batch_of_all_columns() -> None:
+    table = INPUT_TABLES["committed_offsets"]
+    for nothing in ([], {}):
+        batch = arrow_batch(table, nothing)  # type: ignore[arg-type]
+        assert (batch.num_rows, tuple(batch.schema.names)) == (0, table.column_names)
