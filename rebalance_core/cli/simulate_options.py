@@ -10,7 +10,6 @@ from rebalance_core.model.nearest import did_you_mean
 
 TABLE_OPTIONS = ("events", "consumer_groups", "queue_offsets", "committed_offsets")
 ENGINES = ("vectorized", "reference")
-BUILT_ENGINES = ("reference",)
 INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
 
 
@@ -25,7 +24,7 @@ class SimulateOptions(JobOptions):
     queue_offsets: str | None = None
     committed_offsets: str | None = None
     input_format: str | None = None
-    engine: str = "reference"
+    engine: str = "vectorized"
     strategy: str | None = None
     on_bad_rows: str | None = None
     max_bad_share: str | None = None
@@ -44,7 +43,7 @@ def add_simulate_options(parser: argparse.ArgumentParser) -> None:
         "--input-format", metavar="FORMAT", help="json, csv or parquet; default: by suffix"
     )
     parser.add_argument("--output", metavar="DIR", help="where the ledger goes; a fresh folder")
-    parser.add_argument("--engine", metavar="ENGINE", default="reference", help="|".join(ENGINES))
+    parser.add_argument("--engine", metavar="ENGINE", default="vectorized", help="|".join(ENGINES))
     parser.add_argument("--strategy", metavar="TEXT", help="instead of every group's own")
     parser.add_argument("--on-bad-rows", metavar="HOW", help="quarantine|fail")
     parser.add_argument("--max-bad-share", metavar="X", help="refuse an input with more, 0 to 1")
@@ -93,5 +92,3 @@ def _choice_mistakes(arguments: argparse.Namespace) -> Iterator[str]:
         if value is not None and value not in valid:
             option = "--" + name.replace("_", "-")
             yield f"{option} {value}: one of {', '.join(valid)}{did_you_mean(value, valid)}"
-    if arguments.engine in ENGINES and arguments.engine not in BUILT_ENGINES:
-        yield f"--engine {arguments.engine} is not built yet; use --engine reference"

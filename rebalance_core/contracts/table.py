@@ -44,6 +44,11 @@ class Table:
             for column in self.columns
         )
 
+    @property
+    def plain_ddl(self) -> str:
+        """The columns as a Spark DDL string, all nullable."""
+        return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
+
     def struct_type(self) -> str:
         """The columns as a Spark struct type, all nullable (rows of a tagged union)."""
         fields = ", ".join(f"`{column.name}`: {column.type}" for column in self.columns)

@@ -103,9 +103,7 @@ class Differ:
         )
         return Before(entry, gone, held, wants, wants)
 
-    def _why(
-        self, block: Block, past: Before, cell: Ints, is_add: Bools
-    ) -> tuple[Ints, Ints]:
+    def _why(self, block: Block, past: Before, cell: Ints, is_add: Bools) -> tuple[Ints, Ints]:
         """Kind and latest moment of each change."""
         epochs, epoch = self._world.epochs, block.epoch[cell]
         retry = self._retry[self._queues.group_topic[block.queue[block.lane[cell]]]]

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints
 
-
 EVENTS, GROUPS, OFFSETS, COMMITS = TABLES = (
     "cluster_events",
     "consumer_groups",

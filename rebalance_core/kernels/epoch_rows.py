@@ -28,7 +28,9 @@ def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
         added += np.bincount(changes.epoch[changes.is_add], minlength=count)
         dropped += np.bincount(changes.epoch[~changes.is_add], minlength=count)
         orphaned += np.bincount(block.epoch[block.entry == NOBODY], minlength=count)
-        shared += np.bincount(_shared(block.queue[block.lane], block.epoch, block.entry), minlength=count)
+        shared += np.bincount(
+            _shared(block.queue[block.lane], block.epoch, block.entry), minlength=count
+        )
     grid = world.grid
     epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
     queues = np.bincount(epoch, grid.queues, minlength=count)

@@ -6,7 +6,7 @@ import numpy as np
 
 from rebalance_core.kernels.changes import Changes
 from rebalance_core.kernels.lookups import NONE, SeenCommits, SeenOffsets, pick
-from rebalance_core.kernels.segments import Bools, Ints, extreme, pointers
+from rebalance_core.kernels.segments import Bools, extreme, pointers
 from rebalance_core.kernels.starts import LOCAL_STORE, OK, UNKNOWN, Starts
 from rebalance_core.kernels.world import World
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.cells import Block
-from rebalance_core.kernels.changes import VOLUNTARY, Changes, Differ
+from rebalance_core.kernels.changes import VOLUNTARY, Differ
 from rebalance_core.kernels.codes import names_of
 from rebalance_core.kernels.holdings import Holdings
 from rebalance_core.kernels.output import group_columns, nullable, table_rows

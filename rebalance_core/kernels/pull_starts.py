@@ -53,9 +53,7 @@ class PullStarts:
         fleet, queues = world.fleet, holdings.queues
         rows = fleet.observations if fleet.observations is not None else Observations.none()
         self._offsets = SeenOffsets(world, queues, rows)
-        self._commits = (
-            None if fleet.commits is None else SeenCommits(world, queues, fleet.commits)
-        )
+        self._commits = None if fleet.commits is None else SeenCommits(world, queues, fleet.commits)
         epoch, client = lost_clients(fleet.events, world.membership, world.epochs)
         self._lost = np.unique(pair(epoch, client))
         topics = world.grid.topics.topic[queues.group_topic]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalance_core.kernels.cells import ABSENT, NOBODY
 from rebalance_core.kernels.activity import GroupTopics
+from rebalance_core.kernels.cells import ABSENT, NOBODY
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.event_rows import Events
 from rebalance_core.kernels.fleet import Fleet
@@ -166,7 +166,7 @@ def topic_slots(topics: GroupTopics) -> Ints:
 
 def _masks(fleet: Fleet, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
     """Bits by the group topics' slots; the retry topic is everybody's."""
-    slots = topic_slots(topics)
+    slots = np.append(topic_slots(topics), 0)  # index -1 is there even if no group has a topic
     rows, topic = fleet.topic_sets.members(subscriptions)
     group_topic = topics.index(runs.group[rows], topic)
     bits = np.where(group_topic >= 0, np.int64(1) << np.minimum(slots[group_topic], MASK_BITS), 0)

@@ -37,7 +37,9 @@ def seats_of(world: World) -> Seats:
     counts = np.diff(roster.first)[epoch] * grid.active
     topic_cell = np.repeat(np.arange(len(counts)), counts)
     entry = ranges(roster.first[epoch], counts)
-    group_topic = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))[topic_cell]
+    group_topic = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))[
+        topic_cell
+    ]
     retry = world.fleet.topic_is_retry[grid.topics.topic[group_topic]]
     subscribed = subscribes(roster, entry, topic_slots(grid.topics)[group_topic])
     return Seats(topic_cell, entry, subscribed, ~retry, pointers(counts))

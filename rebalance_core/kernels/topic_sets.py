@@ -19,10 +19,10 @@ class TopicSets:
     def number(self, topics: Iterable[int]) -> int:
         """The number of a set; its topics in any order, repeats allowed."""
         key = tuple(sorted(set(topics)))
-        if key not in self._numbers:
-            self._numbers[key] = len(self._sets)
+        number = self._numbers.setdefault(key, len(self._sets))
+        if number == len(self._sets):
             self._sets.append(key)
-        return self._numbers[key]
+        return number
 
     def numbers(self, topics: Ints, starts: Ints, without: Ints) -> Ints:
         """The numbers of many sets.
@@ -32,18 +32,14 @@ class TopicSets:
             starts: where each set begins, and the end; shape (n + 1,).
             without: one topic a set that does not count.
         """
-        known: dict[bytes, int] = {}
-        result = np.empty(len(without), np.int64)
-        bounds = starts.tolist()
-        for row, left_out in enumerate(without.tolist()):
-            codes = topics[bounds[row] : bounds[row + 1]]
-            if left_out in codes:
-                result[row] = self.number(t for t in codes.tolist() if t != left_out)
-                continue
-            key = codes.tobytes()
-            if key not in known:
-                known[key] = self.number(codes.tolist())
-            result[row] = known[key]
+        sizes = np.diff(starts)
+        result = np.full(len(without), self.number(()), np.int64)
+        rows = np.flatnonzero(sizes > 0)
+        codes, begins, ends = topics.tolist(), starts[rows].tolist(), starts[rows + 1].tolist()
+        result[rows] = [
+            self.number(topic for topic in codes[begin:end] if topic != left_out)
+            for begin, end, left_out in zip(begins, ends, without[rows].tolist(), strict=True)
+        ]
         return result
 
     def topics(self, number: int) -> tuple[int, ...]:

@@ -66,7 +66,7 @@ def replay_group(
         tables["group_metrics"] += metric_rows(epoch, changes)
     identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
     named = {name: [identity | row for row in rows] for name, rows in tables.items()}
-    return named | {"rejected": [_rejected_row(event) for event in replay.unknown_members]}
+    return named | {"rejected": [rejected_row(event) for event in replay.unknown_members]}
 
 
 def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:
@@ -105,7 +105,8 @@ def _diff_row(epoch: Epoch, change: Change) -> Row:
     }
 
 
-def _rejected_row(event: Event) -> Row:
+def rejected_row(event: Event) -> Row:
+    """The row of ``rejected`` for an event that names an unknown member."""
     process = f"{event.client_id!r} (channel {event.channel_id!r})"
     message = (
         f"{event.event_type} of {process}, which is not in the group at {event.event_ms}; "

@@ -30,10 +30,9 @@ def fan_out(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -
         group_pattern: SQL LIKE pattern of the groups wanted; None: all.
     """
     cluster_events = tables["cluster_events"]
-    is_consumer = sf.col("event_type").isin(*events.CONSUMER_EVENTS)
-    own = cluster_events.where(is_consumer & _wanted(group_pattern))
-    shared = cluster_events.where(~is_consumer).drop("consumer_group")
-    topics = _group_topics(own, tables.get("consumer_groups"))
+    own = _own(cluster_events, group_pattern)
+    shared = cluster_events.where(~_of_consumer()).drop("consumer_group")
+    topics = group_topics(tables, group_pattern)
     groups = own.select(*GROUP).distinct()
     parts = [_tagged(own, "cluster_events"), _tagged(_shared(shared, topics), "cluster_events")]
     if "consumer_groups" in tables:
@@ -53,8 +52,14 @@ def fan_out(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
 
 
-def _wanted(pattern: str | None) -> Column:
-    return sf.lit(True) if pattern is None else sf.col("consumer_group").like(pattern)
+def _of_consumer() -> Column:
+    return sf.col("event_type").isin(*events.CONSUMER_EVENTS)
+
+
+def _own(cluster_events: DataFrame, pattern: str | None) -> DataFrame:
+    """The events that name their group, of the groups wanted."""
+    own = cluster_events.where(_of_consumer())
+    return own if pattern is None else own.where(sf.col("consumer_group").like(pattern))
 
 
 def _tagged(frame: DataFrame, table: str) -> DataFrame:
@@ -63,8 +68,10 @@ def _tagged(frame: DataFrame, table: str) -> DataFrame:
     return kept.withColumn(TABLE, sf.lit(table))
 
 
-def _group_topics(own: DataFrame, consumer_groups: DataFrame | None) -> DataFrame:
-    """(cluster, consumer_group, topic) ever subscribed."""
+def group_topics(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -> DataFrame:
+    """(cluster, consumer_group, topic) ever subscribed; arguments as `fan_out`."""
+    own = _own(tables["cluster_events"], group_pattern)
+    consumer_groups = tables.get("consumer_groups")
     joined = own.select(*GROUP, sf.explode("subscriptions").alias("topic"))
     later = own.where(sf.col("event_type") == events.SUBSCRIBE).select(*GROUP, "topic")
     topics = joined.unionByName(later)

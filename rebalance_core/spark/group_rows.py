@@ -51,7 +51,7 @@ def history_of(
         cluster=first["cluster"],
         consumer_group=first["consumer_group"],
         settings=_settings(rows.get("consumer_groups", [])),
-        events=tuple(map(_event, rows["cluster_events"])),
+        events=tuple(map(event_of, rows["cluster_events"])),
         queue_offsets=offsets if queue_offsets_given else None,
         committed_offsets=commits if committed_offsets_given else None,
     )
@@ -87,11 +87,12 @@ def _settings(rows: Iterable[Row]) -> GroupSettings:
     return GroupSettings(**given)
 
 
-def _event(row: Row) -> Event:
+def event_of(row: Row) -> Event:
+    """The event of one row of cluster_events."""
     values = {name: row[name] for name in _EVENT_FIELDS}
     if values["subscriptions"] is not None:
         values["subscriptions"] = tuple(values["subscriptions"])
-    return Event(**values, source=row[SOURCE], raw=row[RAW])
+    return Event(**values, source=row.get(SOURCE), raw=row.get(RAW))
 
 
 def _queue(row: Row) -> MessageQueue:

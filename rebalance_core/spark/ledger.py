@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -28,6 +28,8 @@ class Ledger:
     consumer_load: DataFrame
     group_metrics: DataFrame
     rejected: DataFrame
+    replayed: DataFrame | None = None
+    """Groups that the kernels left to the replay (cluster, consumer_group, reason); none if read."""
 
     @classmethod
     def read(cls, spark: SparkSession, path: str) -> Ledger:
@@ -54,7 +56,7 @@ class Ledger:
 
     def frames(self) -> dict[str, DataFrame]:
         """The DataFrames by table name, in the contract's order."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: getattr(self, name) for name in LEDGER_TABLES}
 
 
 def _run_record(spark: SparkSession, folder: str) -> str | None:

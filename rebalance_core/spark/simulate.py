@@ -1,4 +1,4 @@
-"""From input tables to the ledger: check, fan out, replay each group, split by table."""
+"""From input tables to the ledger: check, fan out, deal out, then one pass of an engine a table."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.kernels.fleet import FleetOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.replay.group_replay import replay_group
-from rebalance_core.spark.fan_out import GROUP, fan_out
+from rebalance_core.spark.engine import REPLAYED, REPLAYED_DDL, needed_by, task
+from rebalance_core.spark.fan_out import GROUP, fan_out, group_topics
 from rebalance_core.spark.group_rows import history_of, ledger_table, strategy_for
 from rebalance_core.spark.ledger import Ledger
 from rebalance_core.spark.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
 from rebalance_core.spark.read import InputTables
+from rebalance_core.spark.units import deal, units
 from rebalance_core.strategies import parse_strategy
 
-REFERENCE = "reference"
-ENGINES = (REFERENCE,)
+VECTORIZED, REFERENCE = "vectorized", "reference"
+ENGINES = (VECTORIZED, REFERENCE)
 
 
 @dataclass(frozen=True)
@@ -29,23 +32,24 @@ class SimulationOptions:
 
     ``strategy`` replaces every group's and member's own; ``group`` is a glob (``*``, ``?``) of the
     groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
-    the history.
+    the history. ``partitions``: tasks of the vectorized engine; None: Spark joins small ones.
     """
 
-    engine: str = REFERENCE
+    engine: str = VECTORIZED
     strategy: str | None = None
     group: str | None = None
     from_ms: int | None = None
     to_ms: int | None = None
     include_retry_topics: bool = True
     max_queue_nums: int = MAX_QUEUE_NUMS
+    partitions: int | None = None
 
 
 def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> Ledger:
     """Replay every group of the input.
 
-    Lazy; works in any session there is (notebook, Connect). The replayed rows are kept once
-    computed, because eight tables are cut out of one pass.
+    Lazy; works in any session there is (notebook, Connect). The rows of the input are kept, dealt
+    out to tasks, once computed: every table is a pass over them.
 
     Raises:
         UsageError: an unknown engine, or a strategy text that does not parse.
@@ -63,16 +67,42 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
     if options.strategy is not None:
         parse_strategy(options.strategy)
     pattern = None if options.group is None else like_pattern(options.group)
-    schema = ", ".join(f"{name} {table.struct_type()}" for name, table in LEDGER_TABLES.items())
-    rows = (
-        fan_out(checked.tables, pattern)
-        .groupBy(*GROUP)
-        .applyInArrow(_replay(checked, options), schema)
-        .persist()
-    )
-    frames = {name: _cut(rows, name) for name in LEDGER_TABLES}
+    run = _vectorized if options.engine == VECTORIZED else _reference
+    frames, replayed = run(checked, options, pattern)
     frames["rejected"] = checked.rejected.unionByName(frames["rejected"])
-    return Ledger(**_within(frames, options))
+    return Ledger(**_within(frames, options), replayed=replayed)
+
+
+def _vectorized(
+    checked: Quarantined, options: SimulationOptions, pattern: str | None
+) -> tuple[dict[str, DataFrame], DataFrame]:
+    """The ledger by the kernels, and the groups that took the replay path."""
+    dealt = units(checked.tables, group_topics(checked.tables, pattern))
+    rows = deal(fan_out(checked.tables, pattern), dealt, options.partitions).persist()
+    fleet = FleetOptions(
+        queue_offsets_given="queue_offsets" in checked.tables,
+        committed_offsets_given="committed_offsets" in checked.tables,
+        include_retry_topics=options.include_retry_topics,
+        strategy_override=options.strategy,
+    )
+    frames = {
+        name: needed_by(name, rows).mapInArrow(task(name, fleet), table.plain_ddl)
+        for name, table in LEDGER_TABLES.items()
+    }
+    return frames, needed_by(REPLAYED, rows).mapInArrow(task(REPLAYED, fleet), REPLAYED_DDL)
+
+
+def _reference(
+    checked: Quarantined, options: SimulationOptions, pattern: str | None
+) -> tuple[dict[str, DataFrame], DataFrame]:
+    """The ledger by the plain replay, which every group takes."""
+    schema = ", ".join(f"{name} {table.struct_type()}" for name, table in LEDGER_TABLES.items())
+    fanned = fan_out(checked.tables, pattern)
+    rows = fanned.groupBy(*GROUP).applyInArrow(_replay(checked, options), schema).persist()
+    frames = {
+        name: rows.where(sf.col(name).isNotNull()).select(f"{name}.*") for name in LEDGER_TABLES
+    }
+    return frames, fanned.select(*GROUP, sf.lit("REFERENCE").alias("reason")).distinct()
 
 
 def like_pattern(glob: str) -> str:
@@ -105,10 +135,6 @@ def _replay(checked: Quarantined, options: SimulationOptions) -> Callable[[pa.Ta
         )
 
     return replay
-
-
-def _cut(rows: DataFrame, name: str) -> DataFrame:
-    return rows.where(sf.col(name).isNotNull()).select(f"{name}.*")
 
 
 def _within(frames: dict[str, DataFrame], options: SimulationOptions) -> dict[str, DataFrame]:

@@ -22,9 +22,9 @@ CRASHES_PER_MEMBER_DAY = 0.04
 FLAPPING_PER_DAY = 0.012
 MOST_FLAPS = 80
 RARE_PER_DAY: tuple[tuple[Callable[[Life], None], float], ...] = (
-    (incidents.half_open, 0.012),
-    (incidents.second_copy, 0.005),
-    (incidents.suspend, 0.01),
+    (incidents.half_open, 0.003),
+    (incidents.second_copy, 0.001),
+    (incidents.suspend, 0.002),
     (incidents.subscribe, 0.006),
 )
 

@@ -15,7 +15,7 @@ from rebalance_core.synthetic.topics import topic_of
 DEPLOY_STEPS = 12  # a deploy restarts at most a twelfth of the members at a time, at least one
 HALTED_CHANCE = 0.03
 NEW_VERSION_CHANCE = 0.04
-NEW_STRATEGY_CHANCE = 0.01
+NEW_STRATEGY_CHANCE = 0.001
 NEW_TOPIC_CHANCE = 0.01
 NEW_STRATEGIES: Mix[str] = (
     ("AVG_BY_CIRCLE", 4), ("CONSISTENT_HASH(virtual_nodes=10)", 3), ("AVG", 3),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from rebalance_core.kernels import shapes
@@ -24,37 +26,41 @@ from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
 KIND = shapes.KINDS.index(ConsistentHash)
 
 
+@lru_cache(maxsize=1 << 17)
+def node_points(client_id: str, strategy: ConsistentHash) -> tuple[int, ...]:
+    """The ring points of one member's virtual nodes."""
+    nodes = range(strategy.virtual_nodes)
+    return tuple(ring_point(f"{client_id}-{number}", strategy.charset) for number in nodes)
+
+
+@lru_cache(maxsize=1 << 17)
+def queue_point(queue: MessageQueue, charset: str) -> int:
+    """The point of one queue."""
+    return ring_point(str(queue), charset)
+
+
 def colliding_groups(fleet: Fleet, runs: Runs) -> Ints:
     """Groups in which two points of clients coincide, so that the later node wins."""
-    first, point = _points(fleet, runs)
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
-    counts = np.diff(first)[clients]
-    keys = np.sort(
-        pair(np.repeat(runs.group[clients], counts), point[ranges(first[clients], counts)])
-    )
+    first, points = _points(fleet, runs.group[clients], runs.client[clients])
+    keys = np.sort(pair(np.repeat(runs.group[clients], np.diff(first)), points))
     return np.unique(keys[1:][keys[1:] == keys[:-1]] >> 32)
 
 
-def _points(fleet: Fleet, runs: Runs) -> tuple[Ints, Ints]:
-    """The ring points of every run's client: where those of each run begin, and the points.
+def _points(fleet: Fleet, group: Ints, client: Ints) -> tuple[Ints, Ints]:
+    """The ring points of clients: where those of each begin, and the points.
 
     Groups with another strategy have none.
     """
-    hashing = np.flatnonzero(fleet.groups.kind[runs.group] == KIND)
-    names = fleet.names.clients.take(runs.client[hashing]).to_pylist()
-    allocations = fleet.groups.allocation[runs.group[hashing]].tolist()
-    known: dict[tuple[str, int], list[int]] = {}
+    hashing = np.flatnonzero(fleet.groups.kind[group] == KIND)
+    names = fleet.names.clients.take(client[hashing]).to_pylist()
+    allocations = fleet.groups.allocation[group[hashing]].tolist()
     found = []
     for name, allocation in zip(names, allocations, strict=True):
-        if (name, allocation) not in known:
-            strategy = fleet.strategies[allocation]
-            assert isinstance(strategy, ConsistentHash)
-            known[name, allocation] = [
-                ring_point(f"{name}-{number}", strategy.charset)
-                for number in range(strategy.virtual_nodes)
-            ]
-        found.append(known[name, allocation])
-    counts = np.zeros(len(runs.group), np.int64)
+        strategy = fleet.strategies[allocation]
+        assert isinstance(strategy, ConsistentHash)
+        found.append(node_points(name, strategy))
+    counts = np.zeros(len(group), np.int64)
     counts[hashing] = [len(points) for points in found]
     return pointers(counts), np.array([p for points in found for p in points], np.int64)
 
@@ -72,7 +78,7 @@ class ConsistentHashOwners:
     ) -> None:
         self._epochs, self._roster, self._queues = epochs, roster, queues
         runs = roster.runs
-        self._first, self._points = _points(fleet, runs)
+        self._first, self._points = _points(fleet, runs.group, runs.client)
         goes_on = np.zeros(len(runs.group) + 1, np.bool_)
         goes_on[1:-1] = ~first_of_run(runs.group, runs.client)[1:] & (
             runs.from_epoch[1:] == runs.to_epoch[:-1]
@@ -101,7 +107,7 @@ class ConsistentHashOwners:
             strategy = fleet.strategies[allocation]
             assert isinstance(strategy, ConsistentHash)
             queue = MessageQueue(topic_name, broker_name, queue_id)
-            points.append(ring_point(str(queue), strategy.charset))
+            points.append(queue_point(queue, strategy.charset))
         result[hashing] = points
         return result
 

@@ -1,0 +1,194 @@
+"""One task of the engine: whole groups to the kernels, groups of a rare shape to the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
+from rebalance_core.kernels.columns import COMMITS, EVENTS, GROUPS, OFFSETS
+from rebalance_core.kernels.fleet import FleetOptions, read_fleet
+from rebalance_core.kernels.holdings import Holdings
+from rebalance_core.kernels.ledger import ledger_rows
+from rebalance_core.kernels.shapes import REASONS, REGULAR
+from rebalance_core.kernels.world import World, build_world
+from rebalance_core.replay.group_replay import rejected_row, replay_group
+from rebalance_core.spark.conform import RAW, SOURCE
+from rebalance_core.spark.fan_out import GROUP, TABLE
+from rebalance_core.spark.group_rows import event_of, history_of, strategy_for
+from rebalance_core.spark.units import PART, PARTS
+
+Batches = Iterator[pa.RecordBatch]
+
+ROWS_PER_CHUNK = 20_000
+"""Input rows that a worker handles at once, so that its arrays fit the cache; a group stays whole."""
+ROWS_PER_BATCH = 1 << 16
+"""Output rows that travel at once."""
+BY_QUEUE = ("ownership", "diffs", "pull_starts")
+"""Tables with rows of single queues: the parts of a giant group have their own."""
+
+REPLAYED = "replayed"
+REPLAYED_SCHEMA = pa.schema(
+    [("cluster", pa.string()), ("consumer_group", pa.string()), ("reason", pa.string())]
+)
+REPLAYED_DDL = "cluster STRING, consumer_group STRING, reason STRING"
+
+
+def needed_by(table: str, rows: DataFrame) -> DataFrame:
+    """The dealt rows and columns that the pass for a table reads: offsets are most of them."""
+    if table == "pull_starts":
+        return rows.drop(SOURCE, RAW)
+    members = rows.where(sf.col(TABLE).isin(EVENTS, GROUPS))
+    if table == "rejected":
+        return members
+    names = {table: set(INPUT_TABLES[table].column_names) for table in INPUT_TABLES}
+    offsets = (names[OFFSETS] | names[COMMITS]) - names[EVENTS] - names[GROUPS]
+    return members.drop(SOURCE, RAW, *sorted(offsets))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a task makes of its rows; small, so that it travels.
+
+    ``table`` is a ledger table, or `REPLAYED`: the groups that take the replay path, and why.
+    """
+
+    table: str
+    options: FleetOptions
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        """The table's rows of all units of the task; units come whole and in order."""
+        for chunk in chunks(batches):
+            for rows in self._rows(chunk):
+                for start in range(0, rows.num_rows, ROWS_PER_BATCH):
+                    yield rows.slice(start, ROWS_PER_BATCH)
+
+    def _rows(self, chunk: pa.Table) -> Batches:
+        """Groups in one part together, each part of a giant group alone."""
+        alone = pc.greater(chunk[PARTS], 1)
+        yield from self._unit_rows(chunk.filter(pc.invert(alone)), (0, 1))
+        giants = chunk.filter(alone)
+        for unit in split_units(giants):
+            part = (unit[PART][0].as_py(), unit[PARTS][0].as_py())
+            if self.table in BY_QUEUE:
+                yield from self._unit_rows(unit, part)
+            elif part[0] == 0:
+                yield from self._unit_rows(unit, (0, 1))
+
+    def _unit_rows(self, rows: pa.Table, part: tuple[int, int]) -> Batches:
+        if not rows.num_rows:
+            return
+        world = build_world(read_fleet(rows, self.options, strategy_for, table_column=TABLE))
+        if self.table == REPLAYED:
+            yield _replayed(world)
+            return
+        if self.table == "rejected":
+            yield _unknown_members(world, rows)
+        else:
+            yield from ledger_rows(self.table, world, Holdings(world, part))
+        if part[0] == 0:
+            yield from self._replay(world, rows)
+
+    def _replay(self, world: World, rows: pa.Table) -> Batches:
+        """The groups the kernels do not take, one after the other."""
+        left = np.flatnonzero(world.reason != REGULAR)
+        if not len(left):
+            return
+        names = world.fleet.names
+        wanted = {(names.clusters[g].as_py(), names.groups[g].as_py()) for g in left.tolist()}
+        schema = LEDGER_TABLES[self.table].arrow_schema()
+        for unit in split_units(rows):
+            if (unit[GROUP[0]][0].as_py(), unit[GROUP[1]][0].as_py()) not in wanted:
+                continue
+            tables = replay_group(
+                history_of(
+                    unit,
+                    queue_offsets_given=self.options.queue_offsets_given,
+                    committed_offsets_given=self.options.committed_offsets_given,
+                ),
+                strategy_for,
+                include_retry_topics=self.options.include_retry_topics,
+                strategy_override=self.options.strategy_override,
+            )
+            yield pa.RecordBatch.from_pylist(tables[self.table], schema)
+
+
+def chunks(
+    batches: Iterable[pa.RecordBatch], rows_per_chunk: int = ROWS_PER_CHUNK
+) -> Iterator[pa.Table]:
+    """Consecutive rows as tables of whole units, each as small as ``rows_per_chunk`` allows."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= rows_per_chunk:
+            table = pa.Table.from_batches(waiting)
+            whole = int(unit_starts(table)[-1])
+            if whole:
+                yield table.slice(0, whole)
+            waiting = table.slice(whole).combine_chunks().to_batches()
+            rows = table.num_rows - whole
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def unit_starts(table: pa.Table) -> np.ndarray:
+    """Where each unit begins; the rows of a unit stand together."""
+    new = np.ones(table.num_rows, np.bool_)
+    new[1:] = False
+    for name in (*GROUP, PART):
+        codes = table[name].combine_chunks()
+        if pa.types.is_string(codes.type):
+            codes = codes.dictionary_encode().indices
+        values = codes.to_numpy()
+        new[1:] |= values[1:] != values[:-1]
+    return np.flatnonzero(new)
+
+
+def split_units(table: pa.Table) -> Iterator[pa.Table]:
+    """One table a unit."""
+    if not table.num_rows:
+        return
+    starts = unit_starts(table)
+    for start, end in zip(starts, [*starts[1:], table.num_rows], strict=True):
+        yield table.slice(start, end - start)
+
+
+def _replayed(world: World) -> pa.RecordBatch:
+    left = pa.array(np.flatnonzero(world.reason != REGULAR))
+    names = world.fleet.names
+    codes = list(REASONS)
+    reasons = [codes[reason] for reason in world.reason[left.to_numpy()].tolist()]
+    return pa.RecordBatch.from_arrays(
+        [names.clusters.take(left), names.groups.take(left), pa.array(reasons, pa.string())],
+        schema=REPLAYED_SCHEMA,
+    )
+
+
+def _unknown_members(world: World, rows: pa.Table) -> pa.RecordBatch:
+    """The events of regular groups that name a process which is not there."""
+    events = world.fleet.events
+    unknown = world.membership.unknown
+    unknown = unknown[world.reason[events.group[unknown]] == REGULAR]
+    given = rows.filter(pc.equal(rows[TABLE], EVENTS)).take(pa.array(events.row[unknown]))
+    rejected = [rejected_row(event_of(row)) for row in given.to_pylist()]
+    return pa.RecordBatch.from_pylist(rejected, LEDGER_TABLES["rejected"].arrow_schema())
+
+
+def task(table: str, options: FleetOptions) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
+    """The function for `mapInArrow`: Spark wants a plain one."""
+    body = Task(table, options)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Batches:
+        yield from body(batches)
+
+    return run

@@ -1,0 +1,71 @@
+"""The units of work: a group, or a range of a giant group's queues, dealt out by weight.
+
+A group's weight is about the cells it has, its queues times its consumer events: what the kernels
+go through. Units of one cluster are ranked by falling weight, so dealing them out in turn gives
+every task about the same, however skewed the groups are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sf
+
+from rebalance_core.model import events
+from rebalance_core.spark.fan_out import GROUP
+
+PART, PARTS, SLOT = "_part", "_parts", "_slot"
+GIANT_CELLS = 1 << 26
+"""A group with more cells than this is divided: seconds of work, not minutes, a unit."""
+
+
+def units(
+    tables: Mapping[str, DataFrame], group_topics: DataFrame, giant_cells: int = GIANT_CELLS
+) -> DataFrame:
+    """One row a unit: cluster, consumer_group, ``_part`` of ``_parts``, and the unit's ``_slot``.
+
+    Args:
+        tables: the used rows; only cluster_events matters.
+        group_topics: (cluster, consumer_group, topic) ever subscribed.
+        giant_cells: the most cells of a unit.
+    """
+    cluster_events = tables["cluster_events"]
+    members = cluster_events.where(sf.col("event_type").isin(*events.CONSUMER_EVENTS))
+    counted = members.groupBy(*GROUP).agg(sf.count(sf.lit(1)).alias("events"))
+    per_broker = (
+        cluster_events.where(sf.col("event_type") == events.TOPIC_CONFIG)
+        .groupBy("cluster", "topic", "broker_name")
+        .agg(sf.max("read_queue_nums").alias("queues"))
+    )
+    per_topic = per_broker.groupBy("cluster", "topic").agg(sf.sum("queues").alias("queues"))
+    read = group_topics.join(per_topic, on=["cluster", "topic"], how="inner")
+    queues = read.groupBy(*GROUP).agg(sf.sum("queues").alias("queues"))
+    weighed = counted.join(queues, on=list(GROUP), how="left").select(
+        *GROUP,
+        (sf.col("events") * (sf.coalesce("queues", sf.lit(0)) + 1)).alias("weight"),
+    )
+    parted = weighed.withColumn(PARTS, sf.ceil(sf.col("weight") / giant_cells).cast("INT"))
+    ranges = parted.select("*", sf.explode(sf.sequence(sf.lit(0), sf.col(PARTS) - 1)).alias(PART))
+    rank = Window.partitionBy("cluster").orderBy(
+        sf.desc(sf.col("weight") / sf.col(PARTS)), "consumer_group", PART
+    )
+    turn = sf.row_number().over(rank) - 1
+    # clusters begin at different slots, so that many small ones spread, too
+    return ranges.select(*GROUP, PART, PARTS, (turn + sf.crc32("cluster") % 4096).alias(SLOT))
+
+
+def deal(rows: DataFrame, dealt: DataFrame, partitions: int | None) -> DataFrame:
+    """The rows of every unit together and in the order of units, after one shuffle.
+
+    Args:
+        rows: rows of `fan_out`.
+        dealt: as `units` gives them.
+        partitions: how many tasks; None: Spark joins small ones by size.
+    """
+    joined = rows.join(dealt, on=list(GROUP), how="inner")
+    if partitions is None:
+        spread = joined.repartition(SLOT)
+    else:
+        spread = joined.repartitionById(partitions, sf.pmod(SLOT, sf.lit(partitions)).cast("INT"))
+    return spread.sortWithinPartitions(*GROUP, PART).drop(SLOT)
