@@ -16,6 +16,12 @@ def rejected_per_code(rejected: "DataFrame") -> dict[str, int]:
     return {row["code"]: row["count"] for row in counts.orderBy("code").collect()}
 
 
+def replay_reasons(replayed: "DataFrame | None") -> dict[str, int]:
+    """How many groups took the replay path, by reason."""
+    counts = [] if replayed is None else replayed.groupBy("reason").count().collect()
+    return {row["reason"]: row["count"] for row in sorted(counts)}
+
+
 def ledger_facts(tables: "dict[str, DataFrame]", worst: int) -> dict[str, Any]:
     """The numbers of the summary and the `worst` groups, as plain values.
 

@@ -38,6 +38,7 @@ class Outcome:
     inputs: Sequence[InputRecord] = ()
     rejected: Mapping[str, int] = field(default_factory=dict)
     replayed_groups: int | None = None
+    replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
     seed: int | None = None
     exit_code: int = ExitCode.OK
@@ -182,6 +183,7 @@ class OutputRun:
             outputs=dict(outcome.outputs),
             rejected=dict(outcome.rejected),
             replayed_groups=outcome.replayed_groups,
+            replay_reasons=outcome.replay_reasons,
             versions=dict(outcome.versions),
             seed=outcome.seed,
             error=error,

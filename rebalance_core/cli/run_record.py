@@ -49,6 +49,7 @@ class RunRecord:
     outputs: Mapping[str, TableRecord] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
     replayed_groups: int | None = None
+    replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
     seed: int | None = None
     error: str | None = None

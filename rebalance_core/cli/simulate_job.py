@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rebalance_core.spark.gate import RowCounts
     from rebalance_core.spark.quarantine import Quarantined
 
+ROWS_PER_TASK = 100_000
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
 
@@ -44,7 +45,7 @@ class Simulated:
     facts: Mapping[str, Any]
     rejected: Mapping[str, int]
     input_rows: Mapping[str, int]
-    replayed_groups: int | None = None
+    replay_reasons: Mapping[str, int]
 
 
 def run_simulate(options: SimulateOptions) -> JobReport:
@@ -74,7 +75,8 @@ def run_simulate(options: SimulateOptions) -> JobReport:
                 outputs=done.outputs,
                 inputs=[replace(item, rows=done.input_rows.get(item.table)) for item in records],
                 rejected=done.rejected,
-                replayed_groups=done.replayed_groups,
+                replayed_groups=sum(done.replay_reasons.values()),
+                replay_reasons=done.replay_reasons,
                 versions=versions(session),
             )
         )
@@ -106,7 +108,11 @@ def _simulate_and_write(
     `run.clear` removes an earlier result: it comes after the gate for bad rows, before the first
     table. What the replay rejects is known only once it is written, so the gate is asked again.
     """
-    from rebalance_core.cli.ledger_counts import ledger_facts, rejected_per_code
+    from rebalance_core.cli.ledger_counts import (
+        ledger_facts,
+        rejected_per_code,
+        replay_reasons,
+    )
     from rebalance_core.spark.simulate import simulate_checked
     from rebalance_core.spark.write import write_table
 
@@ -114,7 +120,8 @@ def _simulate_and_write(
     bad_rows = {name: count.bad for name, count in counts.items()}
     rows = {name: count.rows for name, count in counts.items()}
     refuse_bad_rows(rows, bad_rows, settings)
-    ledger = simulate_checked(checked, _simulation_options(options, settings))
+    tasks = task_count(sum(rows.values()), session.sparkContext.defaultParallelism)
+    ledger = simulate_checked(checked, _simulation_options(options, settings, tasks))
     run.clear()
     outputs = {}
     for name, frame in ledger.frames().items():
@@ -130,8 +137,7 @@ def _simulate_and_write(
         facts=facts,
         rejected=rejected_per_code(back["rejected"]),
         input_rows=rows,
-        # every group takes the replay path: the reference engine has no other
-        replayed_groups=facts["groups"],
+        replay_reasons=replay_reasons(ledger.replayed),
     )
 
 
@@ -164,7 +170,14 @@ def refuse_bad_rows(rows: Mapping[str, int], bad: Mapping[str, int], settings: S
             )
 
 
-def _simulation_options(options: SimulateOptions, settings: Settings) -> "SimulationOptions":
+def task_count(rows: int, cores: int) -> int:
+    """Tasks of the engine: a Python task costs 25 ms to start, so few, but every core gets one."""
+    return max(cores, -(-rows // ROWS_PER_TASK))
+
+
+def _simulation_options(
+    options: SimulateOptions, settings: Settings, tasks: int
+) -> "SimulationOptions":
     from rebalance_core.spark import SimulationOptions
 
     return SimulationOptions(
@@ -175,6 +188,7 @@ def _simulation_options(options: SimulateOptions, settings: Settings) -> "Simula
         to_ms=options.to_ms,
         include_retry_topics=settings.include_retry_topics,
         max_queue_nums=settings.limits.max_queue_nums,
+        partitions=tasks,
     )
 
 

@@ -88,19 +88,26 @@ def _running(steps: Ints, first: Bools) -> Ints:
 def subscribed_periods(membership: Membership, sets: TopicSets) -> TopicPeriods:
     """When each topic is subscribed by some live member."""
     changes, group_of = membership.changes, membership.processes.group
-    parts = []
-    for state, step in ((changes.before, -1), (changes.after, 1)):
-        live = np.flatnonzero(state != GONE)
-        rows, topics = sets.members(membership.states.subscriptions[state[live]])
-        at = live[rows]
-        steps = np.full(len(at), step, np.int64)
-        parts.append((group_of[changes.process[at]], topics, changes.ordinal[at], steps))
-    group, topic, ordinal, step = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    parts = [
+        _topics_of(membership, sets, changes.before, -1),
+        _topics_of(membership, sets, changes.after, 1),
+    ]
+    rows, topic, step = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    group, ordinal = group_of[changes.process[rows]], changes.ordinal[rows]
     order = np.lexsort((ordinal, topic, group))
     group, topic, ordinal, step = (a[order] for a in (group, topic, ordinal, step))
     subscribed = _running(step, first_of_run(group, topic)) > 0
     last = last_of_run(group, topic, ordinal)
     return periods(group[last], topic[last], ordinal[last], subscribed[last])
+
+
+def _topics_of(
+    membership: Membership, sets: TopicSets, state: Ints, step: int
+) -> tuple[Ints, Ints, Ints]:
+    """(change, topic, step) of every topic that the state of a change subscribes."""
+    live = np.flatnonzero(state != GONE)
+    rows, topics = sets.members(membership.states.subscriptions[state[live]])
+    return live[rows], topics, np.full(len(rows), step, np.int64)
 
 
 def periods(group: Ints, topic: Ints, ordinal: Ints, on: Bools) -> TopicPeriods:

@@ -126,7 +126,7 @@ def build_epochs(
     begins = turns.changed & begun
     epoch_group, ordinal = group[begins], last[begins]
     at_instant = np.where(begins, np.cumsum(begins) - 1, -1)
-    from_instant = np.cumsum(begins) - begins
+    from_instant: Ints = np.cumsum(begins) - begins
     count = int(begins.sum())
     of_group = pointers(np.bincount(epoch_group, minlength=group_count))
     from_ms = events.at_ms[ordinal]

@@ -149,18 +149,20 @@ def _readable(
     return np.cumsum(step)[:-1]
 
 
-def places(grid: Grid, counts: Ints, key: Ints) -> tuple[Ints, Ints]:
+def places(grid: Grid, counts: Ints, key: Ints | None = None) -> tuple[Ints, Ints]:
     """How queues of one topic are numbered when only some brokers count.
 
     Args:
         grid: of all groups.
         counts: by broker cell: queues that count.
-        key: by topic broker: brokers of one topic with equal keys are numbered together.
+        key: by topic broker: brokers of one topic with equal keys are numbered together; None:
+            all of them.
 
     Returns:
         By broker cell: the number of queues on earlier brokers, and on all brokers, of that key.
     """
-    order = np.lexsort((np.arange(len(key)), key, grid.topic_of))
+    key = np.zeros(len(grid.topic_of), np.int64) if key is None else key
+    order = np.lexsort((key, grid.topic_of))
     begins = first_of_run(grid.topic_of[order], key[order])
     rank = np.arange(len(order)) - np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
     before = np.zeros(len(counts), np.int64)

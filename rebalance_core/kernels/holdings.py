@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -100,7 +101,7 @@ class Holdings:
     def _cuts(self, kind: Ints, cells: Ints) -> Iterator[tuple[int, int]]:
         """Ranges of queues of one kind, each of about `cells_per_block` cells."""
         bounds = np.append(np.flatnonzero(first_of_run(kind)), len(kind)).tolist()
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in pairwise(bounds):
             at = begin
             while at < end:
                 limit = cells[at] + self._cells_per_block

@@ -44,7 +44,7 @@ def metric_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
     """Rows of the topics, then rows of the groups."""
     seats = seats_of(world)
     counts = _count(world, holdings, seats)
-    grid, epochs = world.grid, world.epochs
+    grid = world.grid
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     topic = grid.topics.topic[of]
     shown = np.flatnonzero(grid.active & ~world.fleet.topic_is_retry[topic])

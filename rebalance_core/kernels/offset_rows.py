@@ -30,7 +30,7 @@ class Observations:
     def none(cls) -> Observations:
         """No row."""
         numbers = np.zeros(0, np.int64)
-        return cls(*(numbers,) * 7, numbers > 0)
+        return cls(numbers, numbers, numbers, numbers, numbers, numbers, numbers, numbers > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,10 @@ def read_observations(
     cached = given.bools("head_cached", null=True)
     zero = (low <= 0) & np.where(high <= 0, groups.empty_queue_is_zero[group], cached)
     order = np.lexsort((at_ms, queue_id, broker, topic, group))
-    columns = (group, topic, broker, queue_id, at_ms, low, high, zero)
-    return Observations(*(column[order] for column in columns))
+    return Observations(
+        group[order], topic[order], broker[order], queue_id[order], at_ms[order],
+        low[order], high[order], zero[order],
+    )  # fmt: skip
 
 
 def read_commits(given: Columns, group: Ints, codes: Mapping[Key, Ints]) -> Commits:

@@ -46,8 +46,6 @@ class Runs:
     from_epoch: Ints
     to_epoch: Ints
     """Exclusive."""
-    back_changed: Ints
-    """Groups in which a process came back in place with another start mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +75,12 @@ class Roster:
     """By epoch: all members subscribe the same topics."""
 
 
-def find_runs(events: Events, membership: Membership, epochs: Epochs) -> Runs:
-    """The runs of every process; events between epochs do not change a member."""
+def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
+    """The runs of every process, and groups whose runs do not tell everything.
+
+    Those are groups in which a process came back in place with another start mode only: that
+    begins no epoch.
+    """
     changes = membership.changes
     instant = events.instant[changes.ordinal]
     first, last = first_of_run(changes.process, instant), last_of_run(changes.process, instant)
@@ -97,7 +99,7 @@ def find_runs(events: Events, membership: Membership, epochs: Epochs) -> Runs:
     group, process, client, state, mode, epoch, end = (a[live] for a in columns)
     order = np.lexsort((epoch, client, group))
     ordered = (a[order] for a in (group, process, client, state, mode, epoch, end))
-    return Runs(*ordered, back_changed=back_changed)
+    return Runs(*ordered), back_changed
 
 
 def overlapping(runs: Runs) -> Ints:

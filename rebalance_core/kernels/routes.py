@@ -89,8 +89,8 @@ def topic_configs(events: Events, groups: Groups) -> TopicConfigs:
     order = np.lexsort((about[row], brokers, topic[row], group[row]))
     row = row[order]
     return TopicConfigs(
-        group[row], topic[row], brokers[order], about[row], events.readable[about[row]] * configured[row],
-        configured[row],
+        group[row], topic[row], brokers[order], about[row],
+        events.readable[about[row]] * configured[row], configured[row],
     )  # fmt: skip
 
 

@@ -71,13 +71,13 @@ def build_world(fleet: Fleet) -> World:
     brokers, routes = follow_routes(events, configs.joined(creations), topics)
     turns = find_turns(events, membership, topics, brokers, routes, retry)
     epochs = build_epochs(events, turns, live, creations, len(groups))
-    runs = find_runs(events, membership, epochs)
-    reason = _reasons(fleet, membership, live, topics, brokers, runs)
+    runs, unclear = find_runs(events, membership, epochs)
+    reason = _reasons(fleet, membership, live, topics, brokers, runs, unclear)
     left_out = reason != shapes.REGULAR
     if left_out.any():
         turns = turns.without(left_out[events.group[first_of_run(events.instant)]])
         epochs = build_epochs(events, turns, live, creations, len(groups))
-        runs = find_runs(events, membership, epochs)
+        runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(fleet, membership, epochs, topics, runs)
     grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
     return World(fleet, membership, epochs, roster, grid, reason)
@@ -90,6 +90,7 @@ def _reasons(
     topics: GroupTopics,
     brokers: TopicBrokers,
     runs: Runs,
+    unclear: Ints,
 ) -> Ints:
     """Why each group is left to the replay; the first reason counts."""
     reason = fleet.groups.reason.copy()
@@ -99,7 +100,7 @@ def _reasons(
     found = (
         (shapes.SUSPENDED, membership.suspended),
         (shapes.DUPLICATE_CLIENT_ID, overlapping(runs)),
-        (shapes.RESTART_AT_ONCE, runs.back_changed),
+        (shapes.RESTART_AT_ONCE, unclear),
         (shapes.RESTART_AT_ONCE, _empty_instants(fleet.events, live)),
         (shapes.RETRY_SUBSCRIBED, _retry_subscribed(fleet)),
         (shapes.MANY_TOPICS, np.flatnonzero(many)),

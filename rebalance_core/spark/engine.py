@@ -27,7 +27,7 @@ from rebalance_core.spark.units import PART, PARTS
 Batches = Iterator[pa.RecordBatch]
 
 ROWS_PER_CHUNK = 20_000
-"""Input rows that a worker handles at once, so that its arrays fit the cache; a group stays whole."""
+"""Input rows that a worker handles at once, so that its arrays fit the cache; groups stay whole."""
 ROWS_PER_BATCH = 1 << 16
 """Output rows that travel at once."""
 BY_QUEUE = ("ownership", "diffs", "pull_starts")
@@ -38,6 +38,26 @@ REPLAYED_SCHEMA = pa.schema(
     [("cluster", pa.string()), ("consumer_group", pa.string()), ("reason", pa.string())]
 )
 REPLAYED_DDL = "cluster STRING, consumer_group STRING, reason STRING"
+
+
+def table_of(table: str, rows: DataFrame, options: FleetOptions) -> DataFrame:
+    """One ledger table, a pass over the dealt rows."""
+    return needed_by(table, rows).mapInArrow(_task(table, options), LEDGER_TABLES[table].plain_ddl)
+
+
+def replayed_groups(rows: DataFrame, options: FleetOptions) -> DataFrame:
+    """The groups that take the replay path (cluster, consumer_group), and the reason."""
+    return needed_by(REPLAYED, rows).mapInArrow(_task(REPLAYED, options), REPLAYED_DDL)
+
+
+def _task(table: str, options: FleetOptions) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
+    """The function for `mapInArrow`: Spark wants a plain one."""
+    body = Task(table, options)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Batches:
+        yield from body(batches)
+
+    return run
 
 
 def needed_by(table: str, rows: DataFrame) -> DataFrame:
@@ -182,13 +202,3 @@ def _unknown_members(world: World, rows: pa.Table) -> pa.RecordBatch:
     given = rows.filter(pc.equal(rows[TABLE], EVENTS)).take(pa.array(events.row[unknown]))
     rejected = [rejected_row(event_of(row)) for row in given.to_pylist()]
     return pa.RecordBatch.from_pylist(rejected, LEDGER_TABLES["rejected"].arrow_schema())
-
-
-def task(table: str, options: FleetOptions) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
-    """The function for `mapInArrow`: Spark wants a plain one."""
-    body = Task(table, options)
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Batches:
-        yield from body(batches)
-
-    return run

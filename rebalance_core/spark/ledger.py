@@ -29,7 +29,7 @@ class Ledger:
     group_metrics: DataFrame
     rejected: DataFrame
     replayed: DataFrame | None = None
-    """Groups that the kernels left to the replay (cluster, consumer_group, reason); none if read."""
+    """Groups the kernels left to the replay (cluster, consumer_group, reason); None if read."""
 
     @classmethod
     def read(cls, spark: SparkSession, path: str) -> Ledger:

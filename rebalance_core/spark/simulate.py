@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.kernels.fleet import FleetOptions
 from rebalance_core.model.errors import UsageError
-from rebalance_core.replay.group_replay import replay_group
-from rebalance_core.spark.engine import REPLAYED, REPLAYED_DDL, needed_by, task
+from rebalance_core.spark.engine import replayed_groups, table_of
 from rebalance_core.spark.fan_out import GROUP, fan_out, group_topics
-from rebalance_core.spark.group_rows import history_of, ledger_table, strategy_for
 from rebalance_core.spark.ledger import Ledger
 from rebalance_core.spark.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
 from rebalance_core.spark.read import InputTables
+from rebalance_core.spark.reference import replayed_tables
 from rebalance_core.spark.units import deal, units
 from rebalance_core.strategies import parse_strategy
 
@@ -67,42 +64,23 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
     if options.strategy is not None:
         parse_strategy(options.strategy)
     pattern = None if options.group is None else like_pattern(options.group)
-    run = _vectorized if options.engine == VECTORIZED else _reference
-    frames, replayed = run(checked, options, pattern)
-    frames["rejected"] = checked.rejected.unionByName(frames["rejected"])
-    return Ledger(**_within(frames, options), replayed=replayed)
-
-
-def _vectorized(
-    checked: Quarantined, options: SimulationOptions, pattern: str | None
-) -> tuple[dict[str, DataFrame], DataFrame]:
-    """The ledger by the kernels, and the groups that took the replay path."""
-    dealt = units(checked.tables, group_topics(checked.tables, pattern))
-    rows = deal(fan_out(checked.tables, pattern), dealt, options.partitions).persist()
+    fanned = fan_out(checked.tables, pattern)
     fleet = FleetOptions(
         queue_offsets_given="queue_offsets" in checked.tables,
         committed_offsets_given="committed_offsets" in checked.tables,
         include_retry_topics=options.include_retry_topics,
         strategy_override=options.strategy,
     )
-    frames = {
-        name: needed_by(name, rows).mapInArrow(task(name, fleet), table.plain_ddl)
-        for name, table in LEDGER_TABLES.items()
-    }
-    return frames, needed_by(REPLAYED, rows).mapInArrow(task(REPLAYED, fleet), REPLAYED_DDL)
-
-
-def _reference(
-    checked: Quarantined, options: SimulationOptions, pattern: str | None
-) -> tuple[dict[str, DataFrame], DataFrame]:
-    """The ledger by the plain replay, which every group takes."""
-    schema = ", ".join(f"{name} {table.struct_type()}" for name, table in LEDGER_TABLES.items())
-    fanned = fan_out(checked.tables, pattern)
-    rows = fanned.groupBy(*GROUP).applyInArrow(_replay(checked, options), schema).persist()
-    frames = {
-        name: rows.where(sf.col(name).isNotNull()).select(f"{name}.*") for name in LEDGER_TABLES
-    }
-    return frames, fanned.select(*GROUP, sf.lit("REFERENCE").alias("reason")).distinct()
+    if options.engine == REFERENCE:
+        frames = replayed_tables(fanned, fleet)
+        replayed = fanned.select(*GROUP, sf.lit("REFERENCE").alias("reason")).distinct()
+    else:
+        dealt = units(checked.tables, group_topics(checked.tables, pattern))
+        rows = deal(fanned, dealt, options.partitions).persist()
+        frames = {name: table_of(name, rows, fleet) for name in LEDGER_TABLES}
+        replayed = replayed_groups(rows, fleet)
+    frames["rejected"] = checked.rejected.unionByName(frames["rejected"])
+    return Ledger(**_within(frames, options), replayed=replayed)
 
 
 def like_pattern(glob: str) -> str:
@@ -113,28 +91,6 @@ def like_pattern(glob: str) -> str:
     """
     translated = {"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}
     return "".join(translated.get(character, character) for character in glob)
-
-
-def _replay(checked: Quarantined, options: SimulationOptions) -> Callable[[pa.Table], pa.Table]:
-    """The UDF's body; it captures plain values only, so that it can travel."""
-    offsets_given = "queue_offsets" in checked.tables
-    commits_given = "committed_offsets" in checked.tables
-    include_retry_topics, strategy = options.include_retry_topics, options.strategy
-
-    def replay(group: pa.Table) -> pa.Table:
-        history = history_of(
-            group, queue_offsets_given=offsets_given, committed_offsets_given=commits_given
-        )
-        return ledger_table(
-            replay_group(
-                history,
-                strategy_for,
-                include_retry_topics=include_retry_topics,
-                strategy_override=strategy,
-            )
-        )
-
-    return replay
 
 
 def _within(frames: dict[str, DataFrame], options: SimulationOptions) -> dict[str, DataFrame]:

@@ -11,10 +11,10 @@ from rebalance_core.synthetic.draws import Draws, Mix
 from rebalance_core.synthetic.topics import Topic
 
 STRATEGIES: Mix[str] = (
-    ("AVG", 80), ("AVG_BY_CIRCLE", 8), ("CONSISTENT_HASH", 9), ("CONFIG", 3),
+    ("AVG", 80), ("AVG_BY_CIRCLE", 8), ("CONSISTENT_HASH", 9), ("CONFIG", 0.5),
 )  # fmt: skip
 STRATEGIES_WITH_ROOMS: Mix[str] = (
-    ("AVG", 55), ("AVG_BY_CIRCLE", 6), ("CONSISTENT_HASH", 6), ("CONFIG", 1),
+    ("AVG", 55), ("AVG_BY_CIRCLE", 6), ("CONSISTENT_HASH", 6), ("CONFIG", 0.3),
     ("MACHINE_ROOM_NEARBY-AVG", 26), ("MACHINE_ROOM", 6),
 )  # fmt: skip
 VIRTUAL_NODES: Mix[int] = ((10, 8), (100, 2), (1, 0.5))

@@ -28,7 +28,7 @@ class AveragelyOwners:
     """`AllocateMessageQueueAveragely` of many groups. Cost: O(1) a queue and epoch."""
 
     def __init__(self, grid: Grid, roster: Roster) -> None:
-        self._before, self._total = places(grid, grid.readable, np.zeros(len(grid.topic_of)))
+        self._before, self._total = places(grid, grid.readable)
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:

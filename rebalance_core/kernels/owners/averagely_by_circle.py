@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from rebalance_core.kernels.cells import Readable
 from rebalance_core.kernels.grid import Grid, places
 from rebalance_core.kernels.roster import Roster
@@ -14,7 +12,7 @@ class AveragelyByCircleOwners:
     """`AllocateMessageQueueAveragelyByCircle` of many groups. Cost: O(1) a queue and epoch."""
 
     def __init__(self, grid: Grid, roster: Roster) -> None:
-        self._before, _ = places(grid, grid.readable, np.zeros(len(grid.topic_of)))
+        self._before, _ = places(grid, grid.readable)
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:

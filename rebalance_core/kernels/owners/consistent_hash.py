@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def _split(rows: Ints, step: Ints, steps: int) -> list[Ints]:
     """The rows of each step."""
     order = np.argsort(step, kind="stable")
     bounds = np.searchsorted(step[order], np.arange(steps + 1))
-    return [rows[order[a:b]] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [rows[order[a:b]] for a, b in pairwise(bounds)]
 
 
 class _Ring:

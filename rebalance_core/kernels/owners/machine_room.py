@@ -19,9 +19,7 @@ class MachineRoomOwners:
     def __init__(self, fleet: Fleet, grid: Grid, roster: Roster) -> None:
         self._in_rooms = _in_rooms(fleet, grid)
         inside = np.repeat(self._in_rooms, np.diff(grid.broker_first))
-        self._before, self._total = places(
-            grid, grid.readable * inside, np.zeros(len(grid.topic_of))
-        )
+        self._before, self._total = places(grid, grid.readable * inside)
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:

@@ -46,7 +46,6 @@ def test_values_are_read() -> None:
         (("simulate", "--input", "x"), "--output DIR is missing"),
         ((*MINIMAL, "--events", "e"), "exclude each other"),
         ((*MINIMAL, "--engine", "referense"), "did you mean reference?"),
-        ((*MINIMAL, "--engine", "vectorized"), "not built yet"),
         ((*MINIMAL, "--input-format", "avro"), "one of json, jsonl, csv, parquet"),
         ((*MINIMAL, "--from", "noon"), "epoch milliseconds"),
         ((*MINIMAL, "--from", "9", "--to", "9"), "is not after"),

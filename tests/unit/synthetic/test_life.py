@@ -168,10 +168,10 @@ def test_some_client_ids_are_twice_in_the_list(lives: list[Life], groups: list[G
 
 
 def test_rolling_restarts_replace_everybody_a_few_at_a_time() -> None:
-    plan = FleetPlan(40, 1, 3)
+    plan = FleetPlan(200, 1, 3)
     number = next(
         n
-        for n in range(40)
+        for n in range(200)
         if 4 <= group_of(plan, n).size <= 12 and len(joined(group_events(plan, n))) > 60
     )
     steps = live_after_each(joined(group_events(plan, number)))

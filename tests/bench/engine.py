@@ -1,0 +1,174 @@
+"""`python -m tests.bench.engine`: the engine against what it replaces, in one run.
+
+Ratios hold, seconds do not: every round runs all contestants one after the other, and what is
+printed is the median and the range of the ratios of the rounds. All start from the same rows,
+fanned out, dealt to tasks and kept in memory, and end in Spark's noop sink.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.cli.session import open_session
+from rebalance_core.cli.simulate_job import task_count
+from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.spark.conform import RAW, SOURCE
+from rebalance_core.spark.engine import ROWS_PER_BATCH, replayed_groups, table_of
+from rebalance_core.spark.fan_out import TABLE, fan_out, group_topics
+from rebalance_core.spark.generate import generate
+from rebalance_core.spark.reference import replayed_tables
+from rebalance_core.spark.units import deal, units
+from rebalance_core.spark.write import row_hash
+from rebalance_core.synthetic.fleet import FleetPlan
+from tests.bench.worker_memory import WorkerMemory
+from tests.bench.workloads import OPTIONS, from_memory, per_group, share_of_groups
+
+CONTESTANTS = (VECTORIZED, FROM_MEMORY, PER_GROUP, REFERENCE) = (
+    "engine",
+    "from memory",
+    "applyInPandas per group",
+    "reference (share)",
+)
+REFERENCE_SHARE = 100
+"""The reference replays one group in so many; its time is scaled by the rows it gives."""
+
+
+@dataclass
+class Bench:
+    """The rows to work on, and the seconds of every contestant in every round."""
+
+    spark: SparkSession
+    tables: dict[str, DataFrame]
+    dealt: DataFrame
+    tasks: int
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def run(self, name: str, frame: DataFrame) -> float:
+        """Compute every row and throw it away."""
+        begin = time.perf_counter()
+        frame.write.format("noop").mode("overwrite").save()
+        taken = time.perf_counter() - begin
+        self.seconds.setdefault(name, []).append(taken)
+        say(f"  {name:<24} {taken:8.2f} s")
+        return taken
+
+
+def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
+    """A generated day, fanned out and dealt."""
+    day = generate(spark, FleetPlan(groups=groups, days=1, seed=seed)).tables()
+    tables = {
+        name: frame.withColumn(SOURCE, sf.lit("bench")).withColumn(RAW, sf.lit(""))
+        .persist(StorageLevel.MEMORY_AND_DISK)
+        for name, frame in day.items()
+    }  # fmt: skip
+    rows = {name: frame.count() for name, frame in tables.items()}
+    tasks = task_count(sum(rows.values()), spark.sparkContext.defaultParallelism)
+    dealt = deal(fan_out(tables), units(tables, group_topics(tables)), tasks)
+    dealt = dealt.persist(StorageLevel.MEMORY_AND_DISK)
+    fanned = dealt.groupBy(TABLE).count().collect()
+    say(f"input rows {rows}, fanned out {dict(sorted(map(tuple, fanned)))}, {tasks} tasks")
+    return Bench(spark, tables, dealt, tasks)
+
+
+def fingerprint(frame: DataFrame, table: str = "ownership") -> tuple[int, int]:
+    """Rows and the order-free sum of their hashes."""
+    total = sf.sum(row_hash(LEDGER_TABLES[table]).cast("DECIMAL(20, 0)"))
+    row = frame.agg(sf.count(sf.lit(1)), total).first()
+    assert row is not None
+    return row[0], int(row[1] or 0)
+
+
+def compare(bench: Bench, rounds: int) -> dict[str, Any]:
+    """Time the contestants and check, in the first round, that they give the same rows."""
+    ours = table_of("ownership", bench.dealt, OPTIONS)
+    expected = fingerprint(ours)
+    sample = ours.limit(ROWS_PER_BATCH).toArrow().combine_chunks().to_batches()[0]
+    memory = from_memory(bench.spark, sample, expected[0], bench.tasks)
+    assert memory.count() == expected[0]
+    alone = per_group(bench.dealt)
+    share = share_of_groups(bench.dealt, REFERENCE_SHARE)
+    of_share = fingerprint(table_of("ownership", share, OPTIONS))
+    for number in range(rounds):
+        say(f"round {number + 1} of {rounds}: {expected[0]:,} rows of ownership")
+        bench.run(VECTORIZED, ours)
+        bench.run(FROM_MEMORY, memory)
+        bench.run(PER_GROUP, alone)
+        replayed = replayed_tables(share, OPTIONS)["ownership"]
+        bench.run(REFERENCE, replayed)
+        if number == 0:
+            assert fingerprint(alone) == expected, "applyInPandas gives other rows"
+            assert fingerprint(replayed) == of_share, "the reference gives other rows"
+    return {"rows": expected[0], "digest": str(expected[1]), "rows of the share": of_share[0]}
+
+
+def all_tables(bench: Bench) -> dict[str, dict[str, float]]:
+    """Rows and seconds of one pass for each table."""
+    result = {}
+    for table in SIMULATED_TABLES:
+        frame = table_of(table, bench.dealt, OPTIONS)
+        seconds = bench.run(table, frame)
+        result[table] = {"rows": frame.count(), "seconds": round(seconds, 2)}
+    return result
+
+
+def ratios(bench: Bench, facts: dict[str, Any]) -> dict[str, list[float]]:
+    """Minimum, median and maximum over the rounds; above 1 the engine is the faster one."""
+    ours = bench.seconds[VECTORIZED]
+    scale = facts["rows"] / facts["rows of the share"]
+    others = {
+        "applyInPandas per group / engine": bench.seconds[PER_GROUP],
+        "reference, scaled / engine": [s * scale for s in bench.seconds[REFERENCE]],
+        "from memory / engine": bench.seconds[FROM_MEMORY],
+    }
+    return {
+        name: [round(f([a / b for a, b in zip(theirs, ours, strict=True)]), 2)
+               for f in (min, statistics.median, max)]
+        for name, theirs in others.items()
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Run the benchmark; JSON on stdout, and into a file if one is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "6g"}
+    spark = open_session("rebalance bench", master="local[2]", settings=settings)
+    bench = prepare(spark, arguments.groups, arguments.seed)
+    with WorkerMemory() as workers:
+        tables = all_tables(bench)
+    facts = compare(bench, arguments.rounds)
+    left = {r["reason"]: r["count"] for r in replayed_groups(bench.dealt, OPTIONS)
+            .groupBy("reason").count().collect()}  # fmt: skip
+    result = {
+        "groups": arguments.groups, "seed": arguments.seed, "tasks": bench.tasks,
+        **facts, "ratios [min, median, max]": ratios(bench, facts), "tables": tables,
+        "peak MiB of a Python worker": round(workers.peak_mib),
+        "groups on the replay path": left,
+        "seconds": {n: [round(s, 2) for s in bench.seconds[n]] for n in CONTESTANTS},
+    }  # fmt: skip
+    text = json.dumps(result, indent=2)
+    print(text)
+    if arguments.out:
+        arguments.out.write_text(text + "\n")
+
+
+def say(text: str) -> None:
+    """To stderr: stdout has the result alone."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Ways to get the rows of ``ownership``: the engine, and what it is compared with."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.kernels.fleet import FleetOptions
+from rebalance_core.spark.engine import ROWS_PER_BATCH, Task, needed_by
+from rebalance_core.spark.fan_out import GROUP
+
+OPTIONS = FleetOptions(queue_offsets_given=True, committed_offsets_given=True)
+OWNERSHIP = LEDGER_TABLES["ownership"]
+
+
+def per_group(dealt: DataFrame) -> DataFrame:
+    """The same kernel called on one group at a time by applyInPandas."""
+    rows = needed_by("ownership", dealt)
+    schema = pa.schema(_arrow_fields(rows))
+
+    def one_group(group: Any) -> Any:
+        table = pa.Table.from_pandas(group, schema, preserve_index=False)
+        batches = list(Task("ownership", OPTIONS)(table.to_batches()))
+        return pa.Table.from_batches(batches, OWNERSHIP.arrow_schema()).to_pandas()
+
+    return rows.groupBy(*GROUP).applyInPandas(one_group, OWNERSHIP.plain_ddl)
+
+
+def from_memory(spark: SparkSession, sample: pa.RecordBatch, rows: int, tasks: int) -> DataFrame:
+    """A mapInArrow that only yields: as many rows of the schema, all from memory.
+
+    Args:
+        spark: the session.
+        sample: rows to yield again and again; of the table compared with.
+        rows: how many in all.
+        tasks: by how many tasks.
+    """
+    share = -(-rows // tasks)
+    data = sample.serialize().to_pybytes()
+    schema = sample.schema
+
+    def give(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+        for asked in batches:
+            for number in asked.column(0).to_pylist():
+                left = min(share, rows - number * share)
+                while left > 0:
+                    yield batch.slice(0, min(left, batch.num_rows, ROWS_PER_BATCH))
+                    left -= min(left, batch.num_rows, ROWS_PER_BATCH)
+
+    numbers = spark.range(0, tasks, 1, tasks)
+    ddl = ", ".join(f"`{f.name}` {t}" for f, t in zip(schema, _sql_types(schema), strict=True))
+    return numbers.mapInArrow(give, ddl)
+
+
+def share_of_groups(frame: DataFrame, one_in: int) -> DataFrame:
+    """The rows of every n-th group, by the hash of its name."""
+    return frame.where(sf.pmod(sf.xxhash64(*GROUP), sf.lit(one_in)) == 0)
+
+
+def _arrow_fields(rows: DataFrame) -> list[pa.Field]:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return list(to_arrow_schema(rows.schema))
+
+
+def _sql_types(schema: pa.Schema) -> list[str]:
+    table = next(t for t in LEDGER_TABLES.values() if t.arrow_schema().equals(schema))
+    return [column.type for column in table.columns]
