@@ -24,7 +24,7 @@ def test_every_pinned_option_of_simulate_is_there() -> None:
 
 def test_the_least_that_is_needed() -> None:
     options = parse(*MINIMAL)
-    assert (options.input, options.output, options.engine) == ("in", "out", "reference")
+    assert (options.input, options.output, options.engine) == ("in", "out", "vectorized")
     assert options.argv == MINIMAL
 
 
