@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
-from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.kernels.columns import COMMITS, EVENTS, GROUPS, OFFSETS
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.kernels.columns import EVENTS
 from rebalance_core.kernels.fleet import FleetOptions, read_fleet
 from rebalance_core.kernels.holdings import Holdings
 from rebalance_core.kernels.ledger import ledger_rows
@@ -22,7 +21,7 @@ from rebalance_core.replay.group_replay import rejected_row, replay_group
 from rebalance_core.spark.conform import RAW, SOURCE
 from rebalance_core.spark.fan_out import GROUP, TABLE
 from rebalance_core.spark.group_rows import event_of, history_of, strategy_for
-from rebalance_core.spark.units import PART, PARTS
+from rebalance_core.spark.units import PART, PARTS, Dealt
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -40,14 +39,22 @@ REPLAYED_SCHEMA = pa.schema(
 REPLAYED_DDL = "cluster STRING, consumer_group STRING, reason STRING"
 
 
-def table_of(table: str, rows: DataFrame, options: FleetOptions) -> DataFrame:
+def table_of(table: str, dealt: Dealt, options: FleetOptions) -> DataFrame:
     """One ledger table, a pass over the dealt rows."""
-    return needed_by(table, rows).mapInArrow(_task(table, options), LEDGER_TABLES[table].plain_ddl)
+    rows = needed_by(table, dealt)
+    return rows.mapInArrow(_task(table, options), LEDGER_TABLES[table].plain_ddl)
 
 
-def replayed_groups(rows: DataFrame, options: FleetOptions) -> DataFrame:
+def replayed_groups(dealt: Dealt, options: FleetOptions) -> DataFrame:
     """The groups that take the replay path (cluster, consumer_group), and the reason."""
-    return needed_by(REPLAYED, rows).mapInArrow(_task(REPLAYED, options), REPLAYED_DDL)
+    return needed_by(REPLAYED, dealt).mapInArrow(_task(REPLAYED, options), REPLAYED_DDL)
+
+
+def needed_by(table: str, dealt: Dealt) -> DataFrame:
+    """The rows and columns that the pass for a table reads: offsets are most of them."""
+    if table == "pull_starts":
+        return dealt.everything
+    return dealt.members if table == "rejected" else dealt.members.drop(SOURCE, RAW)
 
 
 def _task(table: str, options: FleetOptions) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
@@ -58,18 +65,6 @@ def _task(table: str, options: FleetOptions) -> Callable[[Iterable[pa.RecordBatc
         yield from body(batches)
 
     return run
-
-
-def needed_by(table: str, rows: DataFrame) -> DataFrame:
-    """The dealt rows and columns that the pass for a table reads: offsets are most of them."""
-    if table == "pull_starts":
-        return rows.drop(SOURCE, RAW)
-    members = rows.where(sf.col(TABLE).isin(EVENTS, GROUPS))
-    if table == "rejected":
-        return members
-    names = {table: set(INPUT_TABLES[table].column_names) for table in INPUT_TABLES}
-    offsets = (names[OFFSETS] | names[COMMITS]) - names[EVENTS] - names[GROUPS]
-    return members.drop(SOURCE, RAW, *sorted(offsets))
 
 
 @dataclass(frozen=True, slots=True)

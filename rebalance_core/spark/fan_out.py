@@ -29,27 +29,42 @@ def fan_out(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -
         tables: the used rows by table name; only cluster_events must be there.
         group_pattern: SQL LIKE pattern of the groups wanted; None: all.
     """
-    cluster_events = tables["cluster_events"]
-    own = _own(cluster_events, group_pattern)
-    shared = cluster_events.where(~_of_consumer()).drop("consumer_group")
+    parts = [member_rows(tables, group_pattern), *_offset_rows(tables, group_pattern)]
+    return reduce(_union, parts)
+
+
+def member_rows(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -> DataFrame:
+    """`fan_out` of events and settings alone: all that ownership depends on."""
+    own = _own(tables["cluster_events"], group_pattern)
+    shared = tables["cluster_events"].where(~_of_consumer()).drop("consumer_group")
     topics = group_topics(tables, group_pattern)
-    groups = own.select(*GROUP).distinct()
     parts = [_tagged(own, "cluster_events"), _tagged(_shared(shared, topics), "cluster_events")]
     if "consumer_groups" in tables:
-        settings = tables["consumer_groups"].join(groups, on=list(GROUP), how="left_semi")
-        parts.append(_tagged(settings, "consumer_groups"))
+        parts.append(_tagged(_of_groups(tables["consumer_groups"], own), "consumer_groups"))
+    return reduce(_union, parts)
+
+
+def _offset_rows(tables: Mapping[str, DataFrame], group_pattern: str | None) -> list[DataFrame]:
+    own = _own(tables["cluster_events"], group_pattern)
+    parts = []
     if "queue_offsets" in tables:
-        retry = groups.withColumn(
-            "topic", sf.concat(sf.lit(RETRY_TOPIC_PREFIX), sf.col("consumer_group"))
-        )
-        read = tables["queue_offsets"].join(
-            topics.unionByName(retry).distinct(), on=["cluster", "topic"], how="inner"
-        )
+        name = sf.concat(sf.lit(RETRY_TOPIC_PREFIX), sf.col("consumer_group"))
+        retry = own.select(*GROUP).distinct().withColumn("topic", name)
+        topics = group_topics(tables, group_pattern).unionByName(retry).distinct()
+        read = tables["queue_offsets"].join(topics, on=["cluster", "topic"], how="inner")
         parts.append(_tagged(read, "queue_offsets"))
     if "committed_offsets" in tables:
-        commits = tables["committed_offsets"].join(groups, on=list(GROUP), how="left_semi")
-        parts.append(_tagged(commits, "committed_offsets"))
-    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+        parts.append(_tagged(_of_groups(tables["committed_offsets"], own), "committed_offsets"))
+    return parts
+
+
+def _union(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.unionByName(other, allowMissingColumns=True)
+
+
+def _of_groups(frame: DataFrame, own: DataFrame) -> DataFrame:
+    """The rows of the groups that have events."""
+    return frame.join(own.select(*GROUP).distinct(), on=list(GROUP), how="left_semi")
 
 
 def _of_consumer() -> Column:

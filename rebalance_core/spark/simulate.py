@@ -11,12 +11,12 @@ from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.kernels.fleet import FleetOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark.engine import replayed_groups, table_of
-from rebalance_core.spark.fan_out import GROUP, fan_out, group_topics
+from rebalance_core.spark.fan_out import GROUP, fan_out
 from rebalance_core.spark.ledger import Ledger
 from rebalance_core.spark.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
 from rebalance_core.spark.read import InputTables
 from rebalance_core.spark.reference import replayed_tables
-from rebalance_core.spark.units import deal, units
+from rebalance_core.spark.units import deal_out
 from rebalance_core.strategies import parse_strategy
 
 VECTORIZED, REFERENCE = "vectorized", "reference"
@@ -64,7 +64,6 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
     if options.strategy is not None:
         parse_strategy(options.strategy)
     pattern = None if options.group is None else like_pattern(options.group)
-    fanned = fan_out(checked.tables, pattern)
     fleet = FleetOptions(
         queue_offsets_given="queue_offsets" in checked.tables,
         committed_offsets_given="committed_offsets" in checked.tables,
@@ -72,13 +71,13 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
         strategy_override=options.strategy,
     )
     if options.engine == REFERENCE:
+        fanned = fan_out(checked.tables, pattern)
         frames = replayed_tables(fanned, fleet)
         replayed = fanned.select(*GROUP, sf.lit("REFERENCE").alias("reason")).distinct()
     else:
-        dealt = units(checked.tables, group_topics(checked.tables, pattern))
-        rows = deal(fanned, dealt, options.partitions).persist()
-        frames = {name: table_of(name, rows, fleet) for name in LEDGER_TABLES}
-        replayed = replayed_groups(rows, fleet)
+        dealt = deal_out(checked.tables, pattern, options.partitions)
+        frames = {name: table_of(name, dealt, fleet) for name in LEDGER_TABLES}
+        replayed = replayed_groups(dealt, fleet)
     frames["rejected"] = checked.rejected.unionByName(frames["rejected"])
     return Ledger(**_within(frames, options), replayed=replayed)
 

@@ -8,12 +8,14 @@ every task about the same, however skewed the groups are.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rebalance_core.model import events
-from rebalance_core.spark.fan_out import GROUP
+from rebalance_core.spark.conform import RAW, SOURCE
+from rebalance_core.spark.fan_out import GROUP, fan_out, group_topics, member_rows
 
 PART, PARTS, SLOT = "_part", "_parts", "_slot"
 GIANT_CELLS = 1 << 26
@@ -55,14 +57,37 @@ def units(
     return ranges.select(*GROUP, PART, PARTS, (turn + sf.crc32("cluster") % 4096).alias(SLOT))
 
 
-def deal(rows: DataFrame, dealt: DataFrame, partitions: int | None) -> DataFrame:
-    """The rows of every unit together and in the order of units, after one shuffle.
+@dataclass(frozen=True, eq=False)
+class Dealt:
+    """Rows of `fan_out` with ``_part`` and ``_parts``, each unit whole and in one task.
+
+    ``members`` are the rows of `member_rows`, kept once computed: every table but one needs no
+    more. ``everything`` has the offsets, too.
+    """
+
+    members: DataFrame
+    everything: DataFrame
+
+
+def deal_out(
+    tables: Mapping[str, DataFrame], group_pattern: str | None, partitions: int | None
+) -> Dealt:
+    """Fan the tables out and deal their rows to tasks.
 
     Args:
-        rows: rows of `fan_out`.
-        dealt: as `units` gives them.
+        tables: the used rows by table name.
+        group_pattern: SQL LIKE pattern of the groups wanted; None: all.
         partitions: how many tasks; None: Spark joins small ones by size.
     """
+    who = units(tables, group_topics(tables, group_pattern))
+    return Dealt(
+        _deal(member_rows(tables, group_pattern), who, partitions).persist(),
+        _deal(fan_out(tables, group_pattern).drop(SOURCE, RAW), who, partitions),
+    )
+
+
+def _deal(rows: DataFrame, dealt: DataFrame, partitions: int | None) -> DataFrame:
+    """The rows of every unit together and in the order of units, after one shuffle."""
     joined = rows.join(dealt, on=list(GROUP), how="inner")
     if partitions is None:
         spread = joined.repartition(SLOT)

@@ -23,10 +23,10 @@ from rebalance_core.cli.simulate_job import task_count
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.spark.conform import RAW, SOURCE
 from rebalance_core.spark.engine import ROWS_PER_BATCH, replayed_groups, table_of
-from rebalance_core.spark.fan_out import TABLE, fan_out, group_topics
+from rebalance_core.spark.fan_out import TABLE
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.reference import replayed_tables
-from rebalance_core.spark.units import deal, units
+from rebalance_core.spark.units import Dealt, deal_out
 from rebalance_core.spark.write import row_hash
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.worker_memory import WorkerMemory
@@ -48,7 +48,7 @@ class Bench:
 
     spark: SparkSession
     tables: dict[str, DataFrame]
-    dealt: DataFrame
+    dealt: Dealt
     tasks: int
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
@@ -72,9 +72,10 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     }  # fmt: skip
     rows = {name: frame.count() for name, frame in tables.items()}
     tasks = task_count(sum(rows.values()), spark.sparkContext.defaultParallelism)
-    dealt = deal(fan_out(tables), units(tables, group_topics(tables)), tasks)
-    dealt = dealt.persist(StorageLevel.MEMORY_AND_DISK)
-    fanned = dealt.groupBy(TABLE).count().collect()
+    dealt = deal_out(tables, None, tasks)
+    dealt = Dealt(dealt.members, dealt.everything.persist(StorageLevel.MEMORY_AND_DISK))
+    dealt.members.count()
+    fanned = dealt.everything.groupBy(TABLE).count().collect()
     say(f"input rows {rows}, fanned out {dict(sorted(map(tuple, fanned)))}, {tasks} tasks")
     return Bench(spark, tables, dealt, tasks)
 
@@ -102,7 +103,7 @@ def compare(bench: Bench, rounds: int) -> dict[str, Any]:
         bench.run(VECTORIZED, ours)
         bench.run(FROM_MEMORY, memory)
         bench.run(PER_GROUP, alone)
-        replayed = replayed_tables(share, OPTIONS)["ownership"]
+        replayed = replayed_tables(share.everything, OPTIONS)["ownership"]
         bench.run(REFERENCE, replayed)
         if number == 0:
             assert fingerprint(alone) == expected, "applyInPandas gives other rows"

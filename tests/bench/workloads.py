@@ -11,12 +11,13 @@ from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.kernels.fleet import FleetOptions
 from rebalance_core.spark.engine import ROWS_PER_BATCH, Task, needed_by
 from rebalance_core.spark.fan_out import GROUP
+from rebalance_core.spark.units import Dealt
 
 OPTIONS = FleetOptions(queue_offsets_given=True, committed_offsets_given=True)
 OWNERSHIP = LEDGER_TABLES["ownership"]
 
 
-def per_group(dealt: DataFrame) -> DataFrame:
+def per_group(dealt: Dealt) -> DataFrame:
     """The same kernel called on one group at a time by applyInPandas."""
     rows = needed_by("ownership", dealt)
     schema = pa.schema(_arrow_fields(rows))
@@ -56,9 +57,10 @@ def from_memory(spark: SparkSession, sample: pa.RecordBatch, rows: int, tasks: i
     return numbers.mapInArrow(give, ddl)
 
 
-def share_of_groups(frame: DataFrame, one_in: int) -> DataFrame:
+def share_of_groups(dealt: Dealt, one_in: int) -> Dealt:
     """The rows of every n-th group, by the hash of its name."""
-    return frame.where(sf.pmod(sf.xxhash64(*GROUP), sf.lit(one_in)) == 0)
+    mine = sf.pmod(sf.xxhash64(*GROUP), sf.lit(one_in)) == 0
+    return Dealt(dealt.members.where(mine), dealt.everything.where(mine))
 
 
 def _arrow_fields(rows: DataFrame) -> list[pa.Field]:
