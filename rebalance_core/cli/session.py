@@ -1,5 +1,6 @@
 """The only place that builds a SparkSession."""
 
+import atexit
 import os
 import sys
 from collections.abc import Mapping
@@ -62,7 +63,10 @@ def open_session(
         # Static settings only count before the session is there.
         for key, value in {**RESULT_SETTINGS, **(settings or {})}.items():
             builder = builder.config(key, value)
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+        # A JVM that exits with its executors still there reports them as failures.
+        atexit.register(session.stop)
+        return session
     for key, value in {**RESULT_SETTINGS, **(settings or {})}.items():
         active.conf.set(key, value)
     return active

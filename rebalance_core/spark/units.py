@@ -23,13 +23,13 @@ GIANT_CELLS = 1 << 26
 
 
 def units(
-    tables: Mapping[str, DataFrame], group_topics: DataFrame, giant_cells: int = GIANT_CELLS
+    tables: Mapping[str, DataFrame], topics_of_groups: DataFrame, giant_cells: int
 ) -> DataFrame:
     """One row a unit: cluster, consumer_group, ``_part`` of ``_parts``, and the unit's ``_slot``.
 
     Args:
         tables: the used rows; only cluster_events matters.
-        group_topics: (cluster, consumer_group, topic) ever subscribed.
+        topics_of_groups: as `group_topics` gives them.
         giant_cells: the most cells of a unit.
     """
     cluster_events = tables["cluster_events"]
@@ -41,7 +41,7 @@ def units(
         .agg(sf.max("read_queue_nums").alias("queues"))
     )
     per_topic = per_broker.groupBy("cluster", "topic").agg(sf.sum("queues").alias("queues"))
-    read = group_topics.join(per_topic, on=["cluster", "topic"], how="inner")
+    read = topics_of_groups.join(per_topic, on=["cluster", "topic"], how="inner")
     queues = read.groupBy(*GROUP).agg(sf.sum("queues").alias("queues"))
     weighed = counted.join(queues, on=list(GROUP), how="left").select(
         *GROUP,
@@ -70,7 +70,10 @@ class Dealt:
 
 
 def deal_out(
-    tables: Mapping[str, DataFrame], group_pattern: str | None, partitions: int | None
+    tables: Mapping[str, DataFrame],
+    group_pattern: str | None,
+    partitions: int | None,
+    giant_cells: int = GIANT_CELLS,
 ) -> Dealt:
     """Fan the tables out and deal their rows to tasks.
 
@@ -78,8 +81,9 @@ def deal_out(
         tables: the used rows by table name.
         group_pattern: SQL LIKE pattern of the groups wanted; None: all.
         partitions: how many tasks; None: Spark joins small ones by size.
+        giant_cells: the most cells of a unit.
     """
-    who = units(tables, group_topics(tables, group_pattern))
+    who = units(tables, group_topics(tables, group_pattern), giant_cells)
     return Dealt(
         _deal(member_rows(tables, group_pattern), who, partitions).persist(),
         _deal(fan_out(tables, group_pattern).drop(SOURCE, RAW), who, partitions),

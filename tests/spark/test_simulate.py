@@ -9,8 +9,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.kernels.fleet import FleetOptions
+from rebalance_core.kernels.shapes import REASONS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, Ledger, SimulationOptions, simulate
+from rebalance_core.spark.engine import table_of
+from rebalance_core.spark.generate import generate
+from rebalance_core.spark.quarantine import quarantine
+from rebalance_core.spark.units import deal_out
+from rebalance_core.spark.write import row_hash
+from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import DATA, RECORDINGS, Row, replayed, rows
 
 
@@ -39,6 +47,38 @@ def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, table: str) -> Non
     found = collected(getattr(ledger, table))
     assert len(found) == len(expected) > 0
     assert by_text(found) == by_text(expected)
+
+
+@pytest.fixture(scope="module")
+def day(spark: SparkSession) -> InputTables:
+    """A generated day of 200 groups."""
+    tables = generate(spark, FleetPlan(groups=200, days=1, seed=20)).tables()
+    return InputTables(**{name: frame.persist() for name, frame in tables.items()})
+
+
+def test_both_engines_give_the_same_day(day: InputTables) -> None:
+    vectorized = simulate(day, SimulationOptions(partitions=3))
+    reference = simulate(day, SimulationOptions(engine="reference"))
+    for name in LEDGER_TABLES:
+        ours, theirs = (fingerprint(e.frames()[name], name) for e in (vectorized, reference))
+        assert ours == theirs, name
+        assert ours[0] > 0 or name == "rejected"
+    assert vectorized.replayed is not None
+    left = {row["reason"] for row in vectorized.replayed.collect()}
+    assert left
+    assert left <= set(REASONS)
+
+
+def test_a_giant_group_is_divided_by_its_queues(day: InputTables) -> None:
+    checked = quarantine(day)
+    tables = checked.tables
+    whole = deal_out(tables, None, 2)
+    parts = deal_out(tables, None, 3, giant_cells=2_000)
+    assert parts.members.where("_parts > 1").count() > 0
+    options = FleetOptions(queue_offsets_given=True, committed_offsets_given=True)
+    for name in SIMULATED_TABLES:
+        ours, theirs = (fingerprint(table_of(name, d, options), name) for d in (parts, whole))
+        assert ours == theirs, name
 
 
 def test_columns_are_the_contract_s(ledger: Ledger) -> None:
@@ -105,6 +145,14 @@ def test_an_unknown_engine_or_strategy_is_refused_before_anything_runs(
         simulate(inputs, SimulationOptions(engine="warp"))
     with pytest.raises(UsageError):
         simulate(inputs, SimulationOptions(strategy="AVERAGE"))
+
+
+def fingerprint(frame: DataFrame, table: str) -> tuple[int, int]:
+    """Rows, and the order-free sum of their hashes."""
+    total = sf.sum(row_hash(LEDGER_TABLES[table]).cast("DECIMAL(20, 0)"))
+    row = frame.agg(sf.count(sf.lit(1)), total).first()
+    assert row is not None
+    return row[0], int(row[1] or 0)
 
 
 def collected(frame: DataFrame) -> list[Row]:
