@@ -1,0 +1,138 @@
+"""``mqadmin consumerProgress``: offsets per queue of one group, or one line per group.
+
+Printed by ``ConsumerProgressSubCommand``; with ``-s true`` it shows who holds each queue.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, tzinfo
+from typing import Any
+
+from rebalance_core.ingest import mqadmin_output
+from rebalance_core.ingest.admin_times import dashed_ms
+from rebalance_core.ingest.facts import Fact, Unread
+from rebalance_core.ingest.java_numbers import count_of, decimal_of, long_of
+from rebalance_core.ingest.mqadmin_output import Line, foreign, read_lines, read_output, whole
+from rebalance_core.ingest.printf_rows import PrintfRow
+from rebalance_core.ingest.table_names import filled, is_cut, token_of
+from rebalance_core.ingest.unread import BAD_NUMBER, UNPARSABLE_LINE, Unreadable
+
+KINDS = {
+    "queue_progress": (
+        "a queue of the group asked for: topic, topic_cut, broker_name, broker_name_cut (the name "
+        "fills its column and may have been cut), queue_id, broker_offset, consumer_offset (0 also "
+        "when nothing is committed), diff, inflight (5.x), last_time_ms (None: N/A), with_clients "
+        "(run with -s true), client_ip (the holder's client id up to its first @; None: nobody)"
+    ),
+    "progress_total": "an end line of one group: name (consume_tps, diff, inflight), total",
+    "group_progress": (
+        "a group, when none was asked for: consumer_group, consumer_group_cut, members (entries "
+        "at one broker; 0 is offline), version (lowest of the members), consume_type (PUSH, PULL), "
+        "message_model, tps, diff"
+    ),
+    **mqadmin_output.KINDS,
+}
+
+_QUEUE = "%-64s  %-32s  %-4s  %-20s  %-20s  "
+_QUEUE_ROWS = {
+    # (with clients, with in-flight): the format string of the rows
+    (False, False): PrintfRow(_QUEUE + "%-20s  %s"),
+    (True, False): PrintfRow(_QUEUE + "%-20s %-20s  %s"),
+    (False, True): PrintfRow(_QUEUE + "%-20s %-20s %s"),
+    (True, True): PrintfRow(_QUEUE + "%-20s %-20s %-20s %s"),
+}
+_GROUP_ROW = PrintfRow("%-64s  %-6s  %-24s %-5s  %-14s  %-7s  %s")
+_NAME_WIDTH, _BROKER_WIDTH = 64, 32
+_TOTALS = {
+    "Consume TPS: ": "consume_tps",
+    "Diff Total: ": "diff",
+    "Consume Diff Total: ": "diff",
+    "Consume Inflight Total: ": "inflight",
+}
+_NOBODY = "N/A"
+
+
+def parse_consumer_progress(
+    text: str, source: str, *, time_zone: tzinfo = UTC
+) -> list[Fact | Unread]:
+    """The facts of `KINDS` from the output of one run, 4.9 or 5.x, with or without ``-g``, ``-s``.
+
+    Args:
+        text: the output.
+        source: the name of its file.
+        time_zone: of the machine that ran mqadmin; the last column is in its local time.
+    """
+    output = read_output(text, source)
+    return [*read_lines(output.lines, _Table(time_zone).read), *output.others]
+
+
+class _Table:
+    """The rows after a header are read as that header says."""
+
+    def __init__(self, time_zone: tzinfo) -> None:
+        self._time_zone = time_zone
+        self._shape: tuple[bool, bool] | None = None
+        self._groups = False
+
+    def read(self, line: Line) -> Fact | None:
+        text = line.text
+        if text.startswith("#Topic") and "#Consumer Offset" in text:
+            self._shape, self._groups = ("#Client IP" in text, "#Inflight" in text), False
+            return None
+        if text.startswith("#Group") and "#Count" in text:
+            self._shape, self._groups = None, True
+            return None
+        for prefix, name in _TOTALS.items():
+            if text.startswith(prefix):
+                total = decimal_of(whole(line)[len(prefix) :].strip(), prefix.strip(": "))
+                return Fact("progress_total", None, {"name": name, "total": total}, line.source)
+        if text.startswith("#") or (self._shape is None and not self._groups):
+            raise foreign(line, "consumerProgress")
+        values = self._group(line) if self._groups else self._queue(line)
+        return Fact(
+            "group_progress" if self._groups else "queue_progress", None, values, line.source
+        )
+
+    def _queue(self, line: Line) -> dict[str, Any]:
+        with_clients, with_inflight = self._shape or (False, False)
+        columns = _QUEUE_ROWS[with_clients, with_inflight].read(whole(line))
+        topic, broker_name, queue_id, broker_offset, consumer_offset, *rest = columns
+        client = filled(rest.pop(0), "client") if with_clients else _NOBODY
+        last_time = rest.pop()
+        values: dict[str, Any] = {
+            "topic": token_of(topic, "topic"),
+            "topic_cut": is_cut(topic, _NAME_WIDTH),
+            "broker_name": filled(broker_name, "broker name"),
+            "broker_name_cut": is_cut(broker_name, _BROKER_WIDTH),
+            "queue_id": count_of(queue_id, "queue id"),
+            "broker_offset": long_of(broker_offset, "broker offset"),
+            "consumer_offset": long_of(consumer_offset, "consumer offset"),
+            "diff": long_of(rest[0], "diff"),
+            "inflight": long_of(rest[1], "inflight") if with_inflight else None,
+            "last_time_ms": self._last_time(last_time),
+            "with_clients": with_clients,
+            "client_ip": None if client == _NOBODY else client,
+        }
+        if values["broker_offset"] - values["consumer_offset"] != values["diff"]:
+            raise Unreadable(BAD_NUMBER, "the difference is not broker offset - consumer offset")
+        return values
+
+    def _last_time(self, text: str) -> int | None:
+        # Empty where upstream could not format it; it says N/A for 0.
+        return None if text in ("", _NOBODY) else dashed_ms(text, self._time_zone)
+
+    def _group(self, line: Line) -> dict[str, Any]:
+        group, members, version, consume_type, model, tps, diff = _GROUP_ROW.read(whole(line))
+        online = count_of(members, "#Count") > 0
+        if online != (version != "OFFLINE"):
+            raise Unreadable(UNPARSABLE_LINE, f"{members} members and version {version}")
+        return {
+            "consumer_group": token_of(group, "group"),
+            "consumer_group_cut": is_cut(group, _NAME_WIDTH),
+            "members": int(members),
+            "version": token_of(version, "version") if online else None,
+            "consume_type": consume_type or None,
+            "message_model": model or None,
+            "tps": long_of(tps, "#TPS"),
+            "diff": long_of(diff, "#Diff Total"),
+        }
