@@ -12,12 +12,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rebalance_core.ingest.facts import Fact, Unread
-from rebalance_core.ingest.unread import UNPARSABLE_LINE, WRONG_FILE, Unreadable, shown, unread
+from rebalance_core.ingest.unread import (
+    UNPARSABLE_LINE,
+    WRONG_FILE,
+    Unreadable,
+    shown,
+    storable,
+    unread,
+)
 
 KINDS = {
     "no_output": (
-        "the command printed nothing on standard output, as it does when it fails: what it asks "
-        "for does not exist, or it could not ask; no fields"
+        "the command printed nothing of its own on standard output, as it does when it fails: what "
+        "it asks for does not exist, or it could not ask; no fields"
     ),
     "admin_error": (
         "the command failed: exception (class of the root cause), code (of the answer, see "
@@ -46,7 +53,7 @@ _CODE = re.compile(r"\bCODE: ([0-9]{1,9})\b")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that is neither noise nor part of a stack; ``source`` ends in its number."""
+    """A line of the command's own; ``source`` ends in its number in the file."""
 
     text: str
     source: str
@@ -58,7 +65,7 @@ class Output:
     """The output of one command, taken apart.
 
     Attributes:
-        lines: what the command itself printed, blank lines too.
+        lines: what the command itself printed, without blank lines.
         others: `admin_error` and `no_output` facts, and lines with control characters.
     """
 
@@ -68,8 +75,6 @@ class Output:
 
 def read_output(text: str, source: str) -> Output:
     """Takes the output apart: ANSI codes and CR go, noise goes, stacks become facts."""
-    if not text.strip("\r\n\t \ufeff"):
-        return Output([], [Fact("no_output", None, {}, source)])
     lines: list[Line] = []
     stacks: list[_Stack] = []
     others: list[Fact | Unread] = []
@@ -77,7 +82,7 @@ def read_output(text: str, source: str) -> Output:
     for number, raw in enumerate(texts, start=1):
         line = _ANSI.sub("", raw).removesuffix("\r")
         where = f"{source}:{number}"
-        if _FRAME.match(line) or _NOISE.match(line):
+        if not line or line.isspace() or _NOISE.match(line) or (stacks and _FRAME.match(line)):
             continue
         if (thrown := _thrown(line)) is not None:
             _join(stacks, thrown, line, where)
@@ -86,15 +91,16 @@ def read_output(text: str, source: str) -> Output:
             others.append(unread(where, line, refusal))
         else:
             lines.append(Line(line, where, number < len(texts)))
-    return Output(lines, [*(stack.fact() for stack in stacks), *others])
+    others = [*(stack.fact() for stack in stacks), *others]
+    if not others and not lines:
+        return Output([], [Fact("no_output", None, {}, source)])
+    return Output(lines, others)
 
 
 def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> list[Fact | Unread]:
-    """What ``read`` makes of each line that is not blank; an `Unread` for one it refuses."""
+    """What ``read`` makes of each line; an `Unread` for one it refuses."""
     results: list[Fact | Unread] = []
     for line in lines:
-        if not line.text or line.text.isspace():
-            continue
         try:
             fact = read(line)
         except Unreadable as refusal:
@@ -134,9 +140,9 @@ class _Stack:
     def fact(self) -> Fact:
         code = _CODE.search(self.text)
         values = {
-            "exception": self.exception,
+            "exception": storable(self.exception),
             "code": int(code[1]) if code else None,
-            "message": self.text,
+            "message": storable(self.text),
         }
         return Fact("admin_error", None, values, self.source)
 

@@ -37,10 +37,10 @@ _NAMES = PrintfRow("%-45s %-32s %s")
 def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
     """The facts of `KINDS` from the output of one run, of either form."""
     output = read_output(text, source)
-    lines = [line for line in output.lines if line.text and not line.text.isspace()]
+    lines = output.lines
     if lines and not lines[0].text.lstrip().startswith("{"):
         return [*read_lines(lines, _Table().read), *output.others]
-    document = "\n".join(line.text for line in output.lines)
+    document = "\n".join(line.text for line in lines)
     facts = read_document(document, source, _parse) if lines else []
     return [*facts, *output.others]
 

@@ -19,10 +19,12 @@ MAX_DEPTH = 64
 ObjectKey = tuple[tuple[str, Any], ...]
 """A key that is an object: its fields, sorted by name."""
 
+# Half characters are what Python makes of bytes that are not UTF-8.
+_PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]'
 # Every alternative is decided by its first character and none can match in two ways.
 _TOKEN = re.compile(
     r"[ \t\r\n]*+(?:"
-    r'"(?P<string>[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"'
+    rf'"(?P<string>{_PLAIN}*+(?:\\.{_PLAIN}*+)*+)"'
     r"|(?P<mark>[{}\[\]:,])"
     r"|(?P<number>-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+)"
     r"|(?P<word>true|false|null)"
@@ -124,7 +126,7 @@ class _Reader:
     def _advance(self) -> None:
         match = _TOKEN.match(self._text, self._position)
         if match is None:
-            raise self._mistake("a string without end, or no JSON")
+            raise self._mistake("a string without end, a broken character, or no JSON")
         self._kind = match.lastgroup or ""
         self._value = match[self._kind]
         if self._kind == "number":

@@ -37,10 +37,16 @@ class Unreadable(ValueError):
 
 def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
     """What the refusal of this text leaves behind, its raw text cut at `RAW_LIMIT`."""
-    return Unread(source, raw[:RAW_LIMIT], refusal.code, refusal.message[:RAW_LIMIT])
+    return Unread(source, storable(raw), refusal.code, storable(refusal.message))
 
 
 def shown(value: object, limit: int = 80) -> str:
     """The value as a message quotes it: short, whatever its size."""
     text = value if isinstance(value, str) else repr(value)
     return repr(text if len(text) <= limit else f"{text[:limit]}…")
+
+
+def storable(text: str) -> str:
+    """The beginning of the text, half characters of bytes that are not UTF-8 escaped."""
+    beginning = text[:RAW_LIMIT].encode(errors="backslashreplace").decode()
+    return beginning[:RAW_LIMIT]
