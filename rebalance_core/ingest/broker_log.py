@@ -16,7 +16,7 @@ KINDS = {
     "consumer_closed": "group and channel_info: its connection was seen closing",
     "consumer_expired": "group, channel: removed by the scan; no client id is printed",
     "topic_created": "topic, read, write, perm: queues are new and empty",
-    "topic_config": "topic, read, write, perm; old_read: queues below it are older",
+    "topic_updated": "topic, read, write, perm, and old: the same before",
     "topic_loaded": "topic, read, write, perm: was there when the broker started",
     "topic_deleted": "topic",
     "broker_starting": "perm: brokerPermission; the broker's consumer table is empty",
@@ -61,7 +61,11 @@ def _closed(message: str) -> Fields:
 
 def _of_group(pieces: list[str] | None) -> Fields:
     channel = channel_info(pieces[1]) if pieces else None
-    return None if pieces is None or channel is None or not pieces[0] else {"group": pieces[0]} | channel
+    return (
+        None
+        if pieces is None or channel is None or not pieces[0]
+        else {"group": pieces[0]} | channel
+    )
 
 
 def _expired(message: str) -> Fields:
@@ -78,7 +82,7 @@ def _created(message: str) -> Fields:
 def _updated(message: str) -> Fields:
     pieces = cut(message, "update topic config, old:[", "] new:[", "")
     old, new = (None, None) if pieces is None else map(topic_config, pieces)
-    return None if old is None or new is None else new | {"old_read": old["read"]}
+    return None if old is None or new is None else new | {"old": old}
 
 
 def _deleted(message: str) -> Fields:
@@ -107,7 +111,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("consumer_expired", _EXPIRED, _expired),
     ("topic_created", "create new topic ", _created),
     ("topic_created", "Create new topic by default topic:[", _created),
-    ("topic_config", "update topic config, old:[", _updated),
+    ("topic_updated", "update topic config, old:[", _updated),
     ("topic_loaded", "load exist local topic, ", _created),
     ("topic_deleted", "delete topic config OK, topic: ", _deleted),
     ("broker_starting", "brokerPermission=", _permission),

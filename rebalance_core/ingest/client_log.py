@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from rebalance_core.ingest.cut import cut
 from rebalance_core.ingest.facts import Fact, Unread
@@ -29,6 +29,7 @@ KINDS = {
     "unsubscribed": "group, topic: its queues were dropped by truncateMessageQueueNotMyTopic",
     "left_broker": "group: the client unregistered from one broker",
     "order_lock": "group: the client asked for an order lock",
+    "notified": "group, address: a broker sent CHANGE, at once after the group's members changed",
 }
 """Every fact also carries ``pid`` (5.1+): all runs of a client append to one file."""
 
@@ -88,11 +89,17 @@ def _paused(message: str) -> Fields:
     return named(("instance", "group"), cut(message, words, ", group=", ""))
 
 
-def _last_word(name: str) -> Any:
+def _last_word(name: str) -> Callable[[str], Fields]:
     def read(message: str) -> Fields:
         return named((name,), [message.rpartition(", ")[2].strip()])
 
     return read
+
+
+def _notified(message: str) -> Fields:
+    words = "receive broker's notification["
+    pieces = cut(message, words, "], the consumer group: ", " changed, rebalance immediately")
+    return named(("address", "group"), pieces)
 
 
 def _left_broker(message: str) -> Fields:
@@ -114,6 +121,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("paused", "consumer was paused, execute pull request later. instanceName=", _paused),
     ("suspended", "suspend this consumer, ", _last_word("group")),
     ("resumed", "resume this consumer, ", _last_word("group")),
+    ("notified", "receive broker's notification[", _notified),
     ("left_broker", "unregister client[Producer: ", _left_broker),
     ("order_lock", "message queue lock ", _order_lock),
     ("order_lock", "the message queue lock ", _order_lock),

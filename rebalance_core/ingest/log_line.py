@@ -10,7 +10,9 @@ LEVELS = ("TRACE ", "DEBUG ", "INFO ", "WARN ", "ERROR ")
 LINE_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[,.]\d{3})? (?:TRACE|DEBUG|INFO|WARN|ERROR) "
 """RE2 and Python: what the first characters of every line of these logs look like."""
 
-STACK_LINE = r"^(?:\s|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|For more information)"
+STACK_LINE = (
+    r"^(?:\s|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|For more )"
+)
 """What follows a line about an exception: frames, causes, the exception's own line."""
 
 

@@ -30,12 +30,16 @@ def _address(text: str) -> Fields:
 
 
 def _named(message: str) -> Fields:
-    pieces = cut(message, "cluster [", "] brokerName [", "] master address change from ", " to ", "")
+    pieces = cut(
+        message, "cluster [", "] brokerName [", "] master address change from ", " to ", ""
+    )
     return None if pieces is None else named(("broker", "address"), [pieces[1], pieces[3]])
 
 
 def _removed(message: str) -> Fields:
-    return named(("broker",), cut(message, "unregisterBroker, remove name from brokerAddrTable OK, ", ""))
+    return named(
+        ("broker",), cut(message, "unregisterBroker, remove name from brokerAddrTable OK, ", "")
+    )
 
 
 def _removed_4_9(message: str) -> Fields:

@@ -7,6 +7,7 @@ from typing import Any
 from rebalance_core.ingest.cut import cut
 
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1  # PermName.PERM_READ and the others
+_MS_DIGITS = 15
 _PERM_LETTERS = {"R": PERM_READ, "W": PERM_WRITE, "X": PERM_INHERIT, "-": 0}
 
 
@@ -61,18 +62,24 @@ def consumer_data(text: str) -> dict[str, Any] | None:
         "consume_type": consume_type,
         "message_model": model,
         "consume_from_where": where,
-        "topics": subscription_topics(subscriptions),
+        **_subscriptions(subscriptions),
     }
 
 
-def subscription_topics(text: str) -> list[str]:
-    """Topics of a list of ``SubscriptionData [classFilterMode=…, topic=…, …]``, sorted."""
-    topics = set()
+def _subscriptions(text: str) -> dict[str, Any]:
+    """Topics of a list of ``SubscriptionData […, topic=…, …, subVersion=…, …]``, sorted.
+
+    ``known_ms`` is the lowest subVersion: a client sets one when it subscribes and again when its
+    queues change, so it was there at that time.
+    """
+    topics, versions = set(), []
     for part in text.split("SubscriptionData [classFilterMode=")[1:]:
-        pieces = cut(part, "", ", topic=", ", subString=")
+        pieces = cut(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
         if pieces is not None and pieces[1]:
             topics.add(pieces[1])
-    return sorted(topics)
+            if pieces[3].isdecimal() and len(pieces[3]) <= _MS_DIGITS:
+                versions.append(int(pieces[3]))
+    return {"topics": sorted(topics), "known_ms": min(versions, default=None)}
 
 
 def topic_config(text: str) -> dict[str, Any] | None:

@@ -40,7 +40,9 @@ def headless(words: Iterable[str], text: str, source: str) -> tuple[Unread, ...]
     return () if found is None else (not_read(text, source, found, "no time and level before it"),)
 
 
-def not_read(text: str, source: str, words: str, why: str = "its fields are not all there") -> Unread:
+def not_read(
+    text: str, source: str, words: str, why: str = "its fields are not all there"
+) -> Unread:
     """The refusal of one line."""
     return unread(source, text, Unreadable(UNPARSABLE_LINE, f"begins like {words!r}, but {why}"))
 
@@ -55,4 +57,3 @@ def named(names: Iterable[str], pieces: list[str] | None) -> Fields:
     if pieces is None or not all(pieces):
         return None
     return dict(zip(names, pieces, strict=True))
-
