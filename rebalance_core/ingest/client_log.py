@@ -128,7 +128,7 @@ TEMPLATES: tuple[Template, ...] = (
 )
 HEARTBEAT = "HeartbeatData [clientID="
 REBALANCE = "doRebalance, "
-WORDS = (*(words for _, words, _ in TEMPLATES if "lock" not in words), HEARTBEAT, REBALANCE)
+WORDS = (*(words for _, words, _ in TEMPLATES), HEARTBEAT, _TRUNCATED)
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:

@@ -95,7 +95,7 @@ def cluster_context(
     ends: dict[str, set[tuple[int, str]]] = {}
     for piece in pieces:
         values = piece.values
-        if piece.kind in ("broker_booted", "broker_address"):
+        if piece.kind in ("broker_booted", "broker_address", "broker_known"):
             addresses[values["address"]] = values["broker"]
         elif piece.kind == "route_broker":
             addresses |= dict.fromkeys(values["addresses"].values(), values["broker_name"])

@@ -49,7 +49,7 @@ _GROUP_KINDS = (
 _TOPIC_KINDS = ("topic_created", "topic_updated", "topic_loaded", "topic_deleted", "topic_config")
 _CLUSTER_KINDS = (
     "broker_starting", "broker_booted", "broker_stopping", "broker_registered", "broker_address",
-    "broker_removed", "broker_cut_off", "broker_expired",
+    "broker_known", "broker_removed", "broker_cut_off", "broker_expired",
 )  # fmt: skip
 
 

@@ -9,7 +9,9 @@ from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from rebalance_core.ingest.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.broker_log import parse_broker_line
+from rebalance_core.ingest.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.client_log import parse_client_line
 from rebalance_core.ingest.clock import Clock
 from rebalance_core.ingest.collected_file import (
@@ -27,6 +29,7 @@ from rebalance_core.ingest.consumer_offset_json import parse_consumer_offset_jso
 from rebalance_core.ingest.evidence import Evidence, evidence_of
 from rebalance_core.ingest.facts import Fact, Unread
 from rebalance_core.ingest.local_offset_json import parse_local_offset_json
+from rebalance_core.ingest.lock_log import WORDS as LOCK_WORDS
 from rebalance_core.ingest.lock_log import parse_lock_line
 from rebalance_core.ingest.log_line import LINE_HEAD, STACK_LINE, ClientClock, ServerClock
 from rebalance_core.ingest.mqadmin_cluster_list import parse_cluster_list
@@ -37,6 +40,7 @@ from rebalance_core.ingest.mqadmin_export import parse_export
 from rebalance_core.ingest.mqadmin_topic_list import parse_topic_list
 from rebalance_core.ingest.mqadmin_topic_route import parse_topic_route
 from rebalance_core.ingest.mqadmin_topic_status import parse_topic_status
+from rebalance_core.ingest.namesrv_log import WORDS as NAMESRV_WORDS
 from rebalance_core.ingest.namesrv_log import parse_namesrv_line
 from rebalance_core.ingest.subscription_group_json import parse_subscription_group_json
 from rebalance_core.ingest.topics_json import parse_topics_json
@@ -51,6 +55,13 @@ LINE_PARSERS: dict[str, LineParser] = {
     LOCK_LOG: parse_lock_line,
     CLIENT_LOG: parse_client_line,
 }
+WORDS = {
+    NAMESRV_LOG: NAMESRV_WORDS,
+    BROKER_LOG: BROKER_WORDS,
+    LOCK_LOG: LOCK_WORDS,
+    CLIENT_LOG: CLIENT_WORDS,
+}
+"""Every line of a log that states something of ours holds one of these."""
 STORE_PARSERS: dict[str, DocumentParser] = {
     TOPICS: parse_topics_json,
     GROUPS: parse_subscription_group_json,

@@ -179,9 +179,11 @@ def assemble(evidence: Iterable[Evidence], context: ClusterContext) -> Tables:
 def complete(tables: Tables, cluster: str) -> Tables:
     """The rows with cluster and sequence, each key once."""
     events = sorted(tables.get("cluster_events", []), key=event_order)
-    for sequence, row in enumerate(events):
+    last_ms, sequence = None, 0
+    for row in events:
         row.pop(ORDER, None)
-        row["sequence"] = sequence
+        sequence = sequence + 1 if row["event_ms"] == last_ms else 0
+        last_ms, row["sequence"] = row["event_ms"], sequence
     tables = tables | {
         "queue_offsets": newest(tables.get("queue_offsets", []), "max_offset"),
         "committed_offsets": newest(tables.get("committed_offsets", []), "committed_offset"),
@@ -212,6 +214,20 @@ def rejected_row(piece: Unread) -> Row:
         "raw": piece.raw,
         "issues": [issue],
     }
+
+
+def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:
+    """One count a file, in order: splits added up, and files of which nothing was read."""
+    totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
+    for part in parts:
+        total = totals[part.name]
+        for name in ("lines", "understood", "facts", "rejected", "jumps_back"):
+            setattr(total, name, getattr(total, name) + getattr(part, name))
+        total.worst_jump_ms = max(total.worst_jump_ms, part.worst_jump_ms)
+        firsts = [one.first_ms for one in (total, part) if one.first_ms is not None]
+        lasts = [one.last_ms for one in (total, part) if one.last_ms is not None]
+        total.first_ms, total.last_ms = min(firsts, default=None), max(lasts, default=None)
+    return list(totals.values())
 
 
 def understood(stats: Iterable[FileStats]) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rebalance_core.ingest.clock import Clock
 from rebalance_core.ingest.cut import cut
 from rebalance_core.ingest.facts import Fact, Unread
@@ -10,7 +12,8 @@ from rebalance_core.ingest.templates import Fields, Template, headless, named, r
 
 KINDS = {
     "broker_registered": "address; a replica that was not there before",
-    "broker_address": "broker, address: the name of an address (4.9)",
+    "broker_address": "broker, address: the name of a master's new address (4.9)",
+    "broker_known": "the same, repeated at every registration of a master (4.9)",
     "broker_removed": "broker: no replica of that name is left here",
     "broker_cut_off": "nothing more: a broker's channel was seen closing",
     "broker_expired": "address: no registration for 120 s",
@@ -34,6 +37,12 @@ def _named(message: str) -> Fields:
         message, "cluster [", "] brokerName [", "] master address change from ", " to ", ""
     )
     return None if pieces is None else named(("broker", "address"), [pieces[1], pieces[3]])
+
+
+def _repeated(message: str) -> bool:
+    _, _, change = message.partition("] master address change from ")
+    old, _, new = change.partition(" to ")
+    return old == new
 
 
 def _removed(message: str) -> Fields:
@@ -60,7 +69,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_cut_off", "the broker's channel destroyed, ", lambda message: {}),
     ("broker_expired", "The broker channel expired, ", _expired),
 )
-WORDS = tuple(words for _, words, _ in TEMPLATES if words != "cluster [")
+WORDS = tuple(words for _, words, _ in TEMPLATES)
 
 
 def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
@@ -68,4 +77,8 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
     line = server_line(text, clock)
     if line is None:
         return headless(WORDS, text, source)
-    return read_message(TEMPLATES, line, text, source)
+    found = read_message(TEMPLATES, line, text, source)
+    if line.message.startswith("cluster [") and _repeated(line.message):
+        known = (piece for piece in found if isinstance(piece, Fact))
+        return tuple(replace(piece, kind="broker_known") for piece in known) or found
+    return found

@@ -12,8 +12,8 @@ ORDER = "_order"
 """Beside an event's columns: order among events of one instant, before sequences are given."""
 
 INFO, WARNING = "INFO", "WARNING"
-_RANK = {"BROKER_UP": 0, "BROKER_DOWN": 0, "TOPIC_CONFIG": 1, "TOPIC_DELETED": 1}
-_CONSUMER_RANK = 2
+RANK = {"BROKER_UP": 0, "BROKER_DOWN": 0, "TOPIC_CONFIG": 1, "TOPIC_DELETED": 1}
+"""Order among events of one instant; those of consumers come last."""
 
 
 def event(event_type: str, event_ms: int, source: str, **fields: Any) -> Row:
@@ -26,7 +26,7 @@ def event_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Order of events: by time, then brokers, topics and consumers, each in its own order."""
     return (
         row["event_ms"],
-        _RANK.get(row["event_type"], _CONSUMER_RANK),
+        RANK.get(row["event_type"], len(RANK)),
         row.get("consumer_group") or "",
         row.get(ORDER, 0),
         row.get("topic") or "",
