@@ -1,5 +1,7 @@
 """The jobs that exist. A new one is a line here, a module with its options and one with its run."""
 
+from rebalance_core.cli.ingest_job import run_ingest
+from rebalance_core.cli.ingest_options import add_ingest_options, read_ingest_options
 from rebalance_core.cli.job import Job
 from rebalance_core.cli.simulate_job import run_simulate
 from rebalance_core.cli.simulate_options import add_simulate_options, read_simulate_options
@@ -13,6 +15,13 @@ JOBS: dict[str, Job] = {
             add_simulate_options,
             read_simulate_options,
             run_simulate,
+        ),
+        Job(
+            "ingest",
+            "read what operators have (logs, JSON stores, mqadmin dumps) into the input tables",
+            add_ingest_options,
+            read_ingest_options,
+            run_ingest,
         ),
     )
 }

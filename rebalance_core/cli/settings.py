@@ -39,6 +39,17 @@ class SummarySettings:
 
 
 @dataclass(frozen=True)
+class AssumeSettings:
+    """What `ingest` takes where no file of a collection says it."""
+
+    strategy: str
+    consume_from_where: str
+    client_version: str
+    broker_version: str
+    time_zone: str
+
+
+@dataclass(frozen=True)
 class Settings:
     """The resolved settings of one run."""
 
@@ -47,6 +58,7 @@ class Settings:
     max_bad_share: float
     limits: Limits
     spark: SparkSettings
+    assume: AssumeSettings
     summary: SummarySettings
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,6 +119,7 @@ def _build(values: Mapping[str, Any]) -> Settings:
         max_bad_share=float(values["max_bad_share"]),
         limits=Limits(**section("limits")),
         spark=SparkSettings(**section("spark")),
+        assume=AssumeSettings(**section("assume")),
         summary=SummarySettings(**section("summary")),
     )
 
