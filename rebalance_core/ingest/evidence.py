@@ -46,7 +46,10 @@ _GROUP_KINDS = (
     "queue_locked", "allocated", "broker_allocated", "heartbeat", "suspended", "resumed", "paused",
     "unsubscribed", "left_broker", "order_lock", "notified",
 )  # fmt: skip
-_TOPIC_KINDS = ("topic_created", "topic_updated", "topic_loaded", "topic_deleted", "topic_config")
+_TOPIC_KINDS = (
+    "topic_created", "topic_updated", "topic_loaded", "topic_deleted", "topic_config",
+    "topic_registered", "topic_route",
+)  # fmt: skip
 _CLUSTER_KINDS = (
     "broker_starting", "broker_booted", "broker_stopping", "broker_registered", "broker_address",
     "broker_known", "broker_removed", "broker_cut_off", "broker_expired",

@@ -8,6 +8,7 @@ from rebalance_core.ingest.clock import Clock
 from rebalance_core.ingest.cut import cut
 from rebalance_core.ingest.facts import Fact, Unread
 from rebalance_core.ingest.log_line import server_line
+from rebalance_core.ingest.rendered import queue_data
 from rebalance_core.ingest.templates import Fields, Template, headless, named, read_message
 
 KINDS = {
@@ -15,6 +16,8 @@ KINDS = {
     "broker_address": "broker, address: the name of a master's new address (4.9)",
     "broker_known": "the same, repeated at every registration of a master (4.9)",
     "broker_removed": "broker: no replica of that name is left here",
+    "topic_registered": "topic, broker_name, read, write, perm: the first queues of a topic",
+    "topic_route": "topic, broker_name, read, write, perm, and old: the same before",
     "broker_cut_off": "nothing more: a broker's channel was seen closing",
     "broker_expired": "address: no registration for 120 s",
 }
@@ -56,6 +59,20 @@ def _removed_4_9(message: str) -> Fields:
     return named(("broker",), cut(message, "remove brokerName[", "]"))
 
 
+def _topic_registered(message: str) -> Fields:
+    pieces = cut(message, "new topic registered, ", " QueueData [")
+    data = queue_data(message[message.find("QueueData [") :])
+    return None if pieces is None or data is None else data | {"topic": pieces[0]}
+
+
+def _topic_route(message: str) -> Fields:
+    pieces = cut(message, "topic changed, ", " OLD: ", " NEW: ", "")
+    if pieces is None:
+        return None
+    old, new = queue_data(pieces[1]), queue_data(pieces[2])
+    return None if old is None or new is None else new | {"topic": pieces[0], "old": old}
+
+
 def _expired(message: str) -> Fields:
     text, _, _ = message.removeprefix("The broker channel expired, ").rpartition(" ")
     return _address(text)
@@ -67,6 +84,8 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_removed", "unregisterBroker, remove name from brokerAddrTable OK, ", _removed),
     ("broker_removed", "remove brokerName[", _removed_4_9),
     ("broker_cut_off", "the broker's channel destroyed, ", lambda message: {}),
+    ("topic_registered", "new topic registered, ", _topic_registered),
+    ("topic_route", "topic changed, ", _topic_route),
     ("broker_expired", "The broker channel expired, ", _expired),
 )
 WORDS = tuple(words for _, words, _ in TEMPLATES)

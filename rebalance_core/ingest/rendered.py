@@ -101,6 +101,25 @@ def topic_config(text: str) -> dict[str, Any] | None:
     return {"topic": topic, "read": int(read), "write": int(write), "perm": bits}
 
 
+def queue_data(text: str) -> dict[str, Any] | None:
+    """``QueueData [brokerName=…, readQueueNums=…, writeQueueNums=…, perm=6, topicSysFlag=…]``."""
+    pieces = cut(
+        text,
+        "QueueData [brokerName=",
+        ", readQueueNums=",
+        ", writeQueueNums=",
+        ", perm=",
+        ", topicSysFlag=",
+    )
+    if pieces is None:
+        return None
+    broker, read, write, perm = pieces
+    bits = perm_bits(perm)
+    if not broker or not read.isdecimal() or not write.isdecimal() or bits is None:
+        return None
+    return {"broker_name": broker, "read": int(read), "write": int(write), "perm": bits}
+
+
 def perm_bits(text: str) -> int | None:
     """Bits of ``RW-`` and the like (PermName.perm2String), or of a plain number.
 

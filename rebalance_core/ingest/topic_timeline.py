@@ -19,6 +19,8 @@ SNAPSHOT_SLACK_MS = 10_000
 
 LOGGED = ("topic_created", "topic_updated", "topic_loaded", "topic_deleted")
 SNAPSHOTS = ("topic_config", "route_queues")
+REGISTERED = ("topic_registered", "topic_route")
+"""What a name server was told, right after the broker logged it."""
 
 
 class Config(NamedTuple):
@@ -62,6 +64,8 @@ class TopicTimeline:
                 self._logged(piece)
             elif piece.kind in SNAPSHOTS:
                 self._snapshot(piece)
+            elif piece.kind in REGISTERED:
+                self._registered(piece)
         self._observed_offsets(ordered)
         if self._retry:
             self.events, self.findings = [], []
@@ -77,6 +81,8 @@ class TopicTimeline:
 
     def _at(self, piece: Evidence) -> int:
         at_ms = self.context.time_of(piece)
+        if piece.kind in REGISTERED:
+            return at_ms + MIDDLE_MS + 1
         return at_ms + MIDDLE_MS if piece.kind in LOGGED else at_ms
 
     def _logged(self, piece: Evidence) -> None:
@@ -102,6 +108,17 @@ class TopicTimeline:
             self._new_queues(piece, range(state.highest, highest), at_ms)
             state.highest = highest
         self._set(piece.place, config, at_ms, piece.source)
+
+    def _registered(self, piece: Evidence) -> None:
+        """A change that the broker's own log lacks, or that was not collected."""
+        values = piece.values
+        place = values["broker_name"]
+        state = self._brokers.setdefault(place, _Broker())
+        config = Config(values["read"], values["write"], values["perm"])
+        if not state.mentioned and "old" in values:
+            old = values["old"]
+            self._observed(place, Config(old["read"], old["write"], old["perm"]), piece.source)
+        self._set(place, config, self._at(piece), piece.source)
 
     def _snapshot(self, piece: Evidence) -> None:
         values = piece.values
