@@ -50,18 +50,24 @@ def group_strategies(
     """
     names: dict[str, str] = {}
     results: dict[str, dict[str, list[list[object]]]] = {}
+    held: dict[str, list[list[object]]] = {}
     for piece in sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position)):
         v = piece.values
         if piece.kind in ("allocated", "broker_allocated"):
             names[v["client_id"]] = v["strategy"]
             if "queues" in v:
                 results.setdefault(v["client_id"], {})[v["topic"]] = v["queues"]
+        elif piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
+            queue = [v["topic"], v["broker_name"], v["queue_id"]]
+            held.setdefault(_client_id(piece), []).append(queue)
         elif piece.kind == "client" and v["strategy"]:
             # the class of MACHINE_ROOM_NEARBY hides its inner strategy: the log's name is better
             names.setdefault(_client_id(piece), v["strategy"])
     found = GroupStrategies(group=given)
     rooms = _rooms(results)
     for client_id, name in names.items():
+        if name == CONFIG and client_id in held:
+            results.setdefault(client_id, {"": held[client_id]})  # it holds what is listed
         text = _text(name, given, results.get(client_id, {}), rooms, found.assumed)
         if text is None:
             found.unknown[client_id] = name

@@ -10,6 +10,7 @@ from rebalance_core.ingest.client_version import version_of_ordinal
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.connections import Change, Connections
 from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.listed_connections import listed_connections
 from rebalance_core.ingest.rows import ORDER, Row, event
 from rebalance_core.ingest.second_resolution import SECOND_MS, inside_second
 from rebalance_core.model.events import (
@@ -115,6 +116,8 @@ class MemberTimeline:
                     found.forget(piece.place)
             elif piece.kind == "consumer_connected":
                 self._connected(piece, at_ms)
+            elif piece.kind == "consumer_listed":
+                self._listed(piece, at_ms)
             elif piece.kind == "consumer_data":
                 self._data(piece, at_ms)
             else:
@@ -137,6 +140,8 @@ class MemberTimeline:
             for at_ms, source in moments:
                 yield at_ms, Evidence("group", self.group, kind, at_ms, name, -1, source, {})
         notified = self._notifications(pieces)
+        for piece in listed_connections(pieces, self.context):
+            yield self.context.time_of(piece), piece
         logged = [p for p in pieces if p.kind in LOGGED_BY_BROKERS]
         last: dict[str, int] = {}
         for piece in sorted(logged, key=lambda p: (self.context.time_of(p), p.position)):
@@ -172,6 +177,20 @@ class MemberTimeline:
         found = self._connections.setdefault(client_id, Connections())
         changes = found.connect(piece.place, v["channel"], at_ms, piece.source)
         self._record(client_id, changes)
+
+    def _listed(self, piece: Evidence, at_ms: int) -> None:
+        v = piece.values
+        client_id, channel = v["client_id"], v["channel"]
+        self._channels[piece.place, channel] = client_id
+        found = self._connections.setdefault(client_id, Connections())
+        detail = OBSERVED if at_ms <= self.context.start_ms else None
+        changes = found.connect(piece.place, channel, at_ms, piece.source)
+        self._record(client_id, changes, detail)
+        name = found.process_of(channel)
+        member = Member(client_id, str(name))
+        if name is not None and member not in self._topics:
+            topics = frozenset(t for t in v["topics"] if not is_retry_topic(t))
+            self._first_data(member, topics, piece, at_ms)
 
     def _removed(self, piece: Evidence, at_ms: int) -> None:
         channel = piece.values["channel"]

@@ -41,7 +41,11 @@ def unlogged_joins(
     rows: list[Row] = []
     findings: list[Row] = []
     added: set[str] = set()
-    sights = [p for p in pieces if p.kind in ("heartbeat", "member", "client")]
+    sights = [
+        p
+        for p in pieces
+        if p.kind in ("heartbeat", "member", "client") and context.time_of(p) >= context.start_ms
+    ]
     for piece in sorted(
         sights, key=lambda p: (p.kind != "heartbeat", context.time_of(p), p.source)
     ):
