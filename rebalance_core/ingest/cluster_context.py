@@ -29,6 +29,7 @@ class ClusterContext:
         assumed: what is taken where no file says it.
         given: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
+        logged: brokers whose broker.log was collected.
     """
 
     cluster: str
@@ -43,6 +44,7 @@ class ClusterContext:
     assumed: Assumptions = field(default_factory=Assumptions)
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     client_zones: Mapping[str, str] = field(default_factory=dict)
+    logged: frozenset[str] = frozenset()
 
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
         """The topic's perm as the broker registers it (SEM §6.3).
@@ -74,6 +76,7 @@ def cluster_context(
     assumed: Assumptions,
     given: Mapping[str, Mapping[str, Any]],
     client_zones: Mapping[str, str],
+    logged: frozenset[str],
 ) -> ClusterContext:
     """The context from the evidence on the cluster.
 
@@ -86,6 +89,7 @@ def cluster_context(
         assumed: see `Assumptions`.
         given: rows of consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
+        logged: brokers whose broker.log was collected.
     """
     names = set(brokers)
     addresses: dict[str, str] = {}
@@ -123,6 +127,7 @@ def cluster_context(
         assumed,
         given,
         client_zones,
+        logged,
     )
 
 

@@ -94,8 +94,10 @@ class Connections:
         if self._removals and at_ms - self._removals[-1].at_ms > SAME_LOSS_MS:
             self._removals = []
         self._removals.append(_Removal(at_ms, channel, source, scanned, graceful))
-        while self._processes() < len(self.live):
-            changes.append(self._leave())
+        gone = len(self.live) - self._processes()
+        changes += [self._leave() for _ in range(gone)]
+        if gone > 0:
+            self._removals = []
         return changes
 
     def forget(self, broker: str) -> None:
@@ -141,6 +143,8 @@ class Connections:
             )[rank]]
         )  # fmt: skip
         at_ms, channel, source = first
+        if channel in self.live:  # a port can serve twice, to two brokers
+            channel = f"{channel}#{rank + 1}"
         self.live.append(channel)
         return Change(at_ms, True, channel, source)
 
@@ -152,7 +156,6 @@ class Connections:
         name = name if name in self.live else self.live[-1]
         self.live.remove(name)
         together = self._removals if last_of_all else [last]
-        self._removals = []
         return Change(
             first.at_ms,
             False,

@@ -156,6 +156,7 @@ def context_of(
         assumed=assumed,
         given=given,
         client_zones=zones,
+        logged=frozenset(file.place for file in collection.files if file.kind == BROKER_LOG),
     )
 
 

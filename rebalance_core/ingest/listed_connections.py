@@ -30,8 +30,8 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
     found: dict[tuple[str, str], Evidence] = {}
     for piece in sorted(pieces, key=lambda p: (context.time_of(p), p.source)):
         v = piece.values
-        if piece.kind != "member" or not piece.place or not v["client_addr"]:
-            continue
+        if piece.kind != "member" or piece.place not in context.logged or not v["client_addr"]:
+            continue  # of a broker without a log nothing would tell that they end
         if context.time_of(piece) < context.start_ms:
             continue  # who was there before may have gone before
         key = (piece.place, v["client_addr"])
