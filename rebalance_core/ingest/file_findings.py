@@ -10,6 +10,7 @@ from rebalance_core.ingest.collected_file import (
     BROKER_LOG,
     CLIENT_LOG,
     LOCK_LOG,
+    LOGS,
     NAMESRV_LOG,
 )
 from rebalance_core.ingest.collection import Collection
@@ -82,8 +83,9 @@ def _zone(key: str, what: str, assumed: Assumptions) -> Row:
 def _of_file(stats: FileStats) -> list[Row]:
     rows = []
     shown = {"file": stats.name, "lines": stats.lines, "understood": stats.understood}
-    quiet = stats.kind == LOCK_LOG or stats.facts > 0
-    if stats.lines and (stats.understood < WRONG_FILE_SHARE * stats.lines or not quiet):
+    foreign = stats.understood < WRONG_FILE_SHARE * stats.lines
+    silent = stats.facts == 0 and stats.kind != LOCK_LOG
+    if stats.kind in LOGS and stats.lines and (foreign or silent):
         rows.append(
             finding(
                 "INGEST_NOT_UNDERSTOOD",
