@@ -6,7 +6,13 @@ from rebalance_core.ingest.clock import Clock
 from rebalance_core.ingest.cut import cut
 from rebalance_core.ingest.facts import Fact, Unread
 from rebalance_core.ingest.log_line import server_line
-from rebalance_core.ingest.rendered import channel_info, consumer_data, topic_config
+from rebalance_core.ingest.rendered import (
+    PERM_MAX,
+    channel_info,
+    consumer_data,
+    topic_config,
+    whole,
+)
 from rebalance_core.ingest.templates import Fields, Template, headless, named, read_message
 
 KINDS = {
@@ -94,7 +100,8 @@ def _deleted(message: str) -> Fields:
 
 def _permission(message: str) -> Fields:
     perm = message.removeprefix("brokerPermission=")
-    return {"perm": int(perm)} if perm.isdecimal() and len(perm) < 3 else None
+    number = whole(perm, PERM_MAX)
+    return None if number is None else {"perm": number}
 
 
 def _booted(message: str) -> Fields:

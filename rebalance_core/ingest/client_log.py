@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rebalance_core.ingest.cut import cut
 from rebalance_core.ingest.facts import Fact, Unread
 from rebalance_core.ingest.log_line import ClientClock, LogLine, client_line
-from rebalance_core.ingest.rendered import consumer_data, message_queues
+from rebalance_core.ingest.rendered import LONG_MAX, consumer_data, message_queues, whole
 from rebalance_core.ingest.templates import (
     Fields,
     Template,
@@ -70,17 +70,18 @@ def _committed(message: str) -> Fields:
     if pieces is None:
         return None
     queues = message_queues(pieces[2])
-    offset = pieces[2].rpartition("] ")[2]
-    if len(queues) != 1 or not offset.lstrip("-").isdecimal() or len(offset) > 19:
+    text = pieces[2].rpartition("] ")[2]
+    offset = -1 if text == "-1" else whole(text, LONG_MAX)  # -1: nothing to commit yet
+    if len(queues) != 1 or offset is None or not pieces[0] or not pieces[1]:
         return None
     topic, broker, queue_id = queues[0]
-    return named(("group", "client_id"), pieces[:2]) and {
+    return {
         "group": pieces[0],
         "client_id": pieces[1],
         "topic": topic,
         "broker": broker,
         "queue_id": queue_id,
-        "offset": int(offset),
+        "offset": offset,
     }
 
 

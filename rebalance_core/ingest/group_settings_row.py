@@ -12,6 +12,7 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_strategies import GroupStrategies
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.group_settings import (
+    BROADCASTING,
     BROKER_REBALANCE,
     LITE_PULL,
     PULL,
@@ -59,7 +60,8 @@ def settings_row(
         value = shown.get(name, given.get(name))
         if value is None and name in assumed:
             value = assumed[name]
-            findings.append(_assumption(group, name, value))
+            if name != "strategy" or row["message_model"] != BROADCASTING:  # it has none
+                findings.append(_assumption(group, name, value))
         if value is not None:
             row[name] = value
     if row["consume_from_where"] == _FROM_TIMESTAMP and "consume_timestamp_ms" not in row:

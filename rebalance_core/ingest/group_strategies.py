@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.strategies import make_strategy, parse_strategy
 
 CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
@@ -101,7 +101,7 @@ def _text(
     same_name = given is not None and given.partition("(")[0] == name
     if name == CONFIG and results:
         queues = max(results.values(), key=len)
-        config = [MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues]
+        config = sort_queues(MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues)
         return str(make_strategy(CONFIG, {"config": config}))
     if same_name:
         return given

@@ -57,7 +57,11 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
     [logger#method:line] - msg``.
     """
     mark, millis = text[19:20], text[20:23]
-    if mark not in (",", ".") or not millis.isdigit() or not text.startswith(LEVELS, 24):
+    if (
+        mark not in (",", ".")
+        or not (millis.isascii() and millis.isdecimal())
+        or not text.startswith(LEVELS, 24)
+    ):
         return None
     known = clock.local if mark == "," else clock.fixed
     second = known.second_ms(text[:SECOND_CHARACTERS])

@@ -41,6 +41,7 @@ _NOISE = re.compile(
     r"RocketMQLog:WARN |log4j:WARN |SLF4J: |SLF4J\(|Picked up |WARNING: |WARN StatusLogger "
     r"|Java HotSpot\(TM\) |OpenJDK (?:64-Bit|Client|Server|Zero) "
     r"|[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3} \|-(?:INFO|WARN|ERROR) in "
+    r"|[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3} \[[^\]]*+\] (?:TRACE|DEBUG|INFO|WARN|ERROR) "
     r"|For more information, please visit the url, |See https?://\S*+ for further details"
 )
 _FRAME = re.compile(r"\s++at [\w.$/@<]|\s++\.\.\. [0-9]++ ")

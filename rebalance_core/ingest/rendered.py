@@ -7,7 +7,10 @@ from typing import Any
 from rebalance_core.ingest.cut import cut
 
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1  # PermName.PERM_READ and the others
-_MS_DIGITS = 15
+PERM_MAX = 15
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+MS_MAX = 10**14
+_LONG_DIGITS = 19
 _PERM_LETTERS = {"R": PERM_READ, "W": PERM_WRITE, "X": PERM_INHERIT, "-": 0}
 
 
@@ -29,7 +32,8 @@ def channel_info(text: str) -> dict[str, Any] | None:
     if pieces is None:
         return None
     channel, client_id, language, version, beat = pieces
-    if not client_id or not version.isdecimal() or not beat.isdecimal():
+    version_ordinal, beat_ms = whole(version, INT_MAX), whole(beat, MS_MAX)
+    if not client_id or version_ordinal is None or beat_ms is None:
         return None
     channel_id, _, addresses = channel.partition(", ")
     remote = addresses.partition("R:")[2].rpartition("/")[2]
@@ -37,8 +41,8 @@ def channel_info(text: str) -> dict[str, Any] | None:
         "channel": remote or channel_id,
         "client_id": client_id,
         "language": language,
-        "version": int(version),
-        "beat_ms": int(beat),
+        "version": version_ordinal,
+        "beat_ms": beat_ms,
     }
 
 
@@ -77,9 +81,9 @@ def _subscriptions(text: str) -> dict[str, Any]:
         pieces = cut(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
         if pieces is not None and pieces[1]:
             topics.add(pieces[1])
-            if pieces[3].isdecimal() and len(pieces[3]) <= _MS_DIGITS:
-                versions.append(int(pieces[3]))
-    return {"topics": sorted(topics), "known_ms": min(versions, default=None)}
+            versions.append(whole(pieces[3], MS_MAX))
+    known = [version for version in versions if version is not None]
+    return {"topics": sorted(topics), "known_ms": min(known, default=None)}
 
 
 def topic_config(text: str) -> dict[str, Any] | None:
@@ -95,10 +99,12 @@ def topic_config(text: str) -> dict[str, Any] | None:
     if pieces is None:
         return None
     topic, read, write, perm = pieces
-    bits = perm_bits(perm)
-    if not topic or not read.isdecimal() or not write.isdecimal() or bits is None:
-        return None
-    return {"topic": topic, "read": int(read), "write": int(write), "perm": bits}
+    config = {
+        "read": whole(read, INT_MAX),
+        "write": whole(write, INT_MAX),
+        "perm": perm_bits(perm),
+    }
+    return None if not topic or None in config.values() else {"topic": topic, **config}
 
 
 def queue_data(text: str) -> dict[str, Any] | None:
@@ -114,10 +120,12 @@ def queue_data(text: str) -> dict[str, Any] | None:
     if pieces is None:
         return None
     broker, read, write, perm = pieces
-    bits = perm_bits(perm)
-    if not broker or not read.isdecimal() or not write.isdecimal() or bits is None:
-        return None
-    return {"broker_name": broker, "read": int(read), "write": int(write), "perm": bits}
+    config = {
+        "read": whole(read, INT_MAX),
+        "write": whole(write, INT_MAX),
+        "perm": perm_bits(perm),
+    }
+    return None if not broker or None in config.values() else {"broker_name": broker, **config}
 
 
 def perm_bits(text: str) -> int | None:
@@ -126,8 +134,9 @@ def perm_bits(text: str) -> int | None:
     >>> perm_bits("RW-"), perm_bits("4"), perm_bits("?")
     (6, 4, None)
     """
-    if text.isdecimal():
-        return int(text)
+    number = whole(text, PERM_MAX)
+    if number is not None:
+        return number
     if len(text) != 3 or any(letter not in _PERM_LETTERS for letter in text):
         return None
     return sum(_PERM_LETTERS[letter] for letter in text)
@@ -138,6 +147,19 @@ def message_queues(text: str) -> list[tuple[str, str, int]]:
     queues = []
     for part in text.split("MessageQueue [topic=")[1:]:
         pieces = cut(part, "", ", brokerName=", ", queueId=", "]")
-        if pieces is not None and pieces[2].lstrip("-").isdecimal():
-            queues.append((pieces[0], pieces[1], int(pieces[2])))
+        queue_id = None if pieces is None else whole(pieces[2], INT_MAX)
+        if pieces is not None and queue_id is not None:
+            queues.append((pieces[0], pieces[1], queue_id))
     return queues
+
+
+def whole(text: str, largest: int) -> int | None:
+    """A whole number from 0 to `largest`, None for any other text.
+
+    >>> whole("12", 100), whole("101", 100), whole("-1", 100)
+    (12, None, None)
+    """
+    if not text.isascii() or not text.isdecimal() or len(text) > _LONG_DIGITS:
+        return None
+    number = int(text)
+    return number if number <= largest else None

@@ -74,7 +74,16 @@ SECONDS_FOR_HUGE = 20
 
 # Headers, rules, noise, and lines that upstream always prints.
 NOISE_STARTS = [line[:6] for line in test_mqadmin_output.NOISE.splitlines()]
-STATES_NOTHING = ("#", "\ufeff#", "---", "Total:", "Rebalance OK", *NOISE_STARTS)
+STATES_NOTHING = (
+    "#",
+    "For more",
+    "See http",
+    "\ufeff#",
+    "---",
+    "Total:",
+    "Rebalance OK",
+    *NOISE_STARTS,
+)
 
 Damage = Callable[[random.Random, str], str]
 

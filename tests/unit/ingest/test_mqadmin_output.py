@@ -23,6 +23,7 @@ RocketMQLog:WARN No appenders could be found for logger (io.netty.util.internal.
 RocketMQLog:WARN Please initialize the logger system properly.
 SLF4J: Failed to load class "org.slf4j.impl.StaticLoggerBinder".
 WARNING: An illegal reflective access operation has occurred
+17:22:34.874 [NettyClientSelector_1] INFO RocketmqRemoting - closeChannel: close the connection
 16:40:00,123 |-INFO in ch.qos.logback.classic.LoggerContext[default] - Found resource
 """
 
@@ -34,7 +35,7 @@ def texts(text: str) -> list[str]:
 def test_warnings_of_the_jvm_and_its_loggers_are_known():
     output = read_output(NOISE + "#Topic\n", "f")
     assert [line.text for line in output.lines] == ["#Topic"]
-    assert output.lines[0].source == "f:8"
+    assert output.lines[0].source == "f:9"
     assert output.others == []
 
 
