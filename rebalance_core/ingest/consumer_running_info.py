@@ -41,8 +41,9 @@ KINDS = {
 PROPERTIES = "#Consumer Properties#"
 JSTACK = "#Consumer jstack#"
 
-_QUEUE_ROW = PrintfRow("%-64s  %-32s  %-4s  %s")
-_SHORT_QUEUE_ROW = PrintfRow("%-32s  %-32s  %-4s  %s")
+# Upstream's headers of other tables are 64 wide where their rows are 32 wide.
+_QUEUE_ROW = PrintfRow("%-32s  %-32s  %-4s  %s")
+_DETAIL = "#Consumer MQ Detail#"
 _SUBSCRIPTION = re.compile(r"[0-9]+ Topic: (\S+) +ClassFilter: (true|false) +SubExpression: ?(.*)")
 _KEY_WIDTH = 40
 _RATES = ("pull_rt", "pull_tps", "consume_rt", "consume_ok_tps", "consume_failed_tps")
@@ -68,13 +69,14 @@ class _Client:
             PROPERTIES: self._property,
             "#Consumer Subscription#": _subscription,
             "#Consumer Offset#": _offset,
-            "#Consumer MQ Detail#": self._queue,
+            _DETAIL: self._queue,
             "#Consumer Pop Detail#": _pop_queue,
             "#Consumer RT&TPS#": _rates,
             "#User Consume Info#": _user_info,
             JSTACK: lambda line: None,
         }
         self._section: Callable[[Line], Fact | None] | None = None
+        self._detail_row = _QUEUE_ROW
 
     def properties_fact(self, source: str) -> list[Fact | Unread]:
         """The `client` fact, if there were properties."""
@@ -93,14 +95,20 @@ class _Client:
         if self._section is None:
             raise foreign(line, "consumerStatus")
         # The header of a table; a key or a topic cannot start with '#'.
-        return None if title.startswith("#Topic ") else self._section(line)
+        if not title.startswith("#Topic "):
+            return self._section(line)
+        if self._section == self._titles[_DETAIL]:
+            # 64 wide since 4.9.3, 32 before, and so are its rows.
+            width = max(0, title.find("#Broker Name") - len("  "))
+            self._detail_row = PrintfRow(f"%-{width}s  %-32s  %-4s  %s")
+        return None
 
     def _property(self, line: Line) -> None:
         key, value = _pair(whole(line))
         self._properties[key] = value
 
     def _queue(self, line: Line) -> Fact:
-        queue, info = _queue_of(_QUEUE_ROW, line)
+        queue, info = _queue_of(self._detail_row, line)
         return Fact("client_queue", None, queue | queue_values(info, self._time_zone), line.source)
 
 
@@ -121,14 +129,13 @@ def _subscription(line: Line) -> Fact:
 
 
 def _offset(line: Line) -> Fact:
-    # Upstream's header is 64 wide and its rows are 32 wide.
-    queue, offset = _queue_of(_SHORT_QUEUE_ROW, line)
+    queue, offset = _queue_of(_QUEUE_ROW, line)
     values = queue | {"commit_offset": long_of(offset, "commit offset")}
     return Fact("client_offset", None, values, line.source)
 
 
 def _pop_queue(line: Line) -> Fact:
-    queue, info = _queue_of(_SHORT_QUEUE_ROW, line)
+    queue, info = _queue_of(_QUEUE_ROW, line)
     return Fact("client_pop_queue", None, queue | pop_queue_values(info), line.source)
 
 

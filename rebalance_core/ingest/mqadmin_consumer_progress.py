@@ -33,16 +33,17 @@ KINDS = {
     **mqadmin_output.KINDS,
 }
 
-_QUEUE = "%-64s  %-32s  %-4s  %-20s  %-20s  "
+# After the topic: 64 wide since 4.9.3, 32 before; the header is padded like the rows.
+_QUEUE = "  %-32s  %-4s  %-20s  %-20s  "
 _QUEUE_ROWS = {
-    # (with clients, with in-flight): the format string of the rows
-    (False, False): PrintfRow(_QUEUE + "%-20s  %s"),
-    (True, False): PrintfRow(_QUEUE + "%-20s %-20s  %s"),
-    (False, True): PrintfRow(_QUEUE + "%-20s %-20s %s"),
-    (True, True): PrintfRow(_QUEUE + "%-20s %-20s %-20s %s"),
+    # (with clients, with in-flight): the end of the format string of the rows
+    (False, False): "%-20s  %s",
+    (True, False): "%-20s %-20s  %s",
+    (False, True): "%-20s %-20s %s",
+    (True, True): "%-20s %-20s %-20s %s",
 }
-_GROUP_ROW = PrintfRow("%-64s  %-6s  %-24s %-5s  %-14s  %-7s  %s")
-_NAME_WIDTH, _BROKER_WIDTH = 64, 32
+_GROUP = "  %-6s  %-24s %-5s  %-14s  %-7s  %s"
+_BROKER_WIDTH = 32
 _TOTALS = {
     "Consume TPS: ": "consume_tps",
     "Diff Total: ": "diff",
@@ -71,37 +72,44 @@ class _Table:
 
     def __init__(self, time_zone: tzinfo) -> None:
         self._time_zone = time_zone
-        self._shape: tuple[bool, bool] | None = None
+        self._row: PrintfRow | None = None
+        self._shape = (False, False)
         self._groups = False
+        self._width = 0
 
     def read(self, line: Line) -> Fact | None:
         text = line.text
         if text.startswith("#Topic") and "#Consumer Offset" in text:
-            self._shape, self._groups = ("#Client IP" in text, "#Inflight" in text), False
+            self._shape = ("#Client IP" in text, "#Inflight" in text)
+            self._head(text, "#Broker Name", _QUEUE + _QUEUE_ROWS[self._shape])
             return None
         if text.startswith("#Group") and "#Count" in text:
-            self._shape, self._groups = None, True
+            self._head(text, "#Count", _GROUP)
             return None
         for prefix, name in _TOTALS.items():
             if text.startswith(prefix):
                 total = decimal_of(whole(line)[len(prefix) :].strip(), prefix.strip(": "))
                 return Fact("progress_total", None, {"name": name, "total": total}, line.source)
-        if text.startswith("#") or (self._shape is None and not self._groups):
+        if text.startswith("#") or self._row is None:
             raise foreign(line, "consumerProgress")
-        values = self._group(line) if self._groups else self._queue(line)
-        return Fact(
-            "group_progress" if self._groups else "queue_progress", None, values, line.source
-        )
+        columns = self._row.read(whole(line))
+        kind = "group_progress" if self._groups else "queue_progress"
+        values = self._group(columns) if self._groups else self._queue(columns)
+        return Fact(kind, None, values, line.source)
 
-    def _queue(self, line: Line) -> dict[str, Any]:
-        with_clients, with_inflight = self._shape or (False, False)
-        columns = _QUEUE_ROWS[with_clients, with_inflight].read(whole(line))
+    def _head(self, text: str, second: str, rest: str) -> None:
+        self._width = max(0, text.find(second) - len("  "))
+        self._row = PrintfRow(f"%-{self._width}s{rest}")
+        self._groups = second == "#Count"
+
+    def _queue(self, columns: list[str]) -> dict[str, Any]:
+        with_clients, with_inflight = self._shape
         topic, broker_name, queue_id, broker_offset, consumer_offset, *rest = columns
         client = filled(rest.pop(0), "client") if with_clients else _NOBODY
         last_time = rest.pop()
         values: dict[str, Any] = {
             "topic": token_of(topic, "topic"),
-            "topic_cut": is_cut(topic, _NAME_WIDTH),
+            "topic_cut": is_cut(topic, self._width),
             "broker_name": filled(broker_name, "broker name"),
             "broker_name_cut": is_cut(broker_name, _BROKER_WIDTH),
             "queue_id": count_of(queue_id, "queue id"),
@@ -121,14 +129,14 @@ class _Table:
         # Empty where upstream could not format it; it says N/A for 0.
         return None if text in ("", _NOBODY) else dashed_ms(text, self._time_zone)
 
-    def _group(self, line: Line) -> dict[str, Any]:
-        group, members, version, consume_type, model, tps, diff = _GROUP_ROW.read(whole(line))
+    def _group(self, columns: list[str]) -> dict[str, Any]:
+        group, members, version, consume_type, model, tps, diff = columns
         online = count_of(members, "#Count") > 0
         if online != (version != "OFFLINE"):
             raise Unreadable(UNPARSABLE_LINE, f"{members} members and version {version}")
         return {
             "consumer_group": token_of(group, "group"),
-            "consumer_group_cut": is_cut(group, _NAME_WIDTH),
+            "consumer_group_cut": is_cut(group, self._width),
             "members": int(members),
             "version": token_of(version, "version") if online else None,
             "consume_type": consume_type or None,

@@ -100,6 +100,20 @@ def test_names_that_fill_their_columns_may_be_cut():
     assert (queue["topic"], queue["broker_name"]) == ("t" * 64, "b" * 32)
 
 
+def narrowed(text: str) -> str:
+    """The first column 32 wide, as 4.9.2 and before print it."""
+    return "\n".join(line[:32] + line[64:] for line in text.split("\n"))
+
+
+def test_4_9_2_and_before_have_narrower_columns():
+    text = narrowed((S_4 + PLAIN_4).replace(f"TRADE{' ' * 27}", "t" * 32))
+    queues = facts(parse_consumer_progress(text, "f"), "queue_progress")
+    assert [(row["topic"], row["topic_cut"]) for row in queues] == [("t" * 32, True)] * 2
+    assert [row["client_ip"] for row in queues] == ["172.16.7.1", None]
+    groups = facts(parse_consumer_progress(narrowed(ALL), "f"), "group_progress")
+    assert groups == facts(parse_consumer_progress(ALL, "f"), "group_progress")
+
+
 def test_a_broker_with_a_space_in_its_name():
     text = PLAIN_5.replace("broker-b ", "broker b ")
     [queue] = facts(parse_consumer_progress(text, "f"), "queue_progress")

@@ -139,6 +139,13 @@ def test_the_process_queue_table():
     assert queue["last_lock_ms"] == 1795233050422 - 8 * 3_600_000
 
 
+def test_4_9_2_and_before_have_narrower_columns():
+    start, end = CLIENT.index("#Consumer MQ Detail#\n") + 21, CLIENT.index("\n\n\n#Consumer Pop")
+    rows = [line[:32] + line[64:] for line in CLIENT[start:end].split("\n")]
+    narrow = CLIENT[:start] + "\n".join(rows) + CLIENT[end:]
+    assert parse_consumer_status(narrow, "f") == parse_consumer_status(CLIENT, "f")
+
+
 def test_queues_that_are_popped():
     [queue] = facts(parse_consumer_status(CLIENT, "f"), "client_pop_queue")
     assert (queue["wait_ack_count"], queue["last_pop_ms"]) == (2, 1795233060778)
