@@ -56,6 +56,16 @@ _CLUSTER_KINDS = (
 )  # fmt: skip
 
 
+_ADDRESS = (
+    dict.fromkeys(_GROUP_KINDS, (GROUP, "group"))
+    | dict.fromkeys(_TOPIC_KINDS, (TOPIC, "topic"))
+    | dict.fromkeys(_CLUSTER_KINDS, (CLUSTER, ""))
+    | {"committed": (COMMIT, "group")}
+    | dict.fromkeys(("committed_offset", "local_offset"), (COMMIT, "consumer_group"))
+)
+"""Who puts a kind together, and the field that names the group or topic."""
+
+
 def evidence_of(
     file: CollectedFile, fact: Fact, position: int, brokers: Collection[str]
 ) -> Iterator[Evidence]:
@@ -67,24 +77,30 @@ def evidence_of(
         position: its place in the file.
         brokers: known names; they end the names of ``consumerConnection`` dumps.
     """
-    values = fact.values
-    at_ms = file.written_ms if fact.at_ms is None else fact.at_ms
-    piece = Evidence(CLUSTER, "", fact.kind, at_ms, file.place, position, fact.source, dict(values))
     if file.kind == ADMIN:
+        at_ms = file.written_ms if fact.at_ms is None else fact.at_ms
+        piece = Evidence(
+            CLUSTER, "", fact.kind, at_ms, file.place, position, fact.source, fact.values
+        )
         yield from _of_dump(file, piece, brokers)
-    elif fact.kind in _GROUP_KINDS:
-        yield replace(piece, part=GROUP, key=values["group"])
-    elif fact.kind in _TOPIC_KINDS:
-        yield replace(piece, part=TOPIC, key=values["topic"])
-    elif fact.kind in _CLUSTER_KINDS:
-        yield piece
-    elif fact.kind == "committed":
-        yield replace(piece, part=COMMIT, key=values["group"])
-    elif fact.kind == "committed_offset":
-        yield replace(piece, part=COMMIT, key=values["consumer_group"])
-    elif fact.kind == "local_offset":
+        return
+    part, name = _ADDRESS.get(fact.kind, ("", ""))
+    if not part:
+        return
+    values = fact.values
+    if fact.kind == "local_offset":
         client_id, group = file.arguments
-        yield replace(piece, part=COMMIT, key=group, values={**values, "client_id": client_id})
+        values = {**values, "client_id": client_id, "consumer_group": group}
+    yield Evidence(
+        part,
+        values[name] if name else "",
+        fact.kind,
+        file.written_ms if fact.at_ms is None else fact.at_ms,
+        file.place,
+        position,
+        fact.source,
+        values,
+    )
 
 
 def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> Iterator[Evidence]:

@@ -81,10 +81,17 @@ def _row(piece: Evidence | Unread | FileStats) -> tuple[object, ...]:
 
 def _batch(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
     arrays = [
-        pa.array([_text(value) for value in column], field.type)
+        _array(column, field.type)
         for column, field in zip(zip(*rows, strict=True), EVIDENCE_SCHEMA, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=EVIDENCE_SCHEMA)
+
+
+def _array(column: tuple[object, ...], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(column, kind)
+    except UnicodeEncodeError:
+        return pa.array([_text(value) for value in column], kind)
 
 
 def _text(value: object) -> object:

@@ -13,6 +13,7 @@ from rebalance_core.ingest.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.presence import Presence
 from rebalance_core.ingest.process_names import ProcessNames
 from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order, finding
+from rebalance_core.ingest.strategy_fit import fit_strategy
 from rebalance_core.ingest.suspensions import suspension_events
 from rebalance_core.ingest.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.model.events import CONSUMER_JOIN
@@ -34,6 +35,10 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     events += suspension_events(group, evidence, names, presence, context)
     given = context.given.get(group, {})
     strategies = group_strategies(evidence, given.get("strategy"), context)
+    if strategies.group is None:
+        assumed = context.assumed.strategy
+        strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)
+        findings += more
     versions = _versions(evidence) | timeline.versions
     _complete_joins(events, strategies, versions)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
@@ -43,9 +48,9 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:
-        row, assumed = settings_row(group, evidence, strategies, versions, names.zone_of, context)
+        row, taken = settings_row(group, evidence, strategies, versions, names.zone_of, context)
         tables["consumer_groups"] = [row]
-        findings += assumed
+        findings += taken
     return tables | {"findings": findings}
 
 

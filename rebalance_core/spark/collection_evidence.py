@@ -137,10 +137,11 @@ def _read_block(
     )
     reader.stats.understood += pc.sum(understood).as_py() or 0
     name = reader.file.name
-    for row in pc.indices_nonzero(ours).to_pylist():
-        number = done + int(row) + 1
+    rows = pc.indices_nonzero(ours)
+    for row, text in zip(rows.to_pylist(), lines.take(rows).to_pylist(), strict=True):
+        number = done + row + 1
         source = f"{name}:{number}" if start == 0 else f"{name}@{start}"
-        yield from reader.read_line(lines[row].as_py(), source, start + number)
+        yield from reader.read_line(text, source, start + number)
 
 
 _STACK = rf"(?:{STACK_LINE}).*\S"  # a blank line counts for nothing
