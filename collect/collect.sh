@@ -122,14 +122,15 @@ read_sources() { # lines to the array PLACES; every mistake is named before anyt
 ask_cluster() {
   local work
   work=$(mktemp -d)
+  # shellcheck disable=SC2064 # the name of now
+  trap "rm -rf '$work'" EXIT
   mkdir -p "$OUTPUT/mqadmin"
-  "${BIN}javac" --release 11 -nowarn -d "$work" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
+  "${BIN}javac" --release 11 -nowarn -XDsuppressNotes -d "$work" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
     NAMESRV_ADDR=$NAMESRV "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" \
       -Drocketmq.client.logRoot="$work" -Drocketmq.log.root="$work" \
       -cp "$work:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" Collect \
       "$OUTPUT/mqadmin" "$CLUSTER" "$THREADS" >"$work/stdout" ||
     fail "not every question to the cluster was answered"
-  rm -rf "$work"
 }
 
 names_of() { # the names of all places of one kind, as a TOML list
