@@ -31,7 +31,8 @@ KINDS = {
     "order_lock": "group: the client asked for an order lock",
     "notified": "group, address: a broker sent CHANGE, at once after the group's members changed",
 }
-"""Every fact also carries ``pid`` (5.1+): all runs of a client append to one file."""
+_OF_A_PROCESS = ("allocated", "heartbeat", "suspended", "resumed", "paused", "left_broker")
+"""These also carry ``pid`` (5.1+): all runs of a client append to one file."""
 
 _QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
 _ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
@@ -144,12 +145,15 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
         facts = _truncated(line, text, source)
     else:
         facts = read_message(TEMPLATES, line, text, source)
-    if line.pid is None or not facts:
+    if line.pid is None:
         return facts
-    return tuple(
-        Fact(f.kind, f.at_ms, {**f.values, "pid": line.pid}, f.source) if isinstance(f, Fact) else f
-        for f in facts
-    )
+    return tuple(_with_pid(fact, line.pid) for fact in facts)
+
+
+def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
+    if isinstance(fact, Unread) or fact.kind not in _OF_A_PROCESS:
+        return fact
+    return Fact(fact.kind, fact.at_ms, {**fact.values, "pid": pid}, fact.source)
 
 
 def _heartbeat(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:

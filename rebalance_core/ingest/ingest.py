@@ -109,11 +109,8 @@ def read_lines(reader: FileReader, lines: Iterable[bytes]) -> Iterator[Evidence 
 
 
 def _lines(file: CollectedFile, path: Path) -> Iterator[bytes]:
-    if file.gzipped:
-        yield from gzip_lines(path.read_bytes())
-        return
     with path.open("rb") as opened:
-        yield from opened
+        yield from gzip_lines(opened, file.size) if file.gzipped else opened
 
 
 def given_groups(collection: Collection) -> tuple[dict[str, dict[str, Any]], list[Unread]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from typing import BinaryIO
 
 from rebalance_core.ingest.unread import Unreadable
 
@@ -19,15 +20,19 @@ _GZIP = 31  # zlib: a gzip header, 32 KB window
 _RATIO_FROM = 64 * 1024**2  # short files may shrink a lot: repeated lines
 
 
-def gzip_lines(packed: bytes) -> Iterator[bytes]:
+def gzip_lines(packed: BinaryIO, size: int) -> Iterator[bytes]:
     """The lines of a gzip file of any number of members, without their line ends.
+
+    Args:
+        packed: the file; it is read piece by piece.
+        size: its bytes.
 
     Raises:
         Unreadable: broken or cut off (after the lines that could be read), a bomb, or a line above
             the limit.
     """
     rest, failure = b"", None
-    blocks = _blocks(packed)
+    blocks = _blocks(packed, size)
     while True:
         try:
             block = next(blocks, None)
@@ -45,32 +50,28 @@ def gzip_lines(packed: bytes) -> Iterator[bytes]:
         raise failure
 
 
-def _blocks(packed: bytes) -> Iterator[bytes]:
-    at = unpacked = 0
-    pending = b""
+def _blocks(packed: BinaryIO, size: int) -> Iterator[bytes]:
+    unpacked, pending, ended = 0, b"", False
     member = zlib.decompressobj(wbits=_GZIP)
     while True:
         if not pending:
-            pending = packed[at : at + _READ]
-            at += len(pending)
+            pending = packed.read(_READ)
+            ended = not pending
         try:
             block = member.decompress(pending, _CHUNK)
         except zlib.error as error:
             raise Unreadable("BROKEN_GZIP", f"is broken: {error}") from None
         pending = member.unconsumed_tail
         unpacked += len(block)
-        if unpacked > UNPACKED_LIMIT or (
-            unpacked > _RATIO_FROM and unpacked > BOMB_RATIO * len(packed)
-        ):
+        if unpacked > UNPACKED_LIMIT or (unpacked > _RATIO_FROM and unpacked > BOMB_RATIO * size):
             raise Unreadable(
-                "GZIP_BOMB", f"unpacks to more than {unpacked} bytes from {len(packed)}; left there"
+                "GZIP_BOMB", f"unpacks to more than {unpacked} bytes from {size}; left there"
             )
         yield block
         if member.eof:
-            pending = (member.unused_data + packed[at : at + _READ]).lstrip(b"\x00")  # padding
-            at += _READ
+            pending = (member.unused_data + packed.read(_READ)).lstrip(b"\x00")  # padding
             if not pending:
                 return
             member = zlib.decompressobj(wbits=_GZIP)
-        elif not pending and at >= len(packed) and len(block) < _CHUNK:
+        elif ended and len(block) < _CHUNK:
             raise Unreadable("BROKEN_GZIP", "is cut off: its last member does not end")

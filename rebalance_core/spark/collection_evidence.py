@@ -1,4 +1,7 @@
-"""Files of a collection to evidence: logs in splits, compressed logs and documents whole."""
+"""Files of a collection to evidence: logs in splits, compressed logs and documents whole.
+
+The folder is mounted by driver and executors alike.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -20,10 +24,8 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import EVIDENCE_DDL, evidence_batches
 from rebalance_core.ingest.facts import Unread
 from rebalance_core.ingest.file_reader import WORDS, FileReader, FileStats
-from rebalance_core.ingest.ingest import read_lines, reader_of
+from rebalance_core.ingest.ingest import read_file, reader_of
 from rebalance_core.ingest.log_line import LINE_HEAD, STACK_LINE
-from rebalance_core.ingest.log_text import gzip_lines
-from rebalance_core.ingest.unread import Unreadable
 
 Pieces = Iterator[Evidence | Unread | FileStats]
 
@@ -32,13 +34,13 @@ _GLOB = re.compile(r"([\\*?\[\]{}^])")
 
 @dataclass(frozen=True)
 class Readers:
-    """Makes the reader of a file on any machine, by the file's URI as Spark shows it."""
+    """Makes the reader of a file on any machine, by its path or its URI as Spark shows it."""
 
     readers: Mapping[str, FileReader]
 
     def of(self, uri: str) -> FileReader:
         """A fresh reader: counts and clocks are one file's, or one split's."""
-        known = self.readers[_path(uri)]
+        known = self.readers[uri if uri in self.readers else _path(uri)]
         return FileReader(known.file, known.zone, known.brokers)
 
 
@@ -50,22 +52,14 @@ def collection_evidence(
     A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
     source.
     """
-    by_way: dict[str, dict[str, FileReader]] = {"split": {}, "packed": {}, "document": {}}
+    split: dict[str, FileReader] = {}
+    whole: dict[str, FileReader] = {}
     for file in collection.files:
         if file.kind != GIVEN_GROUPS:
-            way = "packed" if file.gzipped else "split" if file.is_log else "document"
-            path = str(collection.path_of(file))
-            by_way[way][path] = reader_of(collection, file, assumed)
-    frames = [spark.createDataFrame([], EVIDENCE_DDL)]
-    if by_way["split"]:
-        frames.append(_split_logs(spark, Readers(by_way["split"])))
-    for way in ("packed", "document"):
-        if by_way[way]:
-            frames.append(_whole_files(spark, Readers(by_way[way])))
-    evidence = frames[0]
-    for frame in frames[1:]:
-        evidence = evidence.unionByName(frame)
-    return evidence
+            readers = split if file.is_log and not file.gzipped else whole
+            readers[str(collection.path_of(file))] = reader_of(collection, file, assumed)
+    evidence = _whole_files(spark, Readers(whole))
+    return evidence.unionByName(_split_logs(spark, Readers(split))) if split else evidence
 
 
 def _split_logs(spark: SparkSession, readers: Readers) -> DataFrame:
@@ -81,8 +75,9 @@ def _split_logs(spark: SparkSession, readers: Readers) -> DataFrame:
 
 
 def _whole_files(spark: SparkSession, readers: Readers) -> DataFrame:
-    files = spark.read.format("binaryFile").load(_locations(readers)).select("path", "content")
-    return files.mapInArrow(
+    """Read by the tasks themselves: a compressed log streams, whatever it unpacks to."""
+    paths = spark.createDataFrame([(path,) for path in sorted(readers.readers)], "path STRING")
+    return paths.mapInArrow(
         lambda batches: evidence_batches(read_whole_files(batches, readers)), EVIDENCE_DDL
     )
 
@@ -155,25 +150,14 @@ def read_whole_files(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pie
     """Evidence of compressed logs and of documents.
 
     Args:
-        batches: columns path and content.
+        batches: column path.
         readers: of the files.
     """
     for batch in batches:
-        for path, content in zip(batch["path"], batch["content"], strict=True):
-            reader = readers.of(path.as_py())
-            yield from read_content(reader, content.as_py())
+        for path in batch["path"].to_pylist():
+            reader = readers.of(path)
+            yield from read_file(reader, Path(path))
             yield reader.stats
-
-
-def read_content(reader: FileReader, content: bytes) -> Iterator[Evidence | Unread]:
-    """All that the bytes of one file state; what cannot be read is refused, never raised."""
-    try:
-        if reader.file.is_log:
-            yield from read_lines(reader, gzip_lines(content))
-        else:
-            yield from reader.read_document(content.decode("utf-8", "replace"))
-    except Unreadable as refusal:
-        yield reader.refuse(refusal)
 
 
 def _locations(readers: Readers) -> list[str]:

@@ -42,6 +42,8 @@ _ROWS = pa.schema([("table_name", pa.string()), (ORDER, pa.int32()), ("row", pa.
 SECOND_MS = 1_000
 _OFTEN = ("notified", "paused", "queue_locked", "order_lock")
 """Facts that logs repeat; one a second and place says as much."""
+_ONCE = ("allocated", "broker_allocated")
+"""Facts that are the same whenever one file says them."""
 _KNOWN = ("broker_known", "broker", "route_broker")
 """Facts that repeat and are the same whenever they are said."""
 
@@ -115,8 +117,8 @@ def _by_key(evidence: DataFrame, part: str, assemble: Callable[[pa.Table], pa.Ta
 
 
 def _thinned(evidence: DataFrame) -> DataFrame:
-    often = sf.col("kind").isin(*_OFTEN)
-    second = sf.floor(sf.col("at_ms") / SECOND_MS)
+    often = sf.col("kind").isin(*_OFTEN, *_ONCE)
+    second = sf.when(sf.col("kind").isin(*_OFTEN), sf.floor(sf.col("at_ms") / SECOND_MS))
     place = sf.when(sf.col("kind") != "notified", sf.col("place"))
     first = sf.min_by(sf.struct("*"), sf.struct("at_ms", "place", "position", "source")).alias(
         "first"

@@ -81,3 +81,24 @@ def test_keys_are_unique(spark: "SparkSession", tmp_path: Path, table: str) -> N
     frame = ingest(spark, open_collection(folder)).tables[table]
     key = INGESTED_TABLES[table].key
     assert frame.count() == frame.select(*key).distinct().count() > 0
+
+
+def test_broken_files_end_as_rows(spark: "SparkSession", tmp_path: Path) -> None:
+    folder = collection_of(tmp_path / "a [1] {x}", "join-leave")
+    logs = folder / "brokers" / "broker-a"
+    (logs / "broker.2.log.gz").write_bytes(gzip.compress(b" " * (80 * 1024**2)))
+    (logs / "broker.3.log").write_text(
+        "x" * 10_000_000 + "\n\x1b[1mnew consumer connected, group: g"
+    )
+    (folder / "brokers" / "link").symlink_to("/")
+    done = ingest(spark, open_collection(folder))
+    rejected = {
+        row["source"]: row["issues"][0]["code"] for row in done.tables["rejected"].collect()
+    }
+    assert rejected == {
+        "brokers/broker-a/broker.2.log.gz": "GZIP_BOMB",
+        "brokers/broker-a/broker.3.log:2": "BROKEN_TEXT",
+        "brokers/link": "LEAVES_COLLECTION",
+    }
+    expected = ingest_collection(folder).tables["cluster_events"]
+    assert done.tables["cluster_events"].count() == len(expected)
