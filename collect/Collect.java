@@ -12,6 +12,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import org.apache.commons.cli.Options;
 import org.apache.commons.cli.PosixParser;
 import org.apache.rocketmq.common.message.MessageQueue;
@@ -98,13 +99,24 @@ public final class Collect {
         write("clusterList", this::clusterList);
         write("topicList", answers::topicList);
         ExecutorService pool = Executors.newFixedThreadPool(threads);
-        groups.forEach(group -> pool.execute(() -> group(group)));
-        topics.forEach(topic -> pool.execute(() -> {
-            write("topicRoute-" + topic, out -> answers.topicRoute(topic, out));
-            write("topicStatus-" + topic, out -> answers.topicStatus(topic, out));
-        }));
+        groups.forEach(group -> pool.execute(() -> guarded(group, this::group)));
+        topics.forEach(topic -> pool.execute(() -> guarded(topic, this::topic)));
         pool.shutdown();
         pool.awaitTermination(Long.MAX_VALUE, TimeUnit.MILLISECONDS);
+    }
+
+    /** A name that cannot be a file's, for example, ends its own questions and no others. */
+    void guarded(String name, Consumer<String> questions) {
+        try {
+            questions.accept(name);
+        } catch (RuntimeException e) {
+            fail(name, e);
+        }
+    }
+
+    void topic(String topic) {
+        write("topicRoute-" + topic, out -> answers.topicRoute(topic, out));
+        write("topicStatus-" + topic, out -> answers.topicStatus(topic, out));
     }
 
     void group(String group) {
