@@ -46,7 +46,9 @@ def _from_name_servers(ordered: list[Evidence], context: ClusterContext) -> list
     for piece in ordered:
         at_ms = context.time_of(piece)
         if piece.kind == "broker_cut_off":
-            cause[piece.place] = (at_ms, CLOSED)
+            # the scan closes the channel of a broker that it finds expired
+            if at_ms - cause.get(piece.place, (0, ""))[0] > _CAUSE_MS:
+                cause[piece.place] = (at_ms, CLOSED)
         elif piece.kind == "broker_expired":
             cause[piece.place] = (at_ms, EXPIRED)
         elif piece.kind in ("broker_registered", "broker_address"):

@@ -30,7 +30,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     joined, findings = unlogged_joins(group, evidence, Presence(timeline.events), names, context)
     events = timeline.events + joined
     left, more = unlogged_leaves(group, evidence, Presence(events), context)
-    events, findings = events + left, findings + more
+    events, findings = events + left, timeline.findings + findings + more
     presence = Presence(events)
     events += suspension_events(group, evidence, names, presence, context)
     given = context.given.get(group, {})

@@ -23,6 +23,7 @@ from rebalance_core.ingest.collected_file import (
 )
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.commits import commit_row
+from rebalance_core.ingest.complete_tables import complete, rejected_row
 from rebalance_core.ingest.evidence import CLUSTER, COMMIT, GROUP, TOPIC, Evidence
 from rebalance_core.ingest.facts import Unread
 from rebalance_core.ingest.file_findings import file_findings
@@ -30,12 +31,9 @@ from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.given_groups import parse_given_groups
 from rebalance_core.ingest.group_tables import group_tables
 from rebalance_core.ingest.log_text import gzip_lines
-from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, merged
+from rebalance_core.ingest.rows import Tables, merged
 from rebalance_core.ingest.topic_timeline import topic_tables
 from rebalance_core.ingest.unread import Unreadable
-
-REJECTED_TABLE = "collection"
-"""``table_name`` of what no input table holds yet: a line or file of the collection."""
 
 
 @dataclass(frozen=True)
@@ -172,46 +170,6 @@ def assemble(evidence: Iterable[Evidence], context: ClusterContext) -> Tables:
             rows = (commit_row(piece, context) for piece in pieces)
             tables.append({"committed_offsets": [row for row in rows if row is not None]})
     return merged(*tables)
-
-
-def complete(tables: Tables, cluster: str) -> Tables:
-    """The rows with cluster and sequence, each key once."""
-    events = sorted(tables.get("cluster_events", []), key=event_order)
-    last_ms, sequence = None, 0
-    for row in events:
-        row.pop(ORDER, None)
-        sequence = sequence + 1 if row["event_ms"] == last_ms else 0
-        last_ms, row["sequence"] = row["event_ms"], sequence
-    tables = tables | {
-        "queue_offsets": newest(tables.get("queue_offsets", []), "max_offset"),
-        "committed_offsets": newest(tables.get("committed_offsets", []), "committed_offset"),
-    }
-    return {
-        name: [row if name == "rejected" else {"cluster": cluster} | row for row in rows]
-        for name, rows in tables.items()
-    }
-
-
-def newest(rows: Iterable[Row], value: str) -> list[Row]:
-    """One row a key: of several sights of one instant the one furthest on."""
-    best: dict[tuple[Any, ...], Row] = {}
-    offsets = ("min_offset", "max_offset", "committed_offset")
-    for row in rows:
-        key = tuple(row[name] for name in sorted(row.keys() - set(offsets)))
-        if key not in best or best[key][value] < row[value]:
-            best[key] = row
-    return list(best.values())
-
-
-def rejected_row(piece: Unread) -> Row:
-    """One row of ``rejected``."""
-    issue = {"code": piece.code, "message": piece.message}
-    return {
-        "table_name": REJECTED_TABLE,
-        "source": piece.source,
-        "raw": piece.raw,
-        "issues": [issue],
-    }
 
 
 def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:

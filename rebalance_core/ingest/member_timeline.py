@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from rebalance_core.ingest.client_version import version_of_ordinal
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.connections import Change, Connections
 from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.listed_connections import listed_connections
 from rebalance_core.ingest.rows import ORDER, Row, event
-from rebalance_core.ingest.second_resolution import SECOND_MS, inside_second
+from rebalance_core.ingest.subscription_table import HEARTBEAT_MS, Member, SubscriptionTable
+from rebalance_core.ingest.timed_evidence import timed_evidence
+from rebalance_core.ingest.unlogged_members import not_logged
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,
@@ -24,74 +23,33 @@ from rebalance_core.model.events import (
 )
 from rebalance_core.model.queue import is_retry_topic
 
-LOGGED_BY_BROKERS = (
-    "consumer_connected",
-    "consumer_data",
-    "consumer_left",
-    "consumer_closed",
-    "consumer_expired",
-)
 RECONNECT_MS = 60_000
 """A client that subscribed so long before it registered was there before: it reconnects."""
 OWN_PASS_MS = 60_000
 """unsubscribe(): own pass within 20 s, brokers learn by a heartbeat within 30 s (SEM §6.4)."""
-
-
-HEARTBEAT_MS = 35_000
-"""Every member's heartbeat comes within 30 s (SEM §6.1) and a little."""
 SAME_MOMENT_MS = 2_000
 """Brokers hear of one change one after the other, and their logs have seconds."""
-
-
-class Member(NamedTuple):
-    """One process of the group: its client id and the name of its channel."""
-
-    client_id: str
-    channel_id: str
-
-
-@dataclass
-class _Table:
-    """The group's subscriptions at one broker.
-
-    Each heartbeat makes the broker's table equal to what its member subscribes, and every change of
-    it is logged (SEM §6.2). So while no line follows, whoever sends heartbeats there subscribes
-    just that: a second member that subscribes or unsubscribes the same topic is not logged.
-    """
-
-    topics: frozenset[str] = frozenset()
-    at_ms: int = 0
-    source: str = ""
-    settled: bool = True
-    _members: set[Member] = field(default_factory=set)
-
-    def knows(self, member: Member) -> bool:
-        """True if the member told this broker before."""
-        return member in self._members
-
-    def report(self, member: Member, topics: frozenset[str], at_ms: int, source: str) -> None:
-        """A heartbeat of the member changed the table to this."""
-        self._members.add(member)
-        self.topics, self.at_ms, self.source, self.settled = topics, at_ms, source, False
 
 
 @dataclass
 class MemberTimeline:
     """Follows one group through its brokers' logs.
 
-    ``joins`` has the last join event of each member, for what other files add to it.
+    ``joins`` has the last join event of each member, for what other files add to it; ``findings``
+    the joins that only a dump tells.
     """
 
     group: str
     context: ClusterContext
     events: list[Row] = field(default_factory=list)
+    findings: list[Row] = field(default_factory=list)
     joins: dict[Member, Row] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     _connections: dict[str, Connections] = field(default_factory=dict)
     _channels: dict[tuple[str, str], str] = field(default_factory=dict)
     _topics: dict[Member, frozenset[str]] = field(default_factory=dict)
     _changed_ms: dict[Member, int] = field(default_factory=dict)
-    _tables: dict[str, _Table] = field(default_factory=dict)
+    _tables: dict[str, SubscriptionTable] = field(default_factory=dict)
     _ever: set[str] = field(default_factory=set)
     _unsubscribed: list[tuple[int, str, str]] = field(default_factory=list)
 
@@ -103,7 +61,8 @@ class MemberTimeline:
             if p.kind == "unsubscribed"
         )
         for at_ms, piece in sorted(
-            self._timed(pieces), key=lambda item: (item[0], item[1].place, item[1].position)
+            timed_evidence(self.group, pieces, self.context),
+            key=lambda item: (item[0], item[1].place, item[1].position),
         ):
             self._settle_tables(at_ms)
             if piece.kind == "broker_starting":
@@ -131,42 +90,6 @@ class MemberTimeline:
         found = self._connections.get(client_id)
         return [] if found is None else list(found.live)
 
-    def _timed(self, pieces: list[Evidence]) -> Iterator[tuple[int, Evidence]]:
-        """The brokers' lines with the best millisecond, in order within each broker's log."""
-        for name, kind, moments in (
-            *((n, "broker_starting", m) for n, m in self.context.starts.items()),
-            *((n, "broker_out", m) for n, m in self.context.ends.items()),
-        ):
-            for at_ms, source in moments:
-                yield at_ms, Evidence("group", self.group, kind, at_ms, name, -1, source, {})
-        notified = self._notifications(pieces)
-        for piece in listed_connections(pieces, self.context):
-            yield self.context.time_of(piece), piece
-        logged = [p for p in pieces if p.kind in LOGGED_BY_BROKERS]
-        last: dict[str, int] = {}
-        for piece in sorted(logged, key=lambda p: (self.context.time_of(p), p.position)):
-            second = self.context.time_of(piece)
-            before = last.get(piece.place, 0)
-            if piece.kind == "consumer_connected":
-                beat = piece.values["beat_ms"]
-                at_ms = beat if second - SECOND_MS <= beat < second + SECOND_MS else second
-                at_ms = max(at_ms, before) if before < second + SECOND_MS else at_ms
-            elif piece.kind == "consumer_data" and second <= before < second + SECOND_MS:
-                at_ms = before
-            else:
-                at_ms = inside_second(second, notified.get(piece.place, []), before)
-            last[piece.place] = at_ms
-            yield at_ms, piece
-
-    def _notifications(self, pieces: Iterable[Evidence]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for piece in pieces:
-            if piece.kind == "notified":
-                broker = self.context.addresses.get(piece.values["address"])
-                if broker is not None:
-                    found.setdefault(broker, []).append(self.context.time_of(piece))
-        return {broker: sorted(times) for broker, times in found.items()}
-
     def _connected(self, piece: Evidence, at_ms: int) -> None:
         v = piece.values
         client_id = v["client_id"]
@@ -186,6 +109,9 @@ class MemberTimeline:
         detail = OBSERVED if at_ms <= self.context.start_ms else None
         changes = found.connect(piece.place, channel, at_ms, piece.source)
         self._record(client_id, changes, detail)
+        if detail is None and any(change.joined for change in changes):
+            told = not_logged(self.group, client_id, "join", piece.source, at_ms)
+            self.findings.append(told)
         name = found.process_of(channel)
         member = Member(client_id, str(name))
         if name is not None and member not in self._topics:
@@ -250,7 +176,7 @@ class MemberTimeline:
         member = Member(client_id, name)
         topics = frozenset(t for t in piece.values["topics"] if not is_retry_topic(t))
         again = piece.place in self._tables and self._tables[piece.place].knows(member)
-        table = self._tables.setdefault(piece.place, _Table())
+        table = self._tables.setdefault(piece.place, SubscriptionTable())
         table.report(member, topics, at_ms, piece.source)
         if member not in self._topics:
             self._first_data(member, topics, piece, at_ms)

@@ -5,7 +5,7 @@ Brokers may discard INFO lines, so a join or a graceful leave can be missing (SE
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
@@ -63,7 +63,7 @@ def unlogged_joins(
         rows.append(_join(group, piece, client_id, when, context))
         if piece.kind == "heartbeat":
             rows += _own_leave(group, pieces, client_id, at_ms, names, context)
-        findings.append(_missing(group, client_id, "join", piece.source, rows[-1]["event_ms"]))
+        findings.append(not_logged(group, client_id, "join", piece.source, rows[-1]["event_ms"]))
     return rows, findings
 
 
@@ -72,21 +72,17 @@ def unlogged_leaves(
 ) -> tuple[list[Row], list[Row]]:
     """Losses of members that should be there and that no broker lists any more; findings.
 
-    Only dumps of all brokers within a minute tell: a broker that knows no member prints nothing,
-    which a failure does too.
+    Only dumps of all brokers that ever had a member, within a minute, tell: a broker that knows
+    none prints nothing, which a failure does too.
     """
-    dumps = sorted(
-        (p for p in pieces if p.kind in ("member", "group_connection") and p.place),
-        key=context.time_of,
-    )
     rows: list[Row] = []
     findings: list[Row] = []
-    while dumps:
-        first_ms = context.time_of(dumps[0])
-        batch = [p for p in dumps if context.time_of(p) < first_ms + BATCH_MS]
-        dumps = dumps[len(batch) :]
-        if {p.place for p in batch} != set(context.brokers):
+    pieces = list(pieces)
+    of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
+    for batch in _batches(pieces, context):
+        if of_group - {p.place for p in batch}:
             continue
+        first_ms = context.time_of(batch[0])
         last_ms = context.time_of(batch[-1])
         listed = {p.values["client_id"] for p in batch if p.kind == "member"}
         gone = set(presence.clients(first_ms - DUMP_MS, last_ms + DUMP_MS)) - listed
@@ -98,8 +94,25 @@ def unlogged_leaves(
                         client_id=client_id, channel_id=channel,
                     )
                 )  # fmt: skip
-            findings.append(_missing(group, client_id, "leave", batch[-1].source, last_ms))
+            findings.append(not_logged(group, client_id, "leave", batch[-1].source, last_ms))
     return rows, findings
+
+
+def _batches(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[list[Evidence]]:
+    """Dumps taken together: each broker once, all within `BATCH_MS`."""
+    batch: list[Evidence] = []
+    dumps: dict[str, str] = {}
+    kinds = ("member", "group_connection")
+    listed = [p for p in pieces if p.kind in kinds and p.place]
+    for piece in sorted(listed, key=lambda p: (context.time_of(p), p.source)):
+        dump = piece.source.partition(":")[0]
+        late = batch and context.time_of(piece) >= context.time_of(batch[0]) + BATCH_MS
+        if late or dumps.setdefault(piece.place, dump) != dump:
+            yield batch
+            batch, dumps = [], {piece.place: dump}
+        batch.append(piece)
+    if batch:
+        yield batch
 
 
 def _join(
@@ -148,7 +161,8 @@ def _own_leave(
     return []
 
 
-def _missing(group: str, client_id: str, what: str, source: str, at_ms: int) -> Row:
+def not_logged(group: str, client_id: str, what: str, source: str, at_ms: int) -> Row:
+    """The finding that a ``join`` or ``leave`` is in no broker's log."""
     return finding(
         f"INGEST_{what.upper()}_NOT_LOGGED",
         f"No broker's log has the {what} of {client_id}; it is dated by {source}.",

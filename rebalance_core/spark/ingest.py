@@ -21,18 +21,13 @@ from rebalance_core.ingest.broker_timeline import broker_tables
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.commits import commit_row
+from rebalance_core.ingest.complete_tables import REJECTED_TABLE, rejected_row
 from rebalance_core.ingest.evidence import CLUSTER, COMMIT, GROUP, TOPIC, Evidence
 from rebalance_core.ingest.evidence_table import COUNTED, REFUSED, pieces_of
 from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.group_tables import group_tables
-from rebalance_core.ingest.ingest import (
-    REJECTED_TABLE,
-    context_of,
-    given_groups,
-    rejected_row,
-    total_stats,
-)
+from rebalance_core.ingest.ingest import context_of, given_groups, total_stats
 from rebalance_core.ingest.rows import ORDER, RANK, Row, Tables
 from rebalance_core.ingest.topic_timeline import topic_tables
 from rebalance_core.spark.collection_evidence import collection_evidence
