@@ -13,7 +13,7 @@ from rebalance_core.ingest.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.presence import Presence
 from rebalance_core.ingest.process_names import ProcessNames
 from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order, finding
-from rebalance_core.ingest.strategy_fit import fit_strategy
+from rebalance_core.ingest.strategy_fit import check_parameters, fit_strategy
 from rebalance_core.ingest.suspensions import suspension_events
 from rebalance_core.ingest.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.model.events import CONSUMER_JOIN
@@ -39,6 +39,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         assumed = context.assumed.strategy
         strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)
         findings += more
+    elif strategies.assumed:
+        findings += check_parameters(group, evidence, presence, strategies.group, context)
     versions = _versions(evidence) | timeline.versions
     _complete_joins(events, strategies, versions)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]

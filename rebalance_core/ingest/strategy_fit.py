@@ -48,6 +48,30 @@ def fit_strategy(
     return None, [_unknown(group, assumed)]
 
 
+def check_parameters(
+    group: str,
+    pieces: Iterable[Evidence],
+    presence: Presence,
+    strategy: str,
+    context: ClusterContext,
+) -> list[Row]:
+    """A finding if the live ownership is not that of a strategy whose parameters were assumed."""
+    dumps = _dumps(pieces, presence, context)
+    if all(_explains(strategy, clients, owners) for clients, owners in dumps):
+        return []
+    return [
+        finding(
+            "INGEST_STRATEGY_UNKNOWN",
+            f"The live ownership of {group} is not that of {strategy}, whose parameters are "
+            "assumed: it is UNKNOWN and not to be compared.",
+            "Name the strategy with its parameters in the collection's consumer_groups.jsonl.",
+            WARNING,
+            consumer_group=group,
+            evidence={"strategy": strategy},
+        )
+    ]
+
+
 def _dumps(
     pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
 ) -> Iterable[tuple[list[str], Owners]]:

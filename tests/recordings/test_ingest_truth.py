@@ -119,6 +119,8 @@ def test_without_the_given_settings_only_parameters_are_lost(tmp_path: Path) -> 
     rooms = ingest_collection(tmp_path / "strategies").tables
     assumed = [f for f in rooms["findings"] if f["rule_id"] == "INGEST_ASSUMED"]
     assert {f["consumer_group"] for f in assumed} == {"s-near", "s-hash"}
+    unknown = {f["consumer_group"] for f in rooms["findings"] if "UNKNOWN" in f["rule_id"]}
+    assert unknown == {"s-near"}
     settings = {row["consumer_group"]: row["strategy"] for row in rooms["consumer_groups"]}
     assert settings["s-room"] == "MACHINE_ROOM(consumer_idcs=room1)"
     given = {
