@@ -25,7 +25,8 @@ _ADMIN = re.compile(r"^(?P<ms>\d{10,16})-(?P<command>[A-Za-z]+)(?:-(?P<arguments
 # Written by this project's recorder beside what operators have, and its answers: never read.
 NOT_INPUT_FOLDERS = ("tables", "truth")
 NOT_INPUT_FILES = ("cluster.json", "events.jsonl", "collection.toml")
-NOT_INPUT_SUFFIXES = (".csv", ".md", ".bak")
+NOT_INPUT_SUFFIXES = (".csv", ".md")
+OLDER = ".bak"  # the generation before, which RocketMQ reads where the store itself is gone
 # Other logs and stores of RocketMQ that state nothing of ours.
 _OTHER_LOGS = re.compile(
     r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|pop|tools|"
@@ -77,7 +78,7 @@ def is_answer(name: str) -> bool:
 
 def is_other(name: str) -> bool:
     """True for files of RocketMQ that are collected along and state nothing of ours."""
-    path = PurePosixPath(name)
+    path = PurePosixPath(name.removesuffix(OLDER))
     under_config = any(_CONFIG.match(part) for part in path.parts[:-1])
     return bool(_OTHER_LOGS.match(path.name)) or (
         under_config and bool(_OTHER_STORES.match(path.name))
@@ -86,7 +87,7 @@ def is_other(name: str) -> bool:
 
 def identify(name: str, size: int = 0) -> CollectedFile | None:
     """The file that stands at this path of a collection, None if it is none of ours."""
-    parts = PurePosixPath(name).parts
+    parts = PurePosixPath(name.removesuffix(OLDER)).parts
     if name == "consumer_groups.jsonl":
         return CollectedFile(name, GIVEN_GROUPS, size=size)
     if len(parts) < 2:

@@ -6,9 +6,11 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from rebalance_core.ingest.collected_file import (
+    OLDER,
     CollectedFile,
     identify,
     is_answer,
@@ -38,6 +40,12 @@ class Collection:
     files: tuple[CollectedFile, ...]
     refused: tuple[Unread, ...]
 
+    @cached_property
+    def brokers(self) -> tuple[str, ...]:
+        """Names of the brokers that have a folder or are expected."""
+        places = {file.place for file in self.files if file.name.startswith("brokers/")}
+        return tuple(sorted(places | set(self.settings.brokers)))
+
     def path_of(self, file: CollectedFile) -> Path:
         """Where the file lies."""
         return self.root / file.name
@@ -59,7 +67,10 @@ def open_collection(folder: Path) -> Collection:
     files: list[CollectedFile] = []
     refused: list[Unread] = []
     seen: set[Path] = set()
-    for name in sorted(_names(root)):
+    names = set(_names(root))
+    for name in sorted(names):
+        if name.endswith(OLDER) and name.removesuffix(OLDER) in names:
+            continue
         found = _look(root, name, seen)
         if isinstance(found, CollectedFile):
             files.append(found)

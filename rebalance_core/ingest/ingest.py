@@ -76,13 +76,7 @@ def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions)
     """The reader of one file, with its time zone and the brokers' names."""
     settings = collection.settings
     zone = settings.admin_time_zone if file.kind == ADMIN else settings.zone_of(file.name)
-    return FileReader(file, zone or assumed.time_zone, broker_names(collection))
-
-
-def broker_names(collection: Collection) -> tuple[str, ...]:
-    """Names of the brokers that have a folder or are expected."""
-    places = {f.place for f in collection.files if f.name.startswith("brokers/")}
-    return tuple(sorted(places | set(collection.settings.brokers)))
+    return FileReader(file, zone or assumed.time_zone, collection.brokers)
 
 
 def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
@@ -147,7 +141,7 @@ def context_of(
         cluster=collection.settings.cluster,
         start_ms=min(of_servers or written or others or [0]),
         end_ms=max(ends, default=0),
-        brokers=broker_names(collection),
+        brokers=collection.brokers,
         assumed=assumed,
         given=given,
         client_zones=zones,

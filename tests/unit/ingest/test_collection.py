@@ -98,6 +98,20 @@ def test_a_wrong_collection_toml_is_refused_by_name(
         ingest_collection(folder)
 
 
+def test_the_older_generation_of_a_store_is_read_where_the_newer_is_gone(folder: Path) -> None:
+    stores = folder / "brokers" / "a" / "config"
+    stores.mkdir()
+    (stores / "topics.json").write_text("{}")
+    for name in ("topics.json.bak", "consumerOffset.json.bak", "delayOffset.json.bak"):
+        (stores / name).write_text("{}")
+    read = {file.name: file.kind for file in open_collection(folder).files}
+    assert read == {
+        "brokers/a/broker.log": "broker_log",
+        "brokers/a/config/topics.json": "topics_json",
+        "brokers/a/config/consumerOffset.json.bak": "consumer_offset_json",
+    }
+
+
 def test_no_folder_and_an_empty_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no such folder"):
         open_collection(tmp_path / "nowhere")
