@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.ingest.assumptions import Assumptions
+from rebalance_core.ingest.client_version import is_modelled, plain_version
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.model.versions import parse_version
 
@@ -105,8 +106,9 @@ def cluster_context(
             addresses |= dict.fromkeys(values["addresses"].values(), values["broker_name"])
         elif piece.kind == "broker":
             addresses[values["addr"]] = values["broker_name"]
-            if values["version"] and str(values["broker_id"]) == "0":
-                versions[values["broker_name"]] = plain_version(values["version"])
+            version = plain_version(values["version"] or "")
+            if is_modelled(version) and str(values["broker_id"]) == "0":
+                versions[values["broker_name"]] = version
         elif piece.kind == "broker_starting" and piece.at_ms is not None:
             permissions.setdefault(piece.place, set()).add((piece.at_ms, values["perm"]))
             starts.setdefault(piece.place, set()).add((piece.at_ms, piece.source))
@@ -129,12 +131,3 @@ def cluster_context(
         client_zones,
         logged,
     )
-
-
-def plain_version(text: str) -> str:
-    """``5.3.3`` for ``V5_3_3``.
-
-    >>> plain_version("V4_9_7")
-    '4.9.7'
-    """
-    return text.removeprefix("V").replace("_", ".").removesuffix("-SNAPSHOT")

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from rebalance_core.ingest.cluster_context import ClusterContext, plain_version
+from rebalance_core.ingest.client_version import is_modelled, plain_version
+from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_strategies import GroupStrategies
 from rebalance_core.ingest.rows import Row, finding
@@ -127,8 +128,9 @@ def _of_client(values: Any, zone_of: Callable[[str], str]) -> dict[str, Any]:
         row["ordered"] = values["ordered"]
     if values["client_rebalance"] is False and not values["ordered"]:
         row["rebalance_mode"] = BROKER_REBALANCE
-    if values["version"]:
-        row["client_version"] = plain_version(values["version"])
+    version = plain_version(values["version"] or "")
+    if is_modelled(version):
+        row["client_version"] = version
     if values["consume_from_where"] == _FROM_TIMESTAMP:
         zone = zone_of(values.get("client_file", ""))
         row["consume_timestamp_ms"] = local_seconds_ms(values["consume_timestamp"], zone)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rebalance_core.ingest.cluster_context import ClusterContext, plain_version
+from rebalance_core.ingest.client_version import is_modelled, plain_version
+from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_settings_row import settings_row
 from rebalance_core.ingest.group_strategies import GroupStrategies, group_strategies
@@ -41,7 +42,9 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         findings += more
     elif strategies.assumed:
         findings += check_parameters(group, evidence, presence, strategies.group, context)
-    versions = _versions(evidence) | timeline.versions
+    told = _versions(evidence) | timeline.versions
+    versions = {client: version for client, version in told.items() if is_modelled(version)}
+    findings += [_not_modelled(group, c, v) for c, v in told.items() if c not in versions]
     _complete_joins(events, strategies, versions)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     tables: Tables = {
@@ -85,6 +88,19 @@ def _in_order(events: list[Row]) -> list[Row]:
     for index, row in enumerate(events):
         row[ORDER] = index
     return events
+
+
+def _not_modelled(group: str, client_id: str, version: str) -> Row:
+    return finding(
+        "INGEST_VERSION_NOT_MODELLED",
+        f"{client_id} is of version {version}, whose rules are not known here; it is taken as the "
+        "group's other members, or as the assumed version.",
+        "Upgrade the client, or read its starts and windows with care.",
+        WARNING,
+        consumer_group=group,
+        client_id=client_id,
+        evidence={"version": version},
+    )
 
 
 def _unknown_strategy(group: str, client_id: str, name: str) -> Row:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rebalance_core.ingest.cluster_context import ClusterContext, plain_version
+from rebalance_core.ingest.client_version import plain_version
+from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.presence import Presence
 from rebalance_core.ingest.rows import Row

@@ -63,7 +63,8 @@ def collection_evidence(
 
 
 def _split_logs(spark: SparkSession, readers: Readers) -> DataFrame:
-    text = spark.read.text(_locations(readers))
+    # a carriage return alone ends no line, here as in the other way of reading
+    text = spark.read.option("lineSep", "\n").text(_locations(readers))
     lines = text.select(
         sf.make_valid_utf8("value").alias("line"),
         sf.col("_metadata.file_path").alias("path"),

@@ -230,3 +230,16 @@ def test_the_given_settings_are_checked_line_by_line(folder: Path) -> None:
     assert [r["issues"][0]["code"] for r in done.tables["rejected"]] == [
         "DUPLICATE_KEY", "BAD_STRATEGY", "BAD_ENTRY", "BAD_ENTRY", "UNPARSABLE_LINE",
     ]  # fmt: skip
+
+
+def test_a_client_of_a_version_that_is_not_modelled_still_counts(folder: Path) -> None:
+    log = folder / "brokers" / "a" / "broker.log"
+    log.write_text(JOIN.format("old").replace("version=479", "version=273") + JOIN.format("new"))
+    done = ingest_collection(folder)
+    versions = {
+        row["client_id"]: row.get("version")
+        for row in done.tables["cluster_events"]
+        if row["event_type"] == "CONSUMER_JOIN"
+    }
+    assert versions == {"old": None, "new": "5.3.3"}
+    assert "INGEST_VERSION_NOT_MODELLED" in rules(done)
