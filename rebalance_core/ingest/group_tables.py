@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rebalance_core.ingest.client_version import is_modelled, plain_version
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.contradictions import without_contradictions
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_settings_row import settings_row
 from rebalance_core.ingest.group_strategies import GroupStrategies, group_strategies
@@ -34,6 +35,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     events, findings = events + left, timeline.findings + findings + more
     presence = Presence(events)
     events += suspension_events(group, evidence, names, presence, context)
+    events, more = without_contradictions(group, _in_order(events))
+    findings += more
     given = context.given.get(group, {})
     strategies = group_strategies(evidence, given.get("strategy"), context)
     if strategies.group is None:
@@ -48,7 +51,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     _complete_joins(events, strategies, versions)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     tables: Tables = {
-        "cluster_events": _in_order(events),
+        "cluster_events": events,
         "observed_members": member_rows(group, evidence, context),
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }

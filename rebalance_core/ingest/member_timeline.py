@@ -221,6 +221,9 @@ class MemberTimeline:
         before = self._topics[member]
         if topics == before:
             return
+        # a silence is dated by the line before it, which the member may not have seen
+        since_ms = max(self.joins[member]["event_ms"], self._changed_ms.get(member, 0))
+        at_ms = max(at_ms, since_ms)
         self._topics[member] = topics
         self._changed_ms[member] = at_ms
         for topic in sorted(topics - before):
@@ -229,7 +232,7 @@ class MemberTimeline:
             dropped = [
                 (ms, where)
                 for ms, name, where in self._unsubscribed
-                if name == topic and at_ms - OWN_PASS_MS <= ms <= at_ms
+                if name == topic and max(since_ms, at_ms - OWN_PASS_MS) <= ms <= at_ms
             ]
             when, where = dropped[0] if dropped else (at_ms, source)
             self._event(UNSUBSCRIBE, when, where, member)["topic"] = topic

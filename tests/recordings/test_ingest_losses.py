@@ -1,12 +1,14 @@
 """Lines that brokers dropped, files that were not collected, logs that begin late."""
 
 import gzip
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.ingest.ingest import Ingested, ingest_collection
 from tests.recordings.tables import DATA, Row, Tables, ledger_of, replayed
 from tests.recordings.truth import covers, read_truth
@@ -102,3 +104,21 @@ def server_ms(line: str) -> int:
     from rebalance_core.ingest.clock import Clock
 
     return Clock().second_ms(line[:19]) or 0
+
+
+@pytest.mark.parametrize("name", ["pathologies", "silent-loss", "timing"])
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_whatever_lines_are_missing_the_tables_hold_together(
+    name: str, share: float, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(f"{seed} {name} {share}")
+    folder = collection_of(name, tmp_path)
+    for log in sorted(folder.rglob("*.log*")):
+        rewrite(log, lambda line: chance.random() >= share)
+    done = ingest_collection(folder)
+    assert done.tables["cluster_events"]
+    assert ledger_of(done.tables).get("rejected", []) == []
+    for table in ("cluster_events", "queue_offsets", "committed_offsets", "consumer_groups"):
+        key = INPUT_TABLES[table].key
+        keys = [tuple(row.get(name) for name in key) for row in done.tables[table]]
+        assert len(keys) == len(set(keys)), table
