@@ -60,7 +60,10 @@ def ingest_collection(folder: Path, assumed: Assumptions | None = None) -> Inges
             continue
         reader = reader_of(collection, file, assumed)
         for piece in read_file(reader, collection.path_of(file)):
-            (refused if isinstance(piece, Unread) else evidence).append(piece)  # type: ignore[arg-type]  # each goes where it belongs
+            if isinstance(piece, Unread):
+                refused.append(piece)
+            else:
+                evidence.append(piece)
         stats.append(reader.stats)
     given, wrong = given_groups(collection)
     context = context_of(

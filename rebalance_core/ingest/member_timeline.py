@@ -85,11 +85,6 @@ class MemberTimeline:
         for client_id, found in self._connections.items():
             self._record(client_id, found.settle(self.context.end_ms))
 
-    def live_at(self, client_id: str) -> list[str]:
-        """Channels of the client's processes that are there after the last evidence."""
-        found = self._connections.get(client_id)
-        return [] if found is None else list(found.live)
-
     def _connected(self, piece: Evidence, at_ms: int) -> None:
         v = piece.values
         client_id = v["client_id"]
