@@ -75,7 +75,7 @@ def assumptions(settings: Settings) -> "Assumptions":
         UsageError: names every value that is wrong.
     """
     from rebalance_core.ingest.assumptions import Assumptions
-    from rebalance_core.ingest.collection_settings import known_zone
+    from rebalance_core.ingest.time_zones import known_zone
 
     given = settings.assume
     mistakes = []

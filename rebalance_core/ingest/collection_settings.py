@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from rebalance_core.ingest.time_zones import UTC_NAME, known_zone
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.nearest import did_you_mean
 
 SETTINGS_NAME = "collection.toml"
 _KEYS = ("cluster", "admin_time_zone", "time_zones", "expected")
 _EXPECTED = ("brokers", "name_servers")
-UTC_NAME = "UTC"
 
 
 @dataclass(frozen=True)
@@ -69,15 +68,6 @@ def read_settings(folder: Path) -> CollectionSettings:
         brokers=tuple(expected.get("brokers", ())),
         name_servers=tuple(expected.get("name_servers", ())),
     )
-
-
-def known_zone(name: str) -> bool:
-    """True for a zone of the tz database."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
 
 
 def _mistakes(document: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from rebalance_core.ingest.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.broker_log import parse_broker_line
@@ -43,6 +42,7 @@ from rebalance_core.ingest.mqadmin_topic_status import parse_topic_status
 from rebalance_core.ingest.namesrv_log import WORDS as NAMESRV_WORDS
 from rebalance_core.ingest.namesrv_log import parse_namesrv_line
 from rebalance_core.ingest.subscription_group_json import parse_subscription_group_json
+from rebalance_core.ingest.time_zones import zone_named
 from rebalance_core.ingest.topics_json import parse_topics_json
 from rebalance_core.ingest.unread import Unreadable, unread
 
@@ -130,7 +130,7 @@ class FileReader:
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
         local = self.file.kind == CLIENT_LOG
-        self._clock = ClientClock(Clock(ZoneInfo(self.zone))) if local else ServerClock()
+        self._clock = ClientClock(Clock(zone_named(self.zone))) if local else ServerClock()
 
     def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:
         """What one line of the log states; blank lines are not counted."""
@@ -154,7 +154,7 @@ class FileReader:
             command = self.file.arguments[0]
             parser = ADMIN_PARSERS.get(command)
             if command in ZONED_COMMANDS:
-                zone = {"time_zone": ZoneInfo(self.zone)}
+                zone = {"time_zone": zone_named(self.zone)}
         if parser is None:
             why = Unreadable("UNKNOWN_COMMAND", "is the output of a command that is not read")
             yield from self._addressed([unread(name, name, why)], 0)

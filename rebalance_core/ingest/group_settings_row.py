@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from rebalance_core.ingest.client_version import is_modelled, plain_version
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_strategies import GroupStrategies
 from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.time_zones import zone_named
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
@@ -147,7 +147,7 @@ def local_seconds_ms(text: str | None, zone: str) -> int | None:
         local = datetime.strptime(text or "", "%Y%m%d%H%M%S")  # noqa: DTZ007  # the zone follows
     except ValueError:
         return None
-    return int(local.replace(tzinfo=ZoneInfo(zone)).timestamp()) * 1000
+    return int(local.replace(tzinfo=zone_named(zone)).timestamp()) * 1000
 
 
 def _consumer_type(consume_type: str, client_id: str) -> str:
