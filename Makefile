@@ -13,7 +13,7 @@ STAMP := .venv/setup.stamp
 LANES := unit or conformance or spark or jobs
 NOT_BY_DEFAULT := not (oracle or slow or bench)
 
-.PHONY: help setup demo test test-unit test-all oracle conformance lint format dist docs lock clean
+.PHONY: help setup demo test test-unit test-all oracle conformance bench lint format dist docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,6 +41,9 @@ oracle: setup ## Run the tests that execute the released Java classes
 
 conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
 	@$(BIN)/python -m tests.conformance $(VECTORS)
+
+bench: setup ## Measure speeds and print them
+	$(BIN)/python -m pytest -m bench tests/bench -q
 
 lint: setup ## Check style, format and types
 	$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 
 from rebalance_core.cli.generate_job import run_generate
 from rebalance_core.cli.generate_options import add_generate_options, read_generate_options
+from rebalance_core.cli.ingest_job import run_ingest
+from rebalance_core.cli.ingest_options import add_ingest_options, read_ingest_options
 from rebalance_core.cli.job import Job
 from rebalance_core.cli.simulate_job import run_simulate
 from rebalance_core.cli.simulate_options import add_simulate_options, read_simulate_options
@@ -22,6 +24,13 @@ JOBS: dict[str, Job] = {
             add_generate_options,
             read_generate_options,
             run_generate,
+        ),
+        Job(
+            "ingest",
+            "read what operators have (logs, JSON stores, mqadmin dumps) into the input tables",
+            add_ingest_options,
+            read_ingest_options,
+            run_ingest,
         ),
     )
 }

@@ -37,6 +37,7 @@ class Outcome:
     outputs: Mapping[str, TableRecord]
     inputs: Sequence[InputRecord] = ()
     rejected: Mapping[str, int] = field(default_factory=dict)
+    files: Sequence[Mapping[str, Any]] = ()
     replayed_groups: int | None = None
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
@@ -182,6 +183,7 @@ class OutputRun:
             inputs=list(outcome.inputs),
             outputs=dict(outcome.outputs),
             rejected=dict(outcome.rejected),
+            files=list(outcome.files),
             replayed_groups=outcome.replayed_groups,
             replay_reasons=outcome.replay_reasons,
             versions=dict(outcome.versions),

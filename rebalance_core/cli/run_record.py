@@ -48,6 +48,8 @@ class RunRecord:
     inputs: list[InputRecord] = field(default_factory=list)
     outputs: Mapping[str, TableRecord] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
+    files: list[Mapping[str, Any]] = field(default_factory=list)
+    """Ingest: each file of the collection with the share of its lines that was understood."""
     replayed_groups: int | None = None
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)

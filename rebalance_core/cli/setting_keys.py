@@ -32,6 +32,12 @@ class SettingKey:
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
+CONSUME_FROM_WHERE = (
+    "CONSUME_FROM_LAST_OFFSET",
+    "CONSUME_FROM_FIRST_OFFSET",
+    "CONSUME_FROM_TIMESTAMP",
+)
+
 SETTING_KEYS = {
     key.path: key
     for key in (
@@ -63,6 +69,16 @@ SETTING_KEYS = {
         SettingKey(
             "spark.shuffle_partitions", int, "a whole number from 1 up", low=1, optional=True
         ),
+        SettingKey("assume.strategy", str, "a strategy text, e.g. AVG"),
+        SettingKey(
+            "assume.consume_from_where",
+            str,
+            "one of " + ", ".join(CONSUME_FROM_WHERE),
+            one_of=CONSUME_FROM_WHERE,
+        ),
+        SettingKey("assume.client_version", str, "a RocketMQ version, e.g. 5.3"),
+        SettingKey("assume.broker_version", str, "a RocketMQ version, e.g. 5.3"),
+        SettingKey("assume.time_zone", str, "a time zone, e.g. Asia/Shanghai"),
         SettingKey("summary.worst_groups", int, "a whole number from 0 up", low=0),
     )
 }

@@ -48,6 +48,17 @@ class SummarySettings:
 
 
 @dataclass(frozen=True)
+class AssumeSettings:
+    """What `ingest` takes where no file of a collection says it."""
+
+    strategy: str
+    consume_from_where: str
+    client_version: str
+    broker_version: str
+    time_zone: str
+
+
+@dataclass(frozen=True)
 class Settings:
     """The resolved settings of one run."""
 
@@ -57,6 +68,7 @@ class Settings:
     limits: Limits
     generate: GenerateSettings
     spark: SparkSettings
+    assume: AssumeSettings
     summary: SummarySettings
 
     def as_dict(self) -> dict[str, Any]:
@@ -118,6 +130,7 @@ def _build(values: Mapping[str, Any]) -> Settings:
         limits=Limits(**section("limits")),
         generate=GenerateSettings(**section("generate")),
         spark=SparkSettings(**section("spark")),
+        assume=AssumeSettings(**section("assume")),
         summary=SummarySettings(**section("summary")),
     )
 

@@ -2,6 +2,7 @@
 
 from rebalance_core.contracts import (
     CONTRACT_VERSION,
+    FINDING_TABLES,
     INPUT_TABLES,
     LEDGER_TABLES,
     OBSERVED_TABLES,
@@ -12,6 +13,7 @@ SECTIONS = (
     ("Input tables", INPUT_TABLES),
     ("Ledger tables", LEDGER_TABLES),
     ("Observed tables", OBSERVED_TABLES),
+    ("Findings", FINDING_TABLES),
 )
 
 

@@ -204,6 +204,28 @@ REJECTED = Table(
     ),
 )
 
+FINDINGS = Table(
+    "findings",
+    "Something a person should know: of a collection's files, of a group's settings, of an audit.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        rule_id STRING which rule found it
+        severity STRING INFO, WARNING or ERROR
+        consumer_group? STRING the group concerned
+        topic? STRING the topic concerned
+        broker_name? STRING the broker concerned
+        queue_id? INT the queue concerned
+        client_id? STRING the client concerned
+        first_ms? BIGINT since when, epoch ms UTC
+        last_ms? BIGINT until when, epoch ms UTC
+        summary STRING one sentence
+        evidence MAP<STRING, STRING> what it was seen by
+        remedy STRING what to do
+        """
+    ),
+)
+
 SIMULATED_TABLES = {
     table.name: table
     for table in (

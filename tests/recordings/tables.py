@@ -30,17 +30,22 @@ def strategy_for(key: StrategyKey) -> AllocationStrategy:
     return parse_strategy(key[0], version=key[1])
 
 
-def histories(recording: str) -> Iterator[GroupHistory]:
+def derived_tables(recording: str) -> Tables:
+    """The input tables that come with a recording."""
+    folder = DATA / recording / "tables"
+    return {path.stem: rows(path) for path in sorted(folder.glob("*.jsonl"))}
+
+
+def histories(tables: Tables) -> Iterator[GroupHistory]:
     """One history a group; each gets every cluster event and every offset, concerned or not."""
-    tables = DATA / recording / "tables"
-    events = rows(tables / "cluster_events.jsonl")
-    settings = {row["consumer_group"]: row for row in rows(tables / "consumer_groups.jsonl")}
+    events = tables["cluster_events"]
+    settings = {row["consumer_group"]: row for row in tables["consumer_groups"]}
     offsets = tuple(
         QueueOffset(_queue(row), row["observed_ms"], row["min_offset"], row["max_offset"],
                     row.get("head_cached"))
-        for row in rows(tables / "queue_offsets.jsonl")
+        for row in tables["queue_offsets"]
     )  # fmt: skip
-    commits = rows(tables / "committed_offsets.jsonl")
+    commits = tables["committed_offsets"]
     for group in sorted({e["consumer_group"] for e in events if "consumer_group" in e}):
         own = {k: v for k, v in settings.get(group, {}).items()
                if k not in ("cluster", "consumer_group")}  # fmt: skip
@@ -60,9 +65,14 @@ def histories(recording: str) -> Iterator[GroupHistory]:
 
 
 def replayed(recording: str) -> Tables:
-    """The ledger of a recording by the plain replay."""
+    """The ledger of a recording's derived tables by the plain replay."""
+    return ledger_of(derived_tables(recording))
+
+
+def ledger_of(tables: Tables) -> Tables:
+    """The ledger of input tables by the plain replay."""
     ledger: Tables = {}
-    for history in histories(recording):
+    for history in histories(tables):
         for name, table in replay_group(history, strategy_for).items():
             ledger.setdefault(name, []).extend(table)
     return ledger

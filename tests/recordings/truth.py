@@ -116,7 +116,7 @@ def check_owned(truth: Truth, ledger: Tables) -> Comparison:
         for at_ms, retry_too in rest_points(own, truth.end_ms, group in ordered):
             held = _held(ledger, group, at_ms)
             for member in ledger["memberships"]:
-                if member["consumer_group"] != group or not _covers(member, at_ms):
+                if member["consumer_group"] != group or not covers(member, at_ms):
                     continue
                 file = member["channel_id"].split("/")[0]
                 owned = truth.owned(file, group, at_ms)
@@ -136,7 +136,7 @@ def check_owned(truth: Truth, ledger: Tables) -> Comparison:
 def _held(ledger: Tables, group: str, at_ms: int) -> dict[str, set[Queue]]:
     held: dict[str, set[Queue]] = defaultdict(set)
     for row in ledger["ownership"]:
-        if row["consumer_group"] == group and row["client_id"] and _covers(row, at_ms):
+        if row["consumer_group"] == group and row["client_id"] and covers(row, at_ms):
             held[row["client_id"]].add(_queue(row))
     return held
 
@@ -267,5 +267,6 @@ def _queue(row: Row) -> Queue:
     return row["topic"], row["broker_name"], row["queue_id"]
 
 
-def _covers(row: Row, at_ms: int) -> bool:
+def covers(row: Row, at_ms: int) -> bool:
+    """True if the row holds at that moment."""
     return row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"])

@@ -1,0 +1,183 @@
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.apache.commons.cli.Options;
+import org.apache.commons.cli.PosixParser;
+import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
+import org.apache.rocketmq.tools.command.SubCommand;
+import org.apache.rocketmq.tools.command.cluster.ClusterListSubCommand;
+
+/**
+ * Asks a cluster what mqadmin would ask it for every group and topic, in one JVM with one admin client.
+ *
+ * <p>mqadmin starts a client for each command, which costs about a second; here a question costs the
+ * milliseconds of its answer. The files are {@code <ms>-<command>[-<arguments>].txt}; a refusal such as
+ * CODE: 206 is written as its stack.
+ *
+ * <p>Environment: NAMESRV_ADDR, and credentials as README.md says. Arguments: output folder, cluster, threads.
+ */
+public final class Collect {
+    static final long TIMEOUT_MS = 5_000;
+    static final int PROGRESS_EVERY = 1_000;
+
+    final Path output;
+    final RPCHook credentials;
+    final DefaultMQAdminExt admin;
+    final Answers answers;
+    final Map<String, Path> folders = new ConcurrentHashMap<>();
+    final Map<String, String> brokers = new TreeMap<>();
+    final Set<String> groups = new TreeSet<>();
+    final Set<String> topics = new TreeSet<>();
+    final AtomicInteger files = new AtomicInteger();
+    final AtomicInteger failed = new AtomicInteger();
+
+    Collect(Path output, RPCHook credentials) {
+        this.output = output;
+        this.credentials = credentials;
+        this.admin = new DefaultMQAdminExt(credentials, TIMEOUT_MS);
+        this.answers = new Answers(admin);
+        admin.setInstanceName("collect-" + System.nanoTime());
+    }
+
+    public static void main(String[] args) throws Exception {
+        if (args.length != 3 || System.getenv("NAMESRV_ADDR") == null) {
+            System.err.println("usage: NAMESRV_ADDR=… java Collect OUTPUT CLUSTER THREADS");
+            System.exit(2);
+        }
+        int status = 1;
+        try {
+            Collect collect = new Collect(Path.of(args[0]), Credentials.fromEnvironment());
+            collect.admin.start();
+            collect.list(args[1]);
+            collect.run(Integer.parseInt(args[2]));
+            status = collect.failed.get() == 0 ? 0 : 1;
+            System.err.printf("%d files, %d failures%n", collect.files.get(), collect.failed.get());
+        } catch (Exception e) {
+            System.err.println("collect: " + e.getMessage());
+        }
+        // Shutting a client down waits for seconds; nothing is left to wait for.
+        System.exit(status);
+    }
+
+    /** The brokers, groups and topics of the cluster. */
+    void list(String cluster) throws Exception {
+        var info = admin.examineBrokerClusterInfo();
+        var names = info.getClusterAddrTable().get(cluster);
+        if (names == null) {
+            throw new IllegalArgumentException("there is no cluster " + cluster + "; the name server knows "
+                + info.getClusterAddrTable().keySet());
+        }
+        for (String name : names) {
+            // The master has id 0; without one the lowest replica answers.
+            String address = new TreeMap<>(info.getBrokerAddrTable().get(name).getBrokerAddrs()).firstEntry().getValue();
+            try {
+                groups.addAll(admin.getUserSubscriptionGroup(address, TIMEOUT_MS).getSubscriptionGroupTable().keySet());
+                topics.addAll(admin.getUserTopicConfig(address, false, TIMEOUT_MS).getTopicConfigTable().keySet());
+                brokers.put(name, address);
+            } catch (Exception e) {
+                fail(name + " at " + address + " does not answer and is not asked again", e);
+            }
+        }
+        System.err.printf("%d brokers, %d groups, %d topics%n", brokers.size(), groups.size(), topics.size());
+    }
+
+    void run(int threads) throws InterruptedException {
+        write("clusterList", this::clusterList);
+        write("topicList", answers::topicList);
+        ExecutorService pool = Executors.newFixedThreadPool(threads);
+        groups.forEach(group -> pool.execute(() -> guarded(group, this::group)));
+        topics.forEach(topic -> pool.execute(() -> guarded(topic, this::topic)));
+        pool.shutdown();
+        pool.awaitTermination(Long.MAX_VALUE, TimeUnit.MILLISECONDS);
+    }
+
+    /** A name that cannot be a file's, for example, ends its own questions and no others. */
+    void guarded(String name, Consumer<String> questions) {
+        try {
+            questions.accept(name);
+        } catch (RuntimeException e) {
+            fail(name, e);
+        }
+    }
+
+    void topic(String topic) {
+        write("topicRoute-" + topic, out -> answers.topicRoute(topic, out));
+        write("topicStatus-" + topic, out -> answers.topicStatus(topic, out));
+    }
+
+    void group(String group) {
+        Set<String> clientIds = new TreeSet<>();
+        brokers.forEach((name, address) -> write("consumerConnection-" + group + "-" + name,
+            out -> answers.consumerConnection(group, address, clientIds, out)));
+        Map<MessageQueue, String> owners = new TreeMap<>();
+        String status = "consumerStatus-" + group;
+        clientIds.forEach(id -> write(status, id, out -> answers.consumerStatus(group, id, owners, out)));
+        write("consumerProgress-s-" + group, out -> answers.consumerProgress(group, owners, out));
+    }
+
+    /** ClusterListSubCommand itself: it is asked once, so a client of its own is affordable. */
+    void clusterList(PrintStream out) throws Exception {
+        PrintStream console = System.out;
+        System.setOut(out);
+        try {
+            SubCommand command = new ClusterListSubCommand();
+            Options options = command.buildCommandlineOptions(new Options());
+            command.execute(new PosixParser().parse(options, new String[0]), options, credentials);
+        } finally {
+            System.setOut(console);
+        }
+    }
+
+    interface Question {
+        void ask(PrintStream out) throws Exception;
+    }
+
+    void write(String command, Question question) {
+        write(output.resolve(System.currentTimeMillis() + "-" + command + ".txt"), question);
+    }
+
+    /** A file in the folder of a command; the folder is as old as the command's first file. */
+    void write(String command, String clientId, Question question) {
+        Path folder = folders.computeIfAbsent(command, name -> output.resolve(System.currentTimeMillis() + "-" + name));
+        write(folder.resolve(clientId.replace("/", "%2F") + ".txt"), question);
+    }
+
+    /** A refused question is an answer: its stack is the file, as mqadmin's standard error would be. */
+    void write(Path file, Question question) {
+        try {
+            Files.createDirectories(file.getParent());
+            try (PrintStream out = new PrintStream(Files.newOutputStream(file), false, StandardCharsets.UTF_8)) {
+                try {
+                    question.ask(out);
+                } catch (Exception e) {
+                    e.printStackTrace(out);
+                }
+            }
+        } catch (IOException e) {
+            fail(file.toString(), e);
+        }
+        if (files.incrementAndGet() % PROGRESS_EVERY == 0) {
+            System.err.printf("%d files%n", files.get());
+        }
+    }
+
+    void fail(String what, Exception e) {
+        failed.incrementAndGet();
+        System.err.println("collect: " + what + ": " + e);
+    }
+
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# Collects what `rebalance ingest --collection DIR` reads: logs and stores of the machines named in
+# SOURCES, and what the admin commands say of every group and topic. README.md beside it explains.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+FAILURES=0
+# shellcheck source=copy.sh
+source "$HERE/copy.sh"
+
+usage() {
+  cat <<'TEXT'
+usage: collect.sh --sources FILE --cluster NAME --output DIR [options]
+
+  --sources FILE          machines and folders, one a line (README.md):
+                          broker|namesrv NAME LOGS [STORE]   client NAME LOGS [OFFSETS [ZONE]]
+  --cluster NAME          the RocketMQ cluster
+  --output DIR            a folder that does not exist yet, or is empty
+  --namesrv ADDRESSES     name servers for the admin commands (default: $NAMESRV_ADDR)
+  --admin-time-zone ZONE  zone that the admin commands print times in (default: this machine's)
+  --threads N             questions to the cluster at one time (default: 4)
+  --days N                only logs written in the last N days (default: all)
+  --no-admin              copy files only
+
+environment: ROCKETMQ_HOME (its lib/ asks the cluster), JAVA_HOME (a JDK, 11 or newer; default: the
+  one on PATH), COLLECT_SSH (default: ssh), and one of ROCKETMQ_CREDENTIALS (a file like conf/tools.yml) or
+  ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY
+exit codes: 0 complete, 1 something is missing and was named, 2 usage
+TEXT
+}
+
+refuse() {
+  printf 'collect.sh: %s\n' "$@" >&2
+  exit 2
+}
+
+fail() {
+  printf 'collect.sh: %s\n' "$1" >&2
+  FAILURES=$((FAILURES + 1))
+}
+
+parse_options() {
+  SOURCES="" CLUSTER="" OUTPUT="" NAMESRV=${NAMESRV_ADDR:-} ZONE="" THREADS=4 DAYS="" ADMIN=yes
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --help | -h) usage && exit 0 ;;
+      --no-admin) ADMIN=no && shift && continue ;;
+      --sources | --cluster | --output | --namesrv | --admin-time-zone | --threads | --days) ;;
+      *) refuse "unknown option $1; collect.sh --help lists them" ;;
+    esac
+    [ $# -gt 1 ] || refuse "$1 needs a value"
+    case $1 in
+      --sources) SOURCES=$2 ;;
+      --cluster) CLUSTER=$2 ;;
+      --output) OUTPUT=$2 ;;
+      --namesrv) NAMESRV=$2 ;;
+      --admin-time-zone) ZONE=$2 ;;
+      --threads) THREADS=$2 ;;
+      --days) DAYS=$2 ;;
+    esac
+    shift 2
+  done
+}
+
+check_options() {
+  [ -n "$SOURCES" ] && [ -n "$CLUSTER" ] && [ -n "$OUTPUT" ] ||
+    refuse "--sources, --cluster and --output are needed; collect.sh --help says what they are"
+  [ -r "$SOURCES" ] || refuse "--sources $SOURCES cannot be read"
+  plain_name "$CLUSTER" || refuse "--cluster '$CLUSTER' is no name of a cluster"
+  [[ $THREADS =~ ^[1-9][0-9]?$ ]] || refuse "--threads '$THREADS' is not a number from 1 to 99"
+  [[ $DAYS =~ ^[0-9]*$ ]] || refuse "--days '$DAYS' is not a number of days"
+  [ ! -e "$OUTPUT" ] || [ -z "$(ls -A "$OUTPUT")" ] || refuse "--output $OUTPUT is not empty"
+  ZONE=${ZONE:-$(zone_here)}
+  [[ $ZONE =~ ^[A-Za-z0-9_+/-]+$ ]] || refuse "--admin-time-zone '$ZONE' is no name of a time zone"
+  [ "$ADMIN" = no ] || check_admin
+}
+
+check_admin() {
+  [ -n "$NAMESRV" ] || refuse "--namesrv or NAMESRV_ADDR is needed (or --no-admin)"
+  compgen -G "${ROCKETMQ_HOME:-/none}/lib/rocketmq-tools-*.jar" >/dev/null ||
+    refuse "ROCKETMQ_HOME '${ROCKETMQ_HOME:-}' has no lib/rocketmq-tools-*.jar"
+  BIN=${JAVA_HOME:+$JAVA_HOME/bin/}
+  "${BIN}javac" --release 11 --version >/dev/null 2>&1 ||
+    refuse "'${BIN}javac' is no Java compiler of 11 or newer; set JAVA_HOME"
+}
+
+plain_name() { # a part of a path and of a TOML text
+  [[ $1 =~ ^[^/\"\\[:cntrl:]]+$ ]] && [ "$1" != . ] && [ "$1" != .. ]
+}
+
+zone_here() {
+  local zone=${TZ:-}
+  [ -n "$zone" ] || zone=$(readlink /etc/localtime | sed -n 's#.*/zoneinfo/##p') || true
+  [ -n "$zone" ] || zone=$(cat /etc/timezone 2>/dev/null) || true
+  zone=${zone#:}
+  [ "$zone" != Etc/UTC ] || zone=UTC
+  printf '%s' "${zone:-UTC}"
+}
+
+read_sources() { # lines to the array PLACES; every mistake is named before anything is copied
+  PLACES=()
+  local line=0 kind name logs store zone extra mistakes=() seen=" "
+  while read -r kind name logs store zone extra || [ -n "$kind" ]; do
+    line=$((line + 1))
+    case $kind in
+      "" | \#*) continue ;;
+      broker | namesrv | client) ;;
+      *) mistakes+=("$SOURCES:$line: '$kind' is not broker, namesrv or client") && continue ;;
+    esac
+    [ -n "$logs" ] || mistakes+=("$SOURCES:$line: a $kind needs a name and a folder of logs")
+    [ "$kind" != broker ] || [ -n "$store" ] || mistakes+=("$SOURCES:$line: a broker needs a store")
+    [ -z "$extra" ] || mistakes+=("$SOURCES:$line: too many words: $extra")
+    plain_name "${name:-/}" || mistakes+=("$SOURCES:$line: '${name:-}' is no name")
+    [[ $seen != *" $kind/$name "* ]] || mistakes+=("$SOURCES:$line: $kind $name is there twice")
+    seen+="$kind/$name "
+    PLACES+=("$kind $name $logs ${store:--} ${zone:--}")
+  done <"$SOURCES"
+  [ "${#mistakes[@]}" -eq 0 ] || refuse "${mistakes[@]}"
+  [ "${#PLACES[@]}" -gt 0 ] || refuse "$SOURCES names no machine"
+}
+
+ask_cluster() {
+  local work
+  work=$(mktemp -d)
+  # shellcheck disable=SC2064 # the name of now
+  trap "rm -rf '$work'" EXIT
+  mkdir -p "$OUTPUT/mqadmin"
+  "${BIN}javac" --release 11 -nowarn -XDsuppressNotes -d "$work" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
+    NAMESRV_ADDR=$NAMESRV "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" \
+      -Drocketmq.client.logRoot="$work" -Drocketmq.log.root="$work" \
+      -cp "$work:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" Collect \
+      "$OUTPUT/mqadmin" "$CLUSTER" "$THREADS" >"$work/stdout" ||
+    fail "not every question to the cluster was answered"
+}
+
+names_of() { # the names of all places of one kind, as a TOML list
+  local place kind name list=""
+  for place in "${PLACES[@]}"; do
+    read -r kind name _ <<<"$place"
+    [ "$kind" != "$1" ] || list+="${list:+, }\"$name\""
+  done
+  printf '[%s]' "$list"
+}
+
+write_settings() { # last: a folder without collection.toml is no collection
+  local place kind name zone
+  {
+    printf 'cluster = "%s"\nadmin_time_zone = "%s"\n\n[time_zones]\n' "$CLUSTER" "$ZONE"
+    for place in "${PLACES[@]}"; do
+      read -r kind name _ _ zone <<<"$place"
+      [ "$kind" != client ] || [ "$zone" = - ] || printf '"clients/%s/*" = "%s"\n' "$name" "$zone"
+    done
+    printf '\n[expected]\nbrokers = %s\nname_servers = %s\n' "$(names_of broker)" "$(names_of namesrv)"
+  } >"$OUTPUT/collection.toml"
+}
+
+main() {
+  parse_options "$@"
+  check_options
+  read_sources
+  mkdir -p "$OUTPUT"
+  OUTPUT=$(cd "$OUTPUT" && pwd)
+  # The logs last: they then tell of everything that the answers and stores show.
+  [ "$ADMIN" = no ] || ask_cluster
+  local place
+  for place in "${PLACES[@]}"; do
+    # shellcheck disable=SC2086 # the words of a line
+    copy_place $place
+  done
+  write_settings
+  find "$OUTPUT" -type f | wc -l | awk '{print $1 " files in the collection"}' >&2
+  [ "$FAILURES" -eq 0 ]
+}
+
+main "$@"

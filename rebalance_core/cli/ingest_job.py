@@ -1,0 +1,169 @@
+"""`ingest`: list the collection, read it, put it together, write the tables, record, summarise."""
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.cli.hadoop_folder import HadoopFolder
+from rebalance_core.cli.ingest_options import IngestOptions
+from rebalance_core.cli.ingest_summary import ingest_facts, render_ingest
+from rebalance_core.cli.input_files import fingerprint
+from rebalance_core.cli.job import JobReport
+from rebalance_core.cli.output_folder import LocalFolder, OutputFolder, is_local, local_path
+from rebalance_core.cli.output_lock import read_lock
+from rebalance_core.cli.output_run import Outcome, OutputRun, check_output
+from rebalance_core.cli.run_record import TableRecord
+from rebalance_core.cli.session import open_session, versions
+from rebalance_core.cli.settings import Settings, resolve_settings
+from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.model.errors import RebalanceError, UsageError
+from rebalance_core.model.versions import parse_version
+from rebalance_core.strategies import parse_strategy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rebalance_core.ingest.assumptions import Assumptions
+    from rebalance_core.ingest.collection import Collection
+    from rebalance_core.spark.ingest import IngestedCollection
+
+
+def run_ingest(options: IngestOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    from rebalance_core.ingest.collection import open_collection
+
+    settings = resolve_settings(options.config, options.set)
+    assumed = assumptions(settings)
+    # A folder that cannot be read is told before Spark starts.
+    collection = open_collection(local_path(options.collection))
+    if options.dry_run:
+        return _plan(options, settings, collection)
+    session = None if is_local(options.output) else _open(options, settings)
+    folder: OutputFolder
+    folder = HadoopFolder(options.output, session) if session else LocalFolder(options.output)
+    with OutputRun(folder, "ingest", options, settings.as_dict(), INGESTED_TABLES) as run:
+        if run.broken is not None:
+            _say(f"broke the lock of a dead run: {run.broken}")
+        session = session or _open(options, settings)
+        _say(f"reading {len(collection.files):,} files of {options.collection}")
+        done, outputs, rejected = _ingest_and_write(session, collection, assumed, run)
+        files = understood(done)
+        lines = sum(one["lines"] for one in files)
+        found = fingerprint("collection", options.collection)
+        record = run.finish(
+            Outcome(
+                outputs=outputs,
+                inputs=[type(found)(**{**asdict(found), "rows": lines})],
+                rejected=rejected,
+                files=files,
+                versions=versions(session),
+            )
+        )
+        written = session.read.parquet(folder.table_location("findings"))
+        findings = count_by(written, "rule_id")
+    rows = {name: table.rows for name, table in outputs.items()}
+    facts = ingest_facts(options.output, files, rows, rejected, findings, record.seconds)
+    return JobReport(render_ingest(facts), facts)
+
+
+def assumptions(settings: Settings) -> "Assumptions":
+    """The section ``[assume]``, checked.
+
+    Raises:
+        UsageError: names every value that is wrong.
+    """
+    from rebalance_core.ingest.assumptions import Assumptions
+    from rebalance_core.ingest.time_zones import known_zone
+
+    given = settings.assume
+    mistakes = []
+    for name, check in (
+        ("strategy", parse_strategy),
+        ("client_version", parse_version),
+        ("broker_version", parse_version),
+    ):
+        try:
+            check(getattr(given, name))
+        except RebalanceError as error:
+            mistakes.append(f"assume.{name}: {error}")
+    if not known_zone(given.time_zone):
+        mistakes.append(f"assume.time_zone = {given.time_zone!r} is no time zone")
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return Assumptions(**asdict(given))
+
+
+def understood(done: "IngestedCollection") -> list[dict[str, Any]]:
+    """The files as `_run.json` keeps them."""
+    from rebalance_core.ingest.ingest import understood as rows_of
+
+    return rows_of(done.stats)
+
+
+def count_by(frame: "DataFrame", name: str) -> dict[str, int]:
+    """Rows per value of a column."""
+    return {row[name]: row["count"] for row in frame.groupBy(name).count().orderBy(name).collect()}
+
+
+def _ingest_and_write(
+    session: "SparkSession",
+    collection: "Collection",
+    assumed: "Assumptions",
+    run: OutputRun,
+) -> "tuple[IngestedCollection, Mapping[str, TableRecord], Mapping[str, int]]":
+    """`run.clear` removes an earlier result: after reading, before the first table."""
+    from rebalance_core.cli.ledger_counts import rejected_per_code
+    from rebalance_core.spark.ingest import ingest
+    from rebalance_core.spark.write import write_table
+
+    done = ingest(session, collection, assumed)
+    run.clear()
+    outputs = {}
+    for name, frame in done.tables.items():
+        written = write_table(frame, run.folder.table_location(""), name)
+        outputs[name] = TableRecord(written.rows, written.digest)
+    back = session.read.parquet(run.folder.table_location("rejected"))
+    return done, outputs, rejected_per_code(back)
+
+
+def _open(options: IngestOptions, settings: Settings) -> "SparkSession":
+    partitions = settings.spark.shuffle_partitions
+    wanted = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
+    return open_session("rebalance ingest", master=options.master, settings=wanted)
+
+
+def _plan(options: IngestOptions, settings: Settings, collection: "Collection") -> JobReport:
+    """What a run would read: lists the collection, checks the output; reads no file whole."""
+    if is_local(options.output):
+        folder = LocalFolder(options.output)
+        locked = read_lock(folder) is not None
+        check_output(folder, overwrite=options.overwrite, left_by_dead_run=locked)
+    kinds = Counter(file.kind for file in collection.files)
+    sizes: Counter[str] = Counter()
+    for file in collection.files:
+        sizes[file.kind] += file.size
+    facts = {
+        "job": "ingest",
+        "dry_run": True,
+        "cluster": collection.settings.cluster,
+        "files": {kind: {"files": n, "bytes": sizes[kind]} for kind, n in kinds.items()},
+        "refused": [{"file": one.source, "code": one.code} for one in collection.refused],
+        "output": options.output,
+        "tables": list(INGESTED_TABLES),
+        "config": settings.as_dict(),
+    }
+    lines = ["Dry run: nothing is written.", "", f"cluster  {facts['cluster']}", ""]
+    lines += [f"  {k:<26} {n:>6,} files {sizes[k]:>15,} bytes" for k, n in sorted(kinds.items())]
+    lines += _refusals([one.message for one in collection.refused])
+    lines += ["", f"output  {options.output}", f"  {', '.join(INGESTED_TABLES)}"]
+    return JobReport("\n".join(lines), facts)
+
+
+def _refusals(messages: Sequence[str]) -> list[str]:
+    return ["", "refused", *(f"  {message}" for message in messages)] if messages else []
+
+
+def _say(text: str) -> None:
+    print(f"rebalance: {text}", file=sys.stderr)

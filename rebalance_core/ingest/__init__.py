@@ -1,0 +1,1 @@
+"""RocketMQ's text and JSON formats to rows; knows nothing of Spark."""

@@ -1,0 +1,45 @@
+"""Versions as the wire carries them: the ordinal of ``MQVersion.Version``.
+
+From 4.0.0 on the enum lists ``Vx_y_z_SNAPSHOT, Vx_y_z`` for every y and z of 0 to 9; real clusters
+send 407 for 4.9.7 and 479 for 5.3.3.
+"""
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.versions import parse_version
+
+V5_0_0 = 413
+V4_0_0 = 213  # below it the enum is irregular, and those releases are not modelled
+
+
+def version_of_ordinal(ordinal: int) -> str | None:
+    """The version with that ordinal, a snapshot as its release; None for one below 4.0.0.
+
+    >>> version_of_ordinal(407), version_of_ordinal(478), version_of_ordinal(12)
+    ('4.9.7', '5.3.3', None)
+    """
+    if ordinal < V4_0_0:
+        return None
+    number = 500 + ((ordinal | 1) - V5_0_0) // 2  # releases are odd, 5.0.0 is 500
+    return f"{number // 100}.{number // 10 % 10}.{number % 10}"
+
+
+def plain_version(text: str) -> str:
+    """``5.3.3`` for ``V5_3_3``.
+
+    >>> plain_version("V4_9_7")
+    '4.9.7'
+    """
+    return text.removeprefix("V").replace("_", ".").removesuffix("-SNAPSHOT")
+
+
+def is_modelled(version: str) -> bool:
+    """True for a version whose rules the simulator has.
+
+    >>> is_modelled("4.9.7"), is_modelled("4.3.0"), is_modelled("HIGHER.VERSION")
+    (True, False, False)
+    """
+    try:
+        parse_version(version)
+    except UsageError:
+        return False
+    return True

@@ -1,0 +1,143 @@
+"""What a file of a collection is, told from its path alone (layout: docs/ingest.md)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG = (
+    "namesrv_log",
+    "broker_log",
+    "lock_log",
+    "client_log",
+)
+LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG)
+TOPICS, GROUPS, OFFSETS = "topics_json", "subscription_group_json", "consumer_offset_json"
+LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_groups"
+
+_STORES = {"topics.json": TOPICS, "subscriptionGroup.json": GROUPS, "consumerOffset.json": OFFSETS}
+_BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG}
+_ROTATED = re.compile(r"^(?P<stem>[A-Za-z_]+?)(?:-?\d*)(?:[.-]\d+)?\.log(?:\.\d+)?(?:\.gz)?$")
+_CONFIG = re.compile(r"^config(?:-(?P<ms>\d{10,16}))?$")
+_ADMIN = re.compile(r"^(?P<ms>\d{10,16})-(?P<command>[A-Za-z]+)(?:-(?P<arguments>.*))?$")
+
+# Written by this project's recorder beside what operators have, and its answers: never read.
+NOT_INPUT_FOLDERS = ("tables", "truth")
+NOT_INPUT_FILES = ("cluster.json", "events.jsonl", "collection.toml")
+NOT_INPUT_SUFFIXES = (".csv", ".md")
+OLDER = ".bak"  # the generation before, which RocketMQ reads where the store itself is gone
+# Other logs and stores of RocketMQ that state nothing of ours.
+_OTHER_LOGS = re.compile(
+    r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|pop|tools|"
+    r"broker_traffic|auth|proxy|namesrv_traffic|tiered_store|rocksdb|coldctr|dledger)[\w.-]*\.log"
+)
+_OTHER_STORES = re.compile(r"^[A-Za-z]+\.json$")
+
+
+@dataclass(frozen=True)
+class CollectedFile:
+    """One file to read.
+
+    Attributes:
+        name: path in the collection, with ``/``; the ``file`` of every source.
+        kind: one of the constants of this module.
+        place: the broker, client or name server whose file it is; empty for others.
+        size: bytes on disk.
+        written_ms: when a document says what it says; None: not known.
+        arguments: ``mqadmin``: the command and what follows it; local offsets: client id and group.
+    """
+
+    name: str
+    kind: str
+    place: str = ""
+    size: int = 0
+    written_ms: int | None = None
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def is_log(self) -> bool:
+        """True for a file that is read line by line."""
+        return self.kind in LOGS
+
+    @property
+    def gzipped(self) -> bool:
+        """True for a rotated log that was compressed."""
+        return self.name.endswith(".gz")
+
+
+def is_answer(name: str) -> bool:
+    """True for what ingest must not look at: a recording's truth and tables, and derived files."""
+    path = PurePosixPath(name)
+    return (
+        path.parts[0] in NOT_INPUT_FOLDERS
+        or (len(path.parts) == 1 and path.name in NOT_INPUT_FILES)
+        or path.suffix in NOT_INPUT_SUFFIXES
+    )
+
+
+def is_other(name: str) -> bool:
+    """True for files of RocketMQ that are collected along and state nothing of ours."""
+    path = PurePosixPath(name.removesuffix(OLDER))
+    under_config = any(_CONFIG.match(part) for part in path.parts[:-1])
+    return bool(_OTHER_LOGS.match(path.name)) or (
+        under_config and bool(_OTHER_STORES.match(path.name))
+    )
+
+
+def identify(name: str, size: int = 0) -> CollectedFile | None:
+    """The file that stands at this path of a collection, None if it is none of ours."""
+    parts = PurePosixPath(name.removesuffix(OLDER)).parts
+    if name == "consumer_groups.jsonl":
+        return CollectedFile(name, GIVEN_GROUPS, size=size)
+    if len(parts) < 2:
+        return None
+    if parts[0] == "namesrv":
+        return _namesrv(name, parts, size)
+    if parts[0] == "brokers" and len(parts) > 2:
+        return _broker(name, parts, size)
+    if parts[0] == "clients" and len(parts) > 2:
+        return _client(name, parts, size)
+    return _admin(name, parts, size) if parts[0] == "mqadmin" else None
+
+
+def _namesrv(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    rotated = _ROTATED.match(parts[-1])
+    if rotated is None or rotated["stem"] != "namesrv":
+        return None
+    # namesrv/namesrv.log, namesrv/<name>/namesrv.log, each with otherdays/ beside it
+    folders = [part for part in parts[1:-1] if part not in ("otherdays", "other_days")]
+    number = re.match(r"namesrv-\d+(?=\.log)", parts[-1])
+    place = folders[0] if folders else number[0] if number else "namesrv"
+    return CollectedFile(name, NAMESRV_LOG, place, size)
+
+
+def _broker(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    rotated = _ROTATED.match(parts[-1])
+    if rotated is not None and rotated["stem"] in _BROKER_LOGS:
+        return CollectedFile(name, _BROKER_LOGS[rotated["stem"]], parts[1], size)
+    config = _CONFIG.match(parts[-2])
+    if config is not None and parts[-1] in _STORES:
+        written = int(config["ms"]) if config["ms"] else None
+        return CollectedFile(name, _STORES[parts[-1]], parts[1], size, written)
+    return None
+
+
+def _client(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    rotated = _ROTATED.match(parts[-1])
+    if rotated is not None and rotated["stem"] == "rocketmq_client":
+        return CollectedFile(name, CLIENT_LOG, parts[1], size)
+    if parts[-1] == "offsets.json" and len(parts) >= 5:
+        return CollectedFile(name, LOCAL_OFFSETS, parts[1], size, arguments=(parts[-3], parts[-2]))
+    return None
+
+
+def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    stem = re.sub(r"\.(?:txt|json|log|out)$", "", parts[1])
+    command = _ADMIN.match(stem)
+    if command is None or len(parts) > 3:
+        return None
+    arguments: tuple[str, ...] = (command["command"], command["arguments"] or "")
+    if len(parts) == 3:
+        arguments = (*arguments, re.sub(r"\.txt$", "", parts[2]))
+    return CollectedFile(name, ADMIN, "", size, int(command["ms"]), arguments)

@@ -1,0 +1,191 @@
+"""One file read: its facts addressed, what of it was refused, and how much was understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import Any
+
+from rebalance_core.ingest.broker_log import WORDS as BROKER_WORDS
+from rebalance_core.ingest.broker_log import parse_broker_line
+from rebalance_core.ingest.client_log import WORDS as CLIENT_WORDS
+from rebalance_core.ingest.client_log import parse_client_line
+from rebalance_core.ingest.clock import Clock
+from rebalance_core.ingest.collected_file import (
+    BROKER_LOG,
+    CLIENT_LOG,
+    GROUPS,
+    LOCAL_OFFSETS,
+    LOCK_LOG,
+    NAMESRV_LOG,
+    OFFSETS,
+    TOPICS,
+    CollectedFile,
+)
+from rebalance_core.ingest.consumer_offset_json import parse_consumer_offset_json
+from rebalance_core.ingest.evidence import Evidence, evidence_of
+from rebalance_core.ingest.facts import Fact, Unread
+from rebalance_core.ingest.local_offset_json import parse_local_offset_json
+from rebalance_core.ingest.lock_log import WORDS as LOCK_WORDS
+from rebalance_core.ingest.lock_log import parse_lock_line
+from rebalance_core.ingest.log_line import LINE_HEAD, STACK_LINE, ClientClock, ServerClock
+from rebalance_core.ingest.mqadmin_cluster_list import parse_cluster_list
+from rebalance_core.ingest.mqadmin_consumer_connection import parse_consumer_connection
+from rebalance_core.ingest.mqadmin_consumer_progress import parse_consumer_progress
+from rebalance_core.ingest.mqadmin_consumer_status import parse_consumer_status
+from rebalance_core.ingest.mqadmin_export import parse_export
+from rebalance_core.ingest.mqadmin_topic_list import parse_topic_list
+from rebalance_core.ingest.mqadmin_topic_route import parse_topic_route
+from rebalance_core.ingest.mqadmin_topic_status import parse_topic_status
+from rebalance_core.ingest.namesrv_log import WORDS as NAMESRV_WORDS
+from rebalance_core.ingest.namesrv_log import parse_namesrv_line
+from rebalance_core.ingest.subscription_group_json import parse_subscription_group_json
+from rebalance_core.ingest.time_zones import zone_named
+from rebalance_core.ingest.topics_json import parse_topics_json
+from rebalance_core.ingest.unread import Unreadable, unread
+
+LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
+DocumentParser = Callable[..., list[Fact | Unread]]
+
+LINE_PARSERS: dict[str, LineParser] = {
+    NAMESRV_LOG: parse_namesrv_line,
+    BROKER_LOG: parse_broker_line,
+    LOCK_LOG: parse_lock_line,
+    CLIENT_LOG: parse_client_line,
+}
+WORDS = {
+    NAMESRV_LOG: NAMESRV_WORDS,
+    BROKER_LOG: BROKER_WORDS,
+    LOCK_LOG: LOCK_WORDS,
+    CLIENT_LOG: CLIENT_WORDS,
+}
+"""Every line of a log that states something of ours holds one of these."""
+STORE_PARSERS: dict[str, DocumentParser] = {
+    TOPICS: parse_topics_json,
+    GROUPS: parse_subscription_group_json,
+    OFFSETS: parse_consumer_offset_json,
+    LOCAL_OFFSETS: parse_local_offset_json,
+}
+ADMIN_PARSERS: dict[str, DocumentParser] = {
+    "consumerConnection": parse_consumer_connection,
+    "consumerProgress": parse_consumer_progress,
+    "consumerStatus": parse_consumer_status,
+    "topicRoute": parse_topic_route,
+    "topicStatus": parse_topic_status,
+    "topicList": parse_topic_list,
+    "clusterList": parse_cluster_list,
+    "exportMetadata": parse_export,
+    "exportMetrics": parse_export,
+    "exportConfigs": parse_export,
+    "metadata": parse_export,
+    "metrics": parse_export,
+}
+ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
+
+CLOCK_SLACK_MS = 2_000
+"""Lines of several threads may stand a little out of order; more is a clock that was set back."""
+BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
+_HEAD = re.compile(LINE_HEAD)
+_STACK = re.compile(STACK_LINE)
+
+
+@dataclass
+class FileStats:
+    """How one file, or one split of it, was understood.
+
+    ``understood`` counts lines with the log's head and the stack traces that follow them, less
+    those that were refused; of a document its facts.
+    """
+
+    name: str
+    kind: str
+    lines: int = 0
+    understood: int = 0
+    facts: int = 0
+    rejected: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
+    jumps_back: int = 0
+    worst_jump_ms: int = 0
+
+
+@dataclass
+class FileReader:
+    """Reads the lines of one log in order, or one document, and keeps the count.
+
+    Attributes:
+        file: the file.
+        zone: of lines with local time.
+        brokers: known broker names.
+    """
+
+    file: CollectedFile
+    zone: str
+    brokers: Collection[str]
+    stats: FileStats = field(init=False)
+    _clock: Clock | ClientClock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stats = FileStats(self.file.name, self.file.kind)
+        local = self.file.kind == CLIENT_LOG
+        self._clock = ClientClock(Clock(zone_named(self.zone))) if local else ServerClock()
+
+    def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:
+        """What one line of the log states; blank lines are not counted."""
+        if not text or text.isspace():
+            return
+        found = LINE_PARSERS[self.file.kind](text, source, self._clock)
+        self.stats.lines += 1
+        if found and BROKEN_TEXT.search(text.rstrip("\r")):
+            broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
+            found = (unread(source, text, broken),)
+        refused = any(isinstance(piece, Unread) for piece in found)
+        if not refused and (_HEAD.match(text) or _STACK.match(text)):
+            self.stats.understood += 1
+        yield from self._addressed(found, position)
+
+    def read_document(self, text: str) -> Iterator[Evidence | Unread]:
+        """What a store or a dump states; its parser gives each fact its line."""
+        name, parser = self.file.name, STORE_PARSERS.get(self.file.kind)
+        zone: dict[str, tzinfo] = {}
+        if parser is None:
+            command = self.file.arguments[0]
+            parser = ADMIN_PARSERS.get(command)
+            if command in ZONED_COMMANDS:
+                zone = {"time_zone": zone_named(self.zone)}
+        if parser is None:
+            why = Unreadable("UNKNOWN_COMMAND", "is the output of a command that is not read")
+            yield from self._addressed([unread(name, name, why)], 0)
+            return
+        found = parser(text, name, **zone)
+        self.stats.lines = len(found)
+        self.stats.understood = sum(isinstance(piece, Fact) for piece in found)
+        yield from self._addressed(found, 0)
+
+    def refuse(self, refusal: Unreadable) -> Unread:
+        """The file as a whole, or from here on, could not be read."""
+        self.stats.rejected += 1
+        return unread(self.file.name, self.file.name, refusal)
+
+    def _addressed(
+        self, found: Collection[Fact | Unread], position: int
+    ) -> Iterator[Evidence | Unread]:
+        for number, piece in enumerate(found):
+            if isinstance(piece, Unread):
+                self.stats.rejected += 1
+                yield piece
+                continue
+            self.stats.facts += 1
+            if self.file.is_log and piece.at_ms is not None:
+                self._note_time(piece.at_ms)
+            yield from evidence_of(self.file, piece, position + number, self.brokers)
+
+    def _note_time(self, at_ms: int) -> None:
+        stats = self.stats
+        if stats.last_ms is not None and at_ms < stats.last_ms - CLOCK_SLACK_MS:
+            stats.jumps_back += 1
+            stats.worst_jump_ms = max(stats.worst_jump_ms, stats.last_ms - at_ms)
+        stats.first_ms = at_ms if stats.first_ms is None else min(stats.first_ms, at_ms)
+        stats.last_ms = at_ms if stats.last_ms is None else max(stats.last_ms, at_ms)

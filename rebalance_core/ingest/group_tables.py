@@ -1,0 +1,119 @@
+"""All that the collection tells of one group, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.ingest.client_version import is_modelled, plain_version
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.contradictions import without_contradictions
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.group_settings_row import settings_row
+from rebalance_core.ingest.group_strategies import GroupStrategies, group_strategies
+from rebalance_core.ingest.member_timeline import MemberTimeline
+from rebalance_core.ingest.observed_rows import member_rows, ownership_rows
+from rebalance_core.ingest.presence import Presence
+from rebalance_core.ingest.process_names import ProcessNames
+from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order, finding
+from rebalance_core.ingest.strategy_fit import check_parameters, fit_strategy
+from rebalance_core.ingest.suspensions import suspension_events
+from rebalance_core.ingest.unlogged_members import unlogged_joins, unlogged_leaves
+from rebalance_core.model.events import CONSUMER_JOIN
+
+
+def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
+    """Events, settings, observed rows and findings of one group, in any order of the evidence."""
+    evidence = sorted(
+        pieces, key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind)
+    )
+    names = ProcessNames(evidence, context)
+    timeline = MemberTimeline(group, context)
+    timeline.take(evidence)
+    joined, findings = unlogged_joins(group, evidence, Presence(timeline.events), names, context)
+    events = timeline.events + joined
+    left, more = unlogged_leaves(group, evidence, Presence(events), context)
+    events, findings = events + left, timeline.findings + findings + more
+    presence = Presence(events)
+    events += suspension_events(group, evidence, names, presence, context)
+    events, more = without_contradictions(group, _in_order(events))
+    findings += more
+    given = context.given.get(group, {})
+    strategies = group_strategies(evidence, given.get("strategy"), context)
+    if strategies.group is None:
+        assumed = context.assumed.strategy
+        strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)
+        findings += more
+    elif strategies.assumed:
+        findings += check_parameters(group, evidence, presence, strategies.group, context)
+    told = _versions(evidence) | timeline.versions
+    versions = {client: version for client, version in told.items() if is_modelled(version)}
+    findings += [_not_modelled(group, c, v) for c, v in told.items() if c not in versions]
+    _complete_joins(events, strategies, versions)
+    findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
+    tables: Tables = {
+        "cluster_events": events,
+        "observed_members": member_rows(group, evidence, context),
+        "observed_ownership": ownership_rows(group, evidence, presence, context),
+    }
+    if events:
+        row, taken = settings_row(group, evidence, strategies, versions, names.zone_of, context)
+        tables["consumer_groups"] = [row]
+        findings += taken
+    return tables | {"findings": findings}
+
+
+def _versions(pieces: Iterable[Evidence]) -> dict[str, str]:
+    """Client versions that dumps list; a broker's registration line is nearer and goes first."""
+    found: dict[str, str] = {}
+    for piece in pieces:
+        if piece.kind in ("member", "listed_client", "client") and piece.values["version"]:
+            client_id = piece.values.get("client_id") or piece.values.get("client_file")
+            found[str(client_id)] = plain_version(piece.values["version"])
+    return found
+
+
+def _complete_joins(
+    events: Iterable[Row], strategies: GroupStrategies, versions: dict[str, str]
+) -> None:
+    """Strategy and version of each member that any file shows."""
+    for row in events:
+        if row["event_type"] == CONSUMER_JOIN:
+            for name, known in (("strategy", strategies.members), ("version", versions)):
+                if row["client_id"] in known:
+                    row[name] = known[row["client_id"]]
+
+
+def _in_order(events: list[Row]) -> list[Row]:
+    """Events by time; of one instant in the order in which they were found."""
+    for index, row in enumerate(events):
+        row[ORDER] = index
+    events.sort(key=event_order)
+    for index, row in enumerate(events):
+        row[ORDER] = index
+    return events
+
+
+def _not_modelled(group: str, client_id: str, version: str) -> Row:
+    return finding(
+        "INGEST_VERSION_NOT_MODELLED",
+        f"{client_id} is of version {version}, whose rules are not known here; it is taken as the "
+        "group's other members, or as the assumed version.",
+        "Upgrade the client, or read its starts and windows with care.",
+        WARNING,
+        consumer_group=group,
+        client_id=client_id,
+        evidence={"version": version},
+    )
+
+
+def _unknown_strategy(group: str, client_id: str, name: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_UNKNOWN",
+        f"{client_id} allocates by {name}, which is no strategy of RocketMQ: its ownership is "
+        "UNKNOWN and not to be compared.",
+        "Name a strategy that allocates alike in the collection's consumer_groups.jsonl.",
+        WARNING,
+        consumer_group=group,
+        client_id=client_id,
+        evidence={"strategy": name},
+    )

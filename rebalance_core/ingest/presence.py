@@ -1,0 +1,60 @@
+"""Who was a member when: looked up from a group's own events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.ingest.rows import Row, event_order
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
+
+
+class Presence:
+    """Stays of the members of one group: client id, channel, first and last moment."""
+
+    def __init__(self, events: Iterable[Row]) -> None:
+        self.stays: dict[str, list[tuple[str | None, int, int | None]]] = {}
+        for row in sorted(events, key=event_order):
+            stays = self.stays.setdefault(row["client_id"], [])
+            channel = row.get("channel_id")
+            if row["event_type"] == CONSUMER_JOIN:
+                stays.append((channel, row["event_ms"], None))
+            elif row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
+                for index, (name, since, until) in enumerate(stays):
+                    if name == channel and until is None:
+                        stays[index] = (name, since, row["event_ms"])
+
+    def channels(self, client_id: str, at_ms: int) -> list[str | None]:
+        """Channels of the client's processes that are there at that moment."""
+        return [
+            name
+            for name, since, until in self.stays.get(client_id, ())
+            if since <= at_ms and (until is None or at_ms < until)
+        ]
+
+    def clients(self, from_ms: int, to_ms: int) -> list[str]:
+        """Client ids that were there all the time between."""
+        return sorted(
+            client_id
+            for client_id, stays in self.stays.items()
+            if any(
+                since <= from_ms and (until is None or to_ms < until) for _, since, until in stays
+            )
+        )
+
+    def touched(self, client_id: str, from_ms: int, to_ms: int) -> bool:
+        """True if the client came, went or was there between."""
+        return any(
+            since <= to_ms and (until is None or from_ms <= until)
+            for _, since, until in self.stays.get(client_id, ())
+        )
+
+    def of_instance(self, instance: str | None, at_ms: int) -> str | None:
+        """The member whose id has that instance name (``ip@instance…``), if there is one."""
+        found = [
+            client_id
+            for client_id in self.stays
+            if instance
+            and client_id.partition("@")[2].startswith(instance)
+            and self.channels(client_id, at_ms)
+        ]
+        return found[0] if len(found) == 1 else None

@@ -1,0 +1,29 @@
+"""When, inside its second, something happened that a server logged.
+
+Broker and name server logs have seconds only (SEM §10.1). An event is placed in the middle of its
+second, at most half a second off, unless another file tells the millisecond: a registration
+carries its own, and a CHANGE notification reaches every member's log within milliseconds of a leave
+or loss.
+"""
+
+from bisect import bisect_left
+
+SECOND_MS = 1_000
+MIDDLE_MS = 500
+DELIVERY_MS = 100
+"""A notification may arrive this much after the second of the line it follows."""
+
+
+def inside_second(second_ms: int, notified: list[int], not_before: int) -> int:
+    """The best millisecond for a line of that second.
+
+    Args:
+        second_ms: the line's time.
+        notified: sorted times of notifications by the same broker to the same group.
+        not_before: time of the line before it in the same log; it counts if of the same second.
+    """
+    earliest = not_before if second_ms <= not_before < second_ms + SECOND_MS else second_ms
+    index = bisect_left(notified, earliest)
+    if index < len(notified) and notified[index] < second_ms + SECOND_MS + DELIVERY_MS:
+        return notified[index]
+    return max(second_ms + MIDDLE_MS, earliest)

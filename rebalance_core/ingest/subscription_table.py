@@ -1,0 +1,41 @@
+"""The subscriptions of one group at one broker, as its members' heartbeats make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+HEARTBEAT_MS = 35_000
+"""Every member's heartbeat comes within 30 s (SEM §6.1) and a little."""
+
+
+class Member(NamedTuple):
+    """One process of the group: its client id and the name of its channel."""
+
+    client_id: str
+    channel_id: str
+
+
+@dataclass
+class SubscriptionTable:
+    """The group's subscriptions at one broker.
+
+    Each heartbeat makes the broker's table equal to what its member subscribes, and every change of
+    it is logged (SEM §6.2). So while no line follows, whoever sends heartbeats there subscribes
+    just that: a second member that subscribes or unsubscribes the same topic is not logged.
+    """
+
+    topics: frozenset[str] = frozenset()
+    at_ms: int = 0
+    source: str = ""
+    settled: bool = True
+    _members: set[Member] = field(default_factory=set)
+
+    def knows(self, member: Member) -> bool:
+        """True if the member told this broker before."""
+        return member in self._members
+
+    def report(self, member: Member, topics: frozenset[str], at_ms: int, source: str) -> None:
+        """A heartbeat of the member changed the table to this."""
+        self._members.add(member)
+        self.topics, self.at_ms, self.source, self.settled = topics, at_ms, source, False

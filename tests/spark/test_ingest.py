@@ -1,0 +1,104 @@
+"""The distributed ingest against the one in one process, which the recordings judge."""
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.ingest import ingest_collection
+from rebalance_core.spark.ingest import ingest
+from tests.recordings.tables import DATA
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEPT_IN_ANY_ORDER = ("observed_ownership", "observed_members", "rejected", "findings")
+
+
+def collection_of(folder: Path, *recordings: str) -> Path:
+    for name in recordings:
+        shutil.copytree(DATA / name / "collection", folder, dirs_exist_ok=True)
+    return folder
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(sorted((k, plain(v)) for k, v in value.items() if v is not None))
+    return tuple(map(plain, value)) if isinstance(value, list) else value
+
+
+def test_every_table_is_the_one_that_a_single_process_makes(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    folder = collection_of(tmp_path / "a", "pathologies")
+    with (folder / "brokers/broker-a/broker.log").open("a") as log:
+        log.write("2026-11-21 11:39:00 INFO t - new consumer connected, group: g\n")
+    expected = ingest_collection(folder)
+    done = ingest(spark, open_collection(folder))
+    for name in INGESTED_TABLES:
+        rows = [plain(row.asDict(recursive=True)) for row in done.tables[name].collect()]
+        wanted = [plain(row) for row in expected.tables.get(name, [])]
+        assert sorted(rows, key=repr) == sorted(wanted, key=repr), name
+    assert sorted(map(repr, done.stats)) == sorted(map(repr, expected.stats))
+
+
+def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_says(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    whole = collection_of(tmp_path / "whole", "join-leave")
+    parts = collection_of(tmp_path / "parts", "join-leave")
+    log = parts / "brokers/broker-a/broker.log"
+    lines = log.read_bytes().splitlines(keepends=True)
+    (log.parent / "otherdays").mkdir()
+    packed = gzip.compress(b"".join(lines[:350]))
+    (log.parent / "otherdays" / "broker.1.log.gz").write_bytes(packed)
+    log.write_bytes(b"".join(lines[350:]))
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "16384")
+    try:
+        done = ingest(spark, open_collection(parts))
+        events = done.tables["cluster_events"].drop("source", "sequence").collect()
+        sources = done.tables["cluster_events"].select("source").distinct().collect()
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", str(before))
+    expected = ingest_collection(whole).tables["cluster_events"]
+    found = sorted(repr(plain(row.asDict())) for row in events)
+    assert found == sorted(
+        repr(plain({k: v for k, v in row.items() if k not in ("source", "sequence")}))
+        for row in expected
+    )
+    assert any("@" in row["source"] for row in sources)
+    assert any("broker.1.log.gz:" in row["source"] for row in sources)
+
+
+@pytest.mark.parametrize("table", ["cluster_events", "queue_offsets", "committed_offsets"])
+def test_keys_are_unique(spark: "SparkSession", tmp_path: Path, table: str) -> None:
+    folder = collection_of(tmp_path, "scale-out-4.9")
+    frame = ingest(spark, open_collection(folder)).tables[table]
+    key = INGESTED_TABLES[table].key
+    assert frame.count() == frame.select(*key).distinct().count() > 0
+
+
+def test_broken_files_end_as_rows(spark: "SparkSession", tmp_path: Path) -> None:
+    folder = collection_of(tmp_path / "a [1] {x}", "join-leave")
+    logs = folder / "brokers" / "broker-a"
+    (logs / "broker.2.log.gz").write_bytes(gzip.compress(b" " * (80 * 1024**2)))
+    (logs / "broker.3.log").write_text(
+        "x" * 10_000_000 + "\n\x1b[1mnew consumer connected, group: g"
+    )
+    (folder / "brokers" / "link").symlink_to("/")
+    done = ingest(spark, open_collection(folder))
+    rejected = {
+        row["source"]: row["issues"][0]["code"] for row in done.tables["rejected"].collect()
+    }
+    assert rejected == {
+        "brokers/broker-a/broker.2.log.gz": "GZIP_BOMB",
+        "brokers/broker-a/broker.3.log:2": "BROKEN_TEXT",
+        "brokers/link": "LEAVES_COLLECTION",
+    }
+    expected = ingest_collection(folder).tables["cluster_events"]
+    assert done.tables["cluster_events"].count() == len(expected)

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+from tests.unit.collect.machines import Run, collect, executable, machines
+
+JAVA = """\
+printf '%s\\n' "$@" > {root}/arguments
+printf '%s\\n' "$NAMESRV_ADDR" "$ROCKETMQ_SECRET_KEY" > {root}/environment
+for last; do folder=$cluster; cluster=$threads; threads=$last; done
+echo answer > "$folder/1795233095353-clusterList.txt"
+echo "noise of a logger"
+exit {code}
+"""
+
+
+def ask(root: Path, code: int = 0) -> Run:
+    """A run with a Java that notes how it was called and writes one answer."""
+    sources = machines(root)
+    executable(root / "rocketmq/lib/rocketmq-tools-5.3.3.jar", "")
+    executable(root / "jdk/bin/javac", f'printf "%s\\n" "$@" >> {root}/compiled\n')
+    executable(root / "jdk/bin/java", JAVA.format(root=root, code=code))
+    return collect(
+        root,
+        *["--sources", str(sources), "--cluster", "DefaultCluster", "--threads", "7"],
+        JAVA_HOME=str(root / "jdk"),
+        ROCKETMQ_HOME=str(root / "rocketmq"),
+        NAMESRV_ADDR="10.0.0.1:9876",
+        ROCKETMQ_ACCESS_KEY="access-key",
+        ROCKETMQ_SECRET_KEY="secret-key",
+    )
+
+
+def test_the_cluster_is_asked_by_a_program_compiled_for_its_version(tmp_path: Path):
+    run = ask(tmp_path)
+    assert run.code == 0, run.stderr
+    assert "mqadmin/1795233095353-clusterList.txt" in run.files()
+    compiled = (tmp_path / "compiled").read_text().split()
+    assert f"{tmp_path}/rocketmq/lib/*" in compiled
+    assert {Path(name).name for name in compiled if name.endswith(".java")} == {
+        "Answers.java",
+        "Collect.java",
+        "Credentials.java",
+    }
+    *_, program, output, cluster, threads = (tmp_path / "arguments").read_text().split()
+    assert (program, cluster, threads) == ("Collect", "DefaultCluster", "7")
+    assert output == f"{run.output}/mqadmin"
+    assert "-Duser.timezone=Asia/Shanghai" in (tmp_path / "arguments").read_text()
+
+
+def test_credentials_are_in_the_environment_alone(tmp_path: Path):
+    run = ask(tmp_path)
+    assert (tmp_path / "environment").read_text() == "10.0.0.1:9876\nsecret-key\n"
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    holding = [path.name for path in written if "secret-key" in path.read_text()]
+    assert holding == ["environment"]
+    assert "secret-key" not in run.stdout + run.stderr
+
+
+def test_what_the_cluster_did_not_answer_is_said_and_the_rest_collected(tmp_path: Path):
+    run = ask(tmp_path, code=1)
+    assert run.code == 1
+    assert "not every question to the cluster was answered" in run.stderr
+    assert "brokers/broker-a/broker.log" in run.files()
+    assert "collection.toml" in run.files()

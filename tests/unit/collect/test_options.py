@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import pytest
+
+from tests.unit.collect.machines import collect, executable, machines
+
+
+def refused(root: Path, *options: str, **environment: str) -> str:
+    run = collect(root, *options, **environment)
+    assert run.code == 2
+    assert run.stdout == ""
+    assert not (run.output / "collection.toml").exists()
+    return run.stderr
+
+
+def test_help_says_what_the_options_are(tmp_path: Path):
+    run = collect(tmp_path, "--help")
+    assert run.code == 0
+    for word in ("--sources", "--cluster", "--no-admin", "ROCKETMQ_CREDENTIALS", "exit codes"):
+        assert word in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--cluster", "C"], "--sources, --cluster and --output are needed"),
+        (["--source", "x"], "unknown option --source"),
+        (["--cluster"], "--cluster needs a value"),
+        (["--sources", "/no/such", "--cluster", "C"], "--sources /no/such cannot be read"),
+        (["--sources", "{sources}", "--cluster", 'a"b'], "is no name of a cluster"),
+        (["--sources", "{sources}", "--cluster", "C", "--threads", "0"], "--threads '0'"),
+        (["--sources", "{sources}", "--cluster", "C", "--days", "x"], "--days 'x'"),
+        (["--sources", "{sources}", "--cluster", "C", "--admin-time-zone", "a b"], "time zone"),
+        (["--sources", "{sources}", "--cluster", "C"], "--namesrv or NAMESRV_ADDR is needed"),
+        (
+            ["--sources", "{sources}", "--cluster", "C", "--namesrv", "h:1"],
+            "has no lib/rocketmq-tools",
+        ),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, options: list[str], message: str):
+    sources = machines(tmp_path)
+    assert message in refused(tmp_path, *(text.format(sources=sources) for text in options))
+
+
+def test_a_java_that_cannot_compile_is_named(tmp_path: Path):
+    sources = machines(tmp_path)
+    executable(tmp_path / "rocketmq/lib/rocketmq-tools-5.3.3.jar", "")
+    message = refused(
+        tmp_path,
+        *["--sources", str(sources), "--cluster", "C", "--namesrv", "h:1"],
+        ROCKETMQ_HOME=str(tmp_path / "rocketmq"),
+        JAVA_HOME=str(tmp_path / "nothing"),
+    )
+    assert "is no Java compiler of 11 or newer" in message
+
+
+def test_an_output_that_holds_something_is_refused(tmp_path: Path):
+    sources = machines(tmp_path)
+    (tmp_path / "collection").mkdir()
+    (tmp_path / "collection" / "mine").write_text("")
+    options = ["--sources", str(sources), "--cluster", "C", "--no-admin"]
+    assert "is not empty" in refused(tmp_path, *options)
+
+
+def test_every_mistake_of_the_sources_is_named_before_anything_is_copied(tmp_path: Path):
+    sources = tmp_path / "sources.txt"
+    sources.write_text(
+        "proxy p /logs\nbroker a /logs\nclient c\nclient x/y /logs\nnamesrv n /logs\n"
+        "namesrv n /logs\nclient z /logs - UTC more\n"
+    )
+    message = refused(tmp_path, "--sources", str(sources), "--cluster", "C", "--no-admin")
+    assert [line.split(": ", 1)[1] for line in message.splitlines()] == [
+        f"{sources}:1: 'proxy' is not broker, namesrv or client",
+        f"{sources}:2: a broker needs a store",
+        f"{sources}:3: a client needs a name and a folder of logs",
+        f"{sources}:4: 'x/y' is no name",
+        f"{sources}:6: namesrv n is there twice",
+        f"{sources}:7: too many words: more",
+    ]
+    assert not (tmp_path / "collection").exists()
+
+
+def test_sources_without_a_machine_are_refused(tmp_path: Path):
+    sources = tmp_path / "sources.txt"
+    sources.write_text("# nobody\n\n")
+    message = refused(tmp_path, "--sources", str(sources), "--cluster", "C", "--no-admin")
+    assert "names no machine" in message

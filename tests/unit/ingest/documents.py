@@ -1,0 +1,48 @@
+"""The files of the recordings by their kind, and what their parsers make of them."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rebalance_core.ingest.facts import Fact, Unread
+
+DATA = Path(__file__).resolve().parents[2] / "recordings" / "data"
+
+Parse = Callable[[str, str], list[Fact | Unread]]
+
+
+def collected(pattern: str) -> Iterator[tuple[str, str]]:
+    """Name and text of the collected files whose path inside the collection matches."""
+    for path in sorted(DATA.glob("*/collection/**/*")):
+        recording, _, *parts = path.relative_to(DATA).parts
+        name = "/".join(parts)
+        if re.search(pattern, name) and path.is_file():
+            yield f"{recording}/{name}", path.read_bytes().decode()
+
+
+def parse_all(pattern: str, parse: Parse, kinds: dict[str, str]) -> Counter[str]:
+    """How many facts of each kind the collected files hold; asserts that all of it is read.
+
+    Every field of every fact must be named in the text of its kind.
+    """
+    counts: Counter[str] = Counter()
+    for name, text in collected(pattern):
+        for fact in parse(text, name):
+            assert isinstance(fact, Fact), fact
+            undocumented = set(fact.values) - set(re.findall(r"\w+", kinds[fact.kind]))
+            assert not undocumented, f"{fact.kind} does not say what {undocumented} is"
+            assert fact.source.startswith(name)
+            counts[fact.kind] += 1
+        counts["files"] += 1
+    return counts
+
+
+def facts(results: list[Fact | Unread], kind: str) -> list[dict[str, object]]:
+    """The values of the facts of one kind, in order."""
+    return [dict(fact.values) for fact in results if isinstance(fact, Fact) and fact.kind == kind]
+
+
+def codes(results: list[Fact | Unread]) -> list[str]:
+    """The codes of what was not read, in order."""
+    return [result.code for result in results if isinstance(result, Unread)]

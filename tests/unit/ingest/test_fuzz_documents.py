@@ -1,0 +1,208 @@
+"""Damaged files: every parser of documents answers, in time, and never with an exception."""
+
+import json
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+
+from rebalance_core.ingest.consumer_offset_json import parse_consumer_offset_json
+from rebalance_core.ingest.consumer_running_info import JSTACK
+from rebalance_core.ingest.facts import Fact, Unread
+from rebalance_core.ingest.local_offset_json import parse_local_offset_json
+from rebalance_core.ingest.mqadmin_cluster_list import parse_cluster_list
+from rebalance_core.ingest.mqadmin_consumer_connection import parse_consumer_connection
+from rebalance_core.ingest.mqadmin_consumer_progress import parse_consumer_progress
+from rebalance_core.ingest.mqadmin_consumer_status import parse_consumer_status
+from rebalance_core.ingest.mqadmin_export import parse_export
+from rebalance_core.ingest.mqadmin_topic_list import parse_topic_list
+from rebalance_core.ingest.mqadmin_topic_route import parse_topic_route
+from rebalance_core.ingest.mqadmin_topic_status import parse_topic_status
+from rebalance_core.ingest.subscription_group_json import parse_subscription_group_json
+from rebalance_core.ingest.topics_json import parse_topics_json
+from rebalance_core.ingest.unread import RAW_LIMIT
+from tests.unit.ingest import (
+    test_consumer_offset_json,
+    test_local_offset_json,
+    test_mqadmin_cluster_list,
+    test_mqadmin_consumer_connection,
+    test_mqadmin_consumer_progress,
+    test_mqadmin_consumer_status,
+    test_mqadmin_export,
+    test_mqadmin_output,
+    test_mqadmin_topic_list,
+    test_mqadmin_topic_route,
+    test_mqadmin_topic_status,
+    test_subscription_group_json,
+    test_topics_json,
+)
+from tests.unit.ingest.documents import Parse
+
+FAILED = test_mqadmin_output.NOISE + test_mqadmin_output.NOT_ONLINE
+PROGRESS = test_mqadmin_consumer_progress
+STATUS = test_mqadmin_consumer_status
+EXPORT = test_mqadmin_export
+
+PARSERS: dict[Parse, list[str]] = {
+    parse_topics_json: [test_topics_json.V4, test_topics_json.V5],
+    parse_subscription_group_json: [
+        test_subscription_group_json.V4,
+        test_subscription_group_json.V5,
+    ],
+    parse_consumer_offset_json: [test_consumer_offset_json.V4],
+    parse_local_offset_json: [test_local_offset_json.TEXT],
+    parse_consumer_progress: [PROGRESS.S_5, PROGRESS.S_4, PROGRESS.PLAIN_5, PROGRESS.ALL, FAILED],
+    parse_consumer_connection: [test_mqadmin_consumer_connection.TEXT, FAILED],
+    parse_consumer_status: [STATUS.LIST, STATUS.DIFFERENT, STATUS.CLIENT + STATUS.JSTACK, FAILED],
+    parse_topic_route: [test_mqadmin_topic_route.TEXT, test_mqadmin_topic_route.LIST, FAILED],
+    parse_topic_status: [test_mqadmin_topic_status.TEXT, FAILED],
+    parse_cluster_list: [
+        test_mqadmin_cluster_list.V5,
+        test_mqadmin_cluster_list.V4,
+        test_mqadmin_cluster_list.MORE,
+    ],
+    parse_topic_list: [test_mqadmin_topic_list.TEXT],
+    parse_export: [EXPORT.METRICS, EXPORT.METADATA, EXPORT.ONE_BROKER, EXPORT.CONFIGS, FAILED],
+}
+EACH_PARSER = pytest.mark.parametrize("parse", PARSERS, ids=lambda parse: parse.__name__)
+
+CASES, MANY_CASES = 300, 10_000
+HUGE = 10_000_000
+SECONDS_FOR_HUGE = 20
+"""Ten times what a slow machine needs; anything quadratic would take hours."""
+
+# Headers, rules, noise, and lines that upstream always prints.
+NOISE_STARTS = [line[:6] for line in test_mqadmin_output.NOISE.splitlines()]
+STATES_NOTHING = (
+    "#",
+    "For more",
+    "See http",
+    "\ufeff#",
+    "---",
+    "Total:",
+    "Rebalance OK",
+    *NOISE_STARTS,
+)
+
+Damage = Callable[[random.Random, str], str]
+
+
+def cut(chance: random.Random, text: str) -> str:
+    start, end = sorted(chance.choices(range(len(text) + 1), k=2))
+    return text[start:end] if chance.random() < 0.5 else text[:end]
+
+
+def flip_bytes(chance: random.Random, text: str) -> str:
+    data = bytearray(text.encode(errors="surrogateescape"))
+    for _ in range(chance.randrange(1, 6)):
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return data.decode(errors=chance.choice(["replace", "surrogateescape", "ignore"]))
+
+
+def repeat_lines(chance: random.Random, text: str) -> str:
+    lines = text.split("\n")
+    at = chance.randrange(len(lines))
+    return "\n".join(lines[:at] + [lines[at]] * chance.randrange(2, 50) + lines[at:])
+
+
+def shuffle_lines(chance: random.Random, text: str) -> str:
+    lines = text.split("\n")
+    chance.shuffle(lines)
+    return "\n".join(lines)
+
+
+def insert(chance: random.Random, text: str) -> str:
+    odd = ["\x00", "\x1b[31m", "\x1b[", "\r", "\u2028", "\ufeff", "\udc80", "\x85", "\U0001f600"]
+    at = chance.randrange(len(text) + 1)
+    return text[:at] + chance.choice(odd) * chance.randrange(1, 4) + text[at:]
+
+
+def swap_characters(chance: random.Random, text: str) -> str:
+    at = chance.randrange(len(text))
+    return text[:at] + chance.choice('{}[]":,0-9 \t\n\\@%.e#') + text[at + 1 :]
+
+
+def stretch(chance: random.Random, text: str) -> str:
+    at = chance.randrange(len(text))
+    return text[:at] + text[at] * chance.choice([3, 70, 5_000]) + text[at:]
+
+
+def bury(chance: random.Random, text: str) -> str:
+    at = chance.randrange(len(text))
+    return text[:at] + chance.choice(["{", "[", '{"a":', "{{"]) * 2_000 + text[at:]
+
+
+def splice(chance: random.Random, text: str) -> str:
+    other = chance.choice(chance.choice(list(PARSERS.values())))
+    return cut(chance, text) + cut(chance, other)
+
+
+DAMAGES: list[Damage] = [
+    *[cut, flip_bytes, repeat_lines, shuffle_lines, insert],
+    *[swap_characters, stretch, bury, splice],
+]
+
+
+def damage(chance: random.Random, texts: list[str]) -> str:
+    text = chance.choice(texts)
+    for _ in range(chance.randrange(1, 4)):
+        text = chance.choice(DAMAGES)(chance, text) if text else text
+    return text
+
+
+def check(results: list[Fact | Unread], text: str) -> None:
+    """What holds of every answer, whatever was asked."""
+    for result in results:
+        assert result.source.split(":")[0] == "some/file"
+        if isinstance(result, Unread):
+            assert len(result.raw) <= RAW_LIMIT
+            assert result.code
+            assert result.message
+            assert (result.raw + result.message).encode()
+        else:
+            assert json.dumps(result.values, ensure_ascii=False, allow_nan=False).encode()
+    lines = text.replace("\x1b[31m", "").partition(JSTACK)[0].split("\n")
+    stating = [line for line in lines if not line.startswith(STATES_NOTHING)]
+    assert results or not "".join(stating).strip(), "the text went unmentioned"
+
+
+def fuzz(parse: Parse, seed: int, cases: int) -> None:
+    for case in range(cases):
+        text = damage(random.Random(f"{seed} {parse.__name__} {case}"), PARSERS[parse])
+        try:
+            check(parse(text, "some/file"), text)
+        except Exception as error:
+            error.add_note(f"PYTEST_SEED={seed}, {parse.__name__}, case {case}: {text[:300]!r}")
+            raise
+
+
+@EACH_PARSER
+def test_damaged_files(parse: Parse, seed: int):
+    fuzz(parse, seed, CASES)
+
+
+@pytest.mark.slow
+@EACH_PARSER
+def test_many_damaged_files(parse: Parse, seed: int):
+    fuzz(parse, seed, MANY_CASES)
+
+
+@EACH_PARSER
+def test_the_texts_themselves_are_read(parse: Parse):
+    for text in PARSERS[parse]:
+        assert not [result for result in parse(text, "f") if isinstance(result, Unread)]
+
+
+HUGE_PIECES = ["a", " ", "{", '\\"', "\x1b[0;", "- ", "x.", "[topic=a, ", "\t", "9"]
+
+
+@EACH_PARSER
+@pytest.mark.parametrize("piece", HUGE_PIECES)
+def test_a_line_of_ten_megabytes(parse: Parse, piece: str):
+    line = piece * (HUGE // len(piece))
+    text = PARSERS[parse][0]
+    at = text.index("\n") + 1
+    started = time.perf_counter()
+    check(parse(f"{text[:at]}{line}{text[at:]}", "some/file"), line)
+    assert time.perf_counter() - started < SECONDS_FOR_HUGE

@@ -1,0 +1,140 @@
+"""Damaged lines: every log parser answers, in time linear in the line, and never raises."""
+
+import gzip
+import json
+import random
+import re
+import time
+from functools import cache
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from rebalance_core.ingest.client_log import parse_client_line
+from rebalance_core.ingest.clock import Clock
+from rebalance_core.ingest.collected_file import (
+    BROKER_LOG,
+    CLIENT_LOG,
+    LOCK_LOG,
+    LOGS,
+    NAMESRV_LOG,
+    CollectedFile,
+)
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.facts import Unread
+from rebalance_core.ingest.file_reader import LINE_PARSERS, WORDS, FileReader
+from rebalance_core.ingest.log_line import LINE_HEAD, STACK_LINE, ClientClock
+from rebalance_core.ingest.unread import RAW_LIMIT
+from tests.recordings.tables import DATA
+
+CASES, MANY_CASES = 400, 10_000
+HUGE = 10_000_000
+SECONDS_FOR_HUGE = 5.0
+ODD = ["\x00", "\x1b[31m", "\r", "\u2028", "\ufeff", "\x85", "\U0001f600", "\ufffd", "[", "]", ", "]
+
+FILES = {
+    NAMESRV_LOG: ("broker-loss-4.9/collection/namesrv/namesrv.log",
+                  "silent-loss/collection/namesrv/namesrv.log"),
+    BROKER_LOG: ("silent-loss/collection/brokers/broker-c/broker.log",
+                 "scale-out-4.9/collection/brokers/mq-east/broker.log",
+                 "nightly/collection/brokers/broker-b/broker.log"),
+    LOCK_LOG: ("orderly/collection/brokers/broker-a/filter.log",),
+    CLIENT_LOG: ("broker-loss-4.9/collection/clients/t1/rocketmq_client.log",
+                 "pathologies/collection/clients/x2/rocketmq_client.log"),
+}  # fmt: skip
+
+
+def reader(kind: str) -> FileReader:
+    return FileReader(CollectedFile("some/file", kind, "place"), "America/New_York", ("b",))
+
+
+@cache
+def lines(kind: str) -> list[str]:
+    """Lines that state something, one for each hundred of a kind, and some that do not."""
+    found: dict[str, list[str]] = {}
+    for name in FILES[kind]:
+        path = DATA / name
+        packed = path.with_name(path.name + ".gz")
+        text = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
+        for line in text.decode().split("\n"):
+            stated = next(iter(reader(kind).read_line(line, "some/file:1", 1)), None)
+            found.setdefault(getattr(stated, "kind", ""), []).append(line)
+    assert len(found) > 1
+    return [line for same in found.values() for line in same[:: len(same) // 100 + 1]]
+
+
+def damaged(chance: random.Random, kind: str) -> str:
+    text = chance.choice(lines(kind))
+    for _ in range(chance.randrange(1, 4)):
+        at = chance.randrange(len(text) + 1)
+        text = chance.choice(
+            [
+                text[:at],
+                text[at:],
+                text[:at] + chance.choice(ODD) * chance.randrange(1, 4) + text[at:],
+                text[:at] + text[at : at + 1] * chance.choice([3, 70, 5_000]) + text[at:],
+                text[:at] + chance.choice(lines(chance.choice(LOGS))),
+                text[:at] + chance.choice('{}[]":,0-9 \t\\@%.e#=') + text[at + 1 :],
+                text.replace(chance.choice([", ", "=", "[", " - ", ": "]), "", 1),
+            ]
+        )
+    return text
+
+
+def fuzz(kind: str, seed: int, cases: int) -> None:
+    for case in range(cases):
+        text = damaged(random.Random(f"{seed} {kind} {case}"), kind)
+        one = reader(kind)
+        try:
+            for found in one.read_line(text, "some/file:1", 1):
+                assert isinstance(found, Evidence | Unread)
+                if isinstance(found, Unread):
+                    assert len(found.raw) <= RAW_LIMIT
+                    assert found.code
+                    assert found.message
+                else:
+                    json.dumps(found.values, ensure_ascii=False).encode()
+                assert any(word in text for word in WORDS[kind]), "the job would not look at it"
+        except Exception as error:
+            error.add_note(f"PYTEST_SEED={seed}, {kind}, case {case}: {text[:300]!r}")
+            raise
+
+
+@pytest.mark.parametrize("kind", LOGS)
+def test_damaged_lines(kind: str, seed: int) -> None:
+    fuzz(kind, seed, CASES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LOGS)
+def test_many_damaged_lines(kind: str, seed: int) -> None:
+    fuzz(kind, seed, MANY_CASES)
+
+
+@pytest.mark.parametrize("kind", LOGS)
+def test_a_line_of_ten_megabytes_costs_what_its_length_costs(kind: str) -> None:
+    pieces = [
+        ", group=", ", clientId=", "MessageQueue [topic=", "ConsumerData [", "TopicConfig [",
+        "SubscriptionData [classFilterMode=", " - ", "] ", "x.", "\t",
+    ]  # fmt: skip
+    for piece in pieces:
+        huge = piece * (HUGE // len(piece))
+        for text in lines(kind)[:: len(lines(kind)) // 3 + 1]:
+            middle = len(text) // 2
+            started = time.perf_counter()
+            list(reader(kind).read_line(text[:middle] + huge + text[middle:], "some/file:1", 1))
+            assert time.perf_counter() - started < SECONDS_FOR_HUGE, piece
+
+
+@pytest.mark.parametrize("pattern", [LINE_HEAD, STACK_LINE])
+@pytest.mark.parametrize("piece", ["a.", "a", " ", "2026-11-21 ", "A.a$"])
+def test_the_patterns_of_lines_are_linear(pattern: str, piece: str) -> None:
+    started = time.perf_counter()
+    re.match(pattern, piece * (HUGE // len(piece)))
+    assert time.perf_counter() - started < SECONDS_FOR_HUGE
+
+
+def test_every_kind_of_log_has_its_parser_and_words() -> None:
+    assert set(LINE_PARSERS) == set(WORDS) == set(LOGS)
+    clock = ClientClock(Clock(ZoneInfo("UTC")))
+    assert parse_client_line("", "f:1", clock) == ()
