@@ -1,19 +1,16 @@
 """`generate`: settings, plan, lock, tables, record, summary, in this order."""
 
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.generate_options import GenerateOptions
 from rebalance_core.cli.generate_summary import generate_facts, render_generate, render_plan
-from rebalance_core.cli.hadoop_folder import HadoopFolder
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.output_folder import LocalFolder, OutputFolder, is_local
-from rebalance_core.cli.output_lock import read_lock
-from rebalance_core.cli.output_run import Outcome, OutputRun, check_output
+from rebalance_core.cli.output_run import Outcome, OutputRun
 from rebalance_core.cli.run_record import TableRecord
-from rebalance_core.cli.session import open_session, versions
-from rebalance_core.cli.settings import Settings, resolve_settings
+from rebalance_core.cli.running import check_free, running, say
+from rebalance_core.cli.session import versions
+from rebalance_core.cli.settings import resolve_settings
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.synthetic.fleet import FleetPlan
 
@@ -29,15 +26,8 @@ def run_generate(options: GenerateOptions) -> JobReport:
     )
     if options.dry_run:
         return _dry_run(options, plan)
-    # A local folder is reserved before Spark starts: a conflict is told at once.
-    session = None if is_local(options.output) else _open(options, settings)
-    folder: OutputFolder
-    folder = HadoopFolder(options.output, session) if session else LocalFolder(options.output)
-    with OutputRun(folder, "generate", options, settings.as_dict(), INPUT_TABLES) as run:
-        if run.broken is not None:
-            _say(f"broke the lock of a dead run: {run.broken}")
-        session = session or _open(options, settings)
-        _say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
+    with running("generate", options, settings, INPUT_TABLES) as (run, session):
+        say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
         outputs = _write_tables(session, plan, run)
         types = _events_by_type(session, run)
         record = run.finish(Outcome(outputs=outputs, versions=versions(session), seed=plan.seed))
@@ -68,10 +58,7 @@ def _events_by_type(session: "SparkSession", run: OutputRun) -> dict[str, int]:
 
 def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:
     """The plan, and whether the output could be written; no Spark."""
-    if is_local(options.output):
-        folder = LocalFolder(options.output)
-        locked = read_lock(folder) is not None
-        check_output(folder, overwrite=options.overwrite, left_by_dead_run=locked)
+    check_free(options)
     facts: dict[str, Any] = {
         "job": "generate",
         "dry_run": True,
@@ -81,13 +68,3 @@ def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:
         "tables": list(INPUT_TABLES),
     }
     return JobReport(render_plan(facts), facts)
-
-
-def _open(options: GenerateOptions, settings: Settings) -> "SparkSession":
-    partitions = settings.spark.shuffle_partitions
-    wanted = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
-    return open_session("rebalance generate", master=options.master, settings=wanted)
-
-
-def _say(text: str) -> None:
-    print(f"rebalance: {text}", file=sys.stderr)

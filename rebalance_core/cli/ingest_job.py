@@ -1,21 +1,19 @@
 """`ingest`: list the collection, read it, put it together, write the tables, record, summarise."""
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.cli.hadoop_folder import HadoopFolder
 from rebalance_core.cli.ingest_options import IngestOptions
 from rebalance_core.cli.ingest_summary import ingest_facts, render_ingest
 from rebalance_core.cli.input_files import fingerprint
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.output_folder import LocalFolder, OutputFolder, is_local, local_path
-from rebalance_core.cli.output_lock import read_lock
-from rebalance_core.cli.output_run import Outcome, OutputRun, check_output
+from rebalance_core.cli.output_folder import local_path
+from rebalance_core.cli.output_run import Outcome, OutputRun
 from rebalance_core.cli.run_record import TableRecord
-from rebalance_core.cli.session import open_session, versions
+from rebalance_core.cli.running import check_free, running, say
+from rebalance_core.cli.session import versions
 from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.model.errors import RebalanceError, UsageError
@@ -40,14 +38,8 @@ def run_ingest(options: IngestOptions) -> JobReport:
     collection = open_collection(local_path(options.collection))
     if options.dry_run:
         return _plan(options, settings, collection)
-    session = None if is_local(options.output) else _open(options, settings)
-    folder: OutputFolder
-    folder = HadoopFolder(options.output, session) if session else LocalFolder(options.output)
-    with OutputRun(folder, "ingest", options, settings.as_dict(), INGESTED_TABLES) as run:
-        if run.broken is not None:
-            _say(f"broke the lock of a dead run: {run.broken}")
-        session = session or _open(options, settings)
-        _say(f"reading {len(collection.files):,} files of {options.collection}")
+    with running("ingest", options, settings, INGESTED_TABLES) as (run, session):
+        say(f"reading {len(collection.files):,} files of {options.collection}")
         done, outputs, rejected = _ingest_and_write(session, collection, assumed, run)
         files = understood(done)
         lines = sum(one["lines"] for one in files)
@@ -61,7 +53,7 @@ def run_ingest(options: IngestOptions) -> JobReport:
                 versions=versions(session),
             )
         )
-        written = session.read.parquet(folder.table_location("findings"))
+        written = session.read.parquet(run.folder.table_location("findings"))
         findings = count_by(written, "rule_id")
     rows = {name: table.rows for name, table in outputs.items()}
     facts = ingest_facts(options.output, files, rows, rejected, findings, record.seconds)
@@ -128,18 +120,9 @@ def _ingest_and_write(
     return done, outputs, rejected_per_code(back)
 
 
-def _open(options: IngestOptions, settings: Settings) -> "SparkSession":
-    partitions = settings.spark.shuffle_partitions
-    wanted = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
-    return open_session("rebalance ingest", master=options.master, settings=wanted)
-
-
 def _plan(options: IngestOptions, settings: Settings, collection: "Collection") -> JobReport:
     """What a run would read: lists the collection, checks the output; reads no file whole."""
-    if is_local(options.output):
-        folder = LocalFolder(options.output)
-        locked = read_lock(folder) is not None
-        check_output(folder, overwrite=options.overwrite, left_by_dead_run=locked)
+    check_free(options)
     kinds = Counter(file.kind for file in collection.files)
     sizes: Counter[str] = Counter()
     for file in collection.files:
@@ -163,7 +146,3 @@ def _plan(options: IngestOptions, settings: Settings, collection: "Collection") 
 
 def _refusals(messages: Sequence[str]) -> list[str]:
     return ["", "refused", *(f"  {message}" for message in messages)] if messages else []
-
-
-def _say(text: str) -> None:
-    print(f"rebalance: {text}", file=sys.stderr)

@@ -1,25 +1,21 @@
 """`simulate`: settings, session, lock, run, write, record, summary, in this order."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.cli.hadoop_folder import HadoopFolder
 from rebalance_core.cli.input_files import check_exists, fingerprint, tables_in
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.output_folder import (
-    LocalFolder,
-    OutputFolder,
     is_local,
     local_path,
     spark_location,
 )
-from rebalance_core.cli.output_lock import read_lock
-from rebalance_core.cli.output_run import Outcome, OutputRun, check_output
+from rebalance_core.cli.output_run import Outcome, OutputRun
 from rebalance_core.cli.run_record import TableRecord
+from rebalance_core.cli.running import check_free, open_for, running, say
 from rebalance_core.cli.secrets import redact_text
-from rebalance_core.cli.session import open_session, versions
+from rebalance_core.cli.session import versions
 from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.summary import render_summary, summary_facts
@@ -58,17 +54,10 @@ def run_simulate(options: SimulateOptions) -> JobReport:
     inputs = find_inputs(options)
     if options.dry_run:
         return _plan(options, settings, inputs)
-    # A local folder is reserved before Spark starts: a conflict is told at once.
-    session = None if is_local(options.output) else _open(options, settings)
-    folder: OutputFolder
-    folder = HadoopFolder(options.output, session) if session else LocalFolder(options.output)
-    with OutputRun(folder, "simulate", options, settings.as_dict(), LEDGER_TABLES) as run:
-        if run.broken is not None:
-            _say(f"broke the lock of a dead run: {run.broken}")
-        session = session or _open(options, settings)
+    with running("simulate", options, settings, LEDGER_TABLES) as (run, session):
         tables = _read_inputs(session, options, inputs)
         records = [fingerprint(t, p, session) for t, p in (inputs or tables.paths).items()]
-        _say(f"simulating; inputs: {', '.join(record.table for record in records)}")
+        say(f"simulating; inputs: {', '.join(record.table for record in records)}")
         done = _simulate_and_write(session, options, settings, tables, run)
         record = run.finish(
             Outcome(
@@ -149,7 +138,7 @@ def _check(
     from rebalance_core.spark.quarantine import quarantine
 
     for name, columns in tables.unknown_columns().items():
-        _say(f"warning: {name} has unknown column(s), not read: {', '.join(columns)}")
+        say(f"warning: {name} has unknown column(s), not read: {', '.join(columns)}")
     checked = quarantine(tables, max_queue_nums=settings.limits.max_queue_nums)
     return checked, count_rows(checked)
 
@@ -212,19 +201,10 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
     return inputs
 
 
-def _open(options: SimulateOptions, settings: Settings) -> "SparkSession":
-    partitions = settings.spark.shuffle_partitions
-    wanted = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
-    return open_session("rebalance simulate", master=options.master, settings=wanted)
-
-
 def _plan(options: SimulateOptions, settings: Settings, inputs: Mapping[str, str]) -> JobReport:
     """What a run would do: checks the output and the settings, reads and counts the input."""
-    if is_local(options.output):
-        folder = LocalFolder(options.output)
-        locked = read_lock(folder) is not None
-        check_output(folder, overwrite=options.overwrite, left_by_dead_run=locked)
-    session = _open(options, settings)
+    check_free(options)
+    session = open_for("simulate", options, settings)
     _, counts = _check(_read_inputs(session, options, inputs), settings)
     facts = {
         "job": "simulate",
@@ -259,7 +239,3 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
         else:
             flat.append((prefix + key, value))
     return flat
-
-
-def _say(text: str) -> None:
-    print(f"rebalance: {text}", file=sys.stderr)
