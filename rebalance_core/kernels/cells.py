@@ -1,7 +1,7 @@
 """Who owns what, cell by cell: one queue in one epoch, in blocks that fit the cache.
 
-A *lane* is one queue over all epochs of its group; for BROADCASTING one queue and one client, and
-one more lane a queue for the epochs in which nobody holds it.
+A *lane* is one queue over all epochs of its group; for BROADCASTING one queue and one stay of one
+client, and one more lane a queue for the epochs in which nobody holds it.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class Block:
 
     queue: Ints
     """By lane: index into `Queues`."""
+    client: Ints
+    """By lane: BROADCASTING: whose it is, or `NOBODY`."""
     first: Ints
     """The first cell of each lane, and the end."""
     lane: Ints

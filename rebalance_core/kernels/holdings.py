@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from rebalance_core.kernels.cells import ABSENT, NOBODY, Block, Queues, Readable
+from rebalance_core.kernels.lanes import LaneMaker, Lanes
 from rebalance_core.kernels.owners.averagely import AveragelyOwners
 from rebalance_core.kernels.owners.averagely_by_circle import AveragelyByCircleOwners
 from rebalance_core.kernels.owners.consistent_hash import ConsistentHashOwners
@@ -46,11 +47,13 @@ class Holdings:
         self._world = world
         self._part = part
         self._cells_per_block = cells_per_block
-        self._epochs_of = np.diff(world.epochs.of_group)
         self._slots = topic_slots(world.grid.topics)
         self._mixed = np.zeros(len(world.fleet.groups), np.bool_)
         some = world.roster.topics[:-2] != ALL_TOPICS
         self._mixed[world.epochs.group[world.roster.epoch[some]]] = True
+        frozen = np.repeat(world.grid.topics.group, np.diff(world.grid.topic_first))
+        self._frozen = np.zeros(len(world.fleet.groups), np.bool_)
+        self._frozen[frozen[world.grid.frozen]] = True
         self._owners: dict[int, Owners] = {}
 
     @cached_property
@@ -76,27 +79,12 @@ class Holdings:
 
     def blocks(self) -> Iterator[Block]:
         """The blocks in the order of queues; each is of one kind of strategy."""
-        group = self.queues.group
-        kind = self._world.fleet.groups.kind[group]
-        clients, first_client = self._clients()
-        lanes = np.where(kind == EVERYONE, np.diff(first_client)[group] + 1, 1)
-        cells = pointers(lanes * self._epochs_of[group])
-        for first, end in self._cuts(kind, cells):
-            queue = np.repeat(np.arange(first, end), lanes[first:end])
-            client = None
-            if kind[first] == EVERYONE:
-                turn = ranges(np.zeros(end - first, np.int64), lanes[first:end])
-                begin, after = first_client[group[queue]], first_client[group[queue] + 1]
-                at = np.minimum(begin + turn, len(clients) - 1)
-                client = np.where(begin + turn < after, clients[at], NOBODY)
-            yield self._block(int(kind[first]), queue, client)
-
-    def _clients(self) -> tuple[Ints, Ints]:
-        """The clients ever in each BROADCASTING group, and where each group's begin."""
-        runs, groups = self._world.roster.runs, self._world.fleet.groups
-        new = first_of_run(runs.group, runs.client) & (groups.kind[runs.group] == EVERYONE)
-        counts = np.bincount(runs.group[new], minlength=len(groups))
-        return runs.client[new], pointers(counts)
+        world = self._world
+        kind = world.fleet.groups.kind[self.queues.group]
+        maker = LaneMaker(world.fleet, world.epochs, world.roster.runs, self.queues)
+        for first, end in self._cuts(kind, maker.cells):
+            lanes = maker.lanes(first, end, broadcasting=bool(kind[first] == EVERYONE))
+            yield self._block(int(kind[first]), lanes)
 
     def _cuts(self, kind: Ints, cells: Ints) -> Iterator[tuple[int, int]]:
         """Ranges of queues of one kind, each of about `cells_per_block` cells."""
@@ -110,44 +98,48 @@ class Holdings:
                 yield at, following
                 at = following
 
-    def _block(self, kind: int, queue: Ints, client: Ints | None) -> Block:
-        """The lanes of these queues; ``client``: whose lane each is (BROADCASTING)."""
+    def _block(self, kind: int, lanes: Lanes) -> Block:
         world, queues, grid = self._world, self.queues, self._world.grid
+        queue, count = lanes.queue, lanes.count
         group, topic_broker = queues.group[queue], queues.topic_broker[queue]
-        group_topic, count = queues.group_topic[queue], self._epochs_of[group]
-        lane = np.repeat(np.arange(len(queue)), count)
-        epoch = ranges(world.epochs.of_group[group], count)
-        broker_cell = ranges(grid.broker_first[topic_broker], count)
-        topic_cell = ranges(grid.topic_first[group_topic], count)
+        group_topic, opening = queues.group_topic[queue], world.epochs.of_group[group]
+        lane, epoch = np.repeat(np.arange(len(queue)), count), ranges(lanes.begin, count)
+        later = lanes.begin - opening
+        broker_cell = ranges(grid.broker_first[topic_broker] + later, count)
         queue_id = np.repeat(queues.queue_id[queue], count)
         readable = grid.readable[broker_cell] > queue_id
         entry = np.where(readable, NOBODY, ABSENT)
-        nobody = NOBODY
-        if client is not None:
-            nobody = ABSENT
-            entry[(client >= 0)[lane] | grid.read[topic_cell]] = ABSENT
-            divided = np.flatnonzero(readable & grid.read[topic_cell] & (client >= 0)[lane])
+        if lanes.broadcasting:
+            own = (lanes.client >= 0)[lane]
+            read = grid.read[ranges(grid.topic_first[group_topic] + later, count)]
+            entry[own | read] = ABSENT
+            divided = np.flatnonzero(readable & read & own)
         else:
             divided = np.flatnonzero(readable & (world.epochs.live[epoch] > 0))
         of = lane[divided]
         owner = self._kernel(kind).entries(
             Readable(
                 queue[of], epoch[divided], broker_cell[divided], topic_broker[of],
-                queue_id[divided], of if client is None else client[of],
+                queue_id[divided], lanes.client[of],
             )
         )  # fmt: skip
         if self._mixed[group].any():
             held = np.flatnonzero(owner >= 0)
             slot = self._slots[group_topic[of[held]]]
-            owner[held[~subscribes(world.roster, owner[held], slot)]] = nobody
+            refuses = held[~subscribes(world.roster, owner[held], slot)]
+            owner[refuses] = ABSENT if lanes.broadcasting else NOBODY
         entry[divided] = owner
-        self._carry(entry, topic_cell, self._slots[group_topic], lane)
-        return Block(queue, pointers(count), lane, epoch, readable, entry, client is not None)
+        first = pointers(count)
+        if self._frozen[group].any():
+            topic_cell = ranges(grid.topic_first[group_topic] + later, count)
+            self._carry(entry, topic_cell, self._slots[group_topic], lane, first)
+        return Block(queue, lanes.client, first, lane, epoch, readable, entry, lanes.broadcasting)
 
-    def _carry(self, entry: Ints, topic_cell: Ints, slot: Ints, lane: Ints) -> None:
+    def _carry(self, entry: Ints, topic_cell: Ints, slot: Ints, lane: Ints, first: Ints) -> None:
         """Frozen topics: whoever held a queue and is still there keeps it."""
         grid, roster = self._world.grid, self._world.roster
         frozen = np.flatnonzero(grid.frozen[topic_cell])
+        frozen = frozen[frozen > first[lane[frozen]]]
         ago = grid.thawed[topic_cell[frozen]]
         for turn in range(1, int(ago.max(initial=0)) + 1):
             at = frozen[ago == turn]

@@ -65,7 +65,7 @@ class PullStarts:
         adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
         lane = block.lane[adds.cell]
         wanted = adds.kind != INITIAL
-        held_before = ~first_of_run(lane)
+        held_before = ~first_of_run(block.queue[lane], block.client[lane])
         starts = self._starts(block, adds, drops, lane, held_before, wanted)
         return self._table(adds.where(wanted), starts)
 

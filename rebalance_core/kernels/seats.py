@@ -54,7 +54,8 @@ def epochs_of_cells(world: World) -> Ints:
 def topic_cells(world: World, holdings: Holdings, block: Block) -> Ints:
     """The topic cell of each cell of a block."""
     group_topic = holdings.queues.group_topic[block.queue]
-    return ranges(world.grid.topic_first[group_topic], np.diff(block.first))
+    opening = world.epochs.of_group[holdings.queues.group[block.queue]]
+    return (world.grid.topic_first[group_topic] - opening)[block.lane] + block.epoch
 
 
 def held_seats(world: World, seats: Seats, topic_cell: Ints, entry: Ints) -> Ints:

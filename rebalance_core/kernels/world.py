@@ -95,6 +95,7 @@ def _reasons(
     """Why each group is left to the replay; the first reason counts."""
     reason = fleet.groups.reason.copy()
     subscriptions = membership.states.subscriptions[runs.state]
+    clients = np.flatnonzero(first_of_run(runs.group, runs.client))
     many = np.bincount(topics.group, minlength=len(reason)) > MASK_BITS
     many &= ~uniform_groups(runs, subscriptions, len(reason))
     found = (
@@ -104,7 +105,7 @@ def _reasons(
         (shapes.RESTART_AT_ONCE, _empty_instants(fleet.events, live)),
         (shapes.RETRY_SUBSCRIBED, _retry_subscribed(fleet)),
         (shapes.MANY_TOPICS, np.flatnonzero(many)),
-        (shapes.RING_COLLISION, colliding_groups(fleet, runs)),
+        (shapes.RING_COLLISION, colliding_groups(fleet, runs.group[clients], runs.client[clients])),
         (shapes.NO_ROOM, roomless_groups(fleet, brokers, runs)),
     )
     for code, groups in found:

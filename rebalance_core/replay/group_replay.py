@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
+from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.model.events import Event
 from rebalance_core.replay.changes import ADD, Change, changes_of, holders_by_queue
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
@@ -33,6 +35,20 @@ def replay_group(
 ) -> dict[str, list[Row]]:
     """Replay one group into rows of every ledger table (and ``rejected``), by table name.
 
+    Arguments and errors as `GroupLedger`.
+    """
+    ledger = GroupLedger(
+        history,
+        strategy_for,
+        include_retry_topics=include_retry_topics,
+        strategy_override=strategy_override,
+    )
+    return {table: ledger.rows(table) for table in LEDGER_TABLES}
+
+
+class GroupLedger:
+    """One group replayed; its rows are made table by table, as they are asked for.
+
     Args:
         history: the group's events, settings and observations, in any order.
         strategy_for: (strategy text, client version) -> strategy.
@@ -42,31 +58,58 @@ def replay_group(
     Raises:
         UsageError: a strategy text that does not parse.
     """
-    replay = replay_history(
-        history,
-        strategy_for,
-        include_retry_topics=include_retry_topics,
-        strategy_override=strategy_override,
-    )
-    tables: dict[str, list[Row]] = {
-        "epochs": [],
-        "diffs": [],
-        "pull_starts": [],
-        "group_metrics": [],
-        "ownership": ownership_rows(replay),
-        "memberships": membership_rows(replay),
-        "consumer_load": load_rows(replay),
-    }
-    pull_starts = PullStarts(history)
-    for epoch in replay.epochs:
-        changes = changes_of(epoch, ordered=history.settings.ordered)
-        tables["epochs"].append(_epoch_row(replay, epoch, changes))
-        tables["diffs"] += (_diff_row(epoch, change) for change in changes)
-        tables["pull_starts"] += pull_starts.rows(epoch, changes)
-        tables["group_metrics"] += metric_rows(epoch, changes)
-    identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
-    named = {name: [identity | row for row in rows] for name, rows in tables.items()}
-    return named | {"rejected": [rejected_row(event) for event in replay.unknown_members]}
+
+    def __init__(
+        self,
+        history: GroupHistory,
+        strategy_for: Callable[[StrategyKey], AllocationStrategy],
+        *,
+        include_retry_topics: bool = True,
+        strategy_override: str | None = None,
+    ) -> None:
+        self._history = history
+        self._replay = replay_history(
+            history,
+            strategy_for,
+            include_retry_topics=include_retry_topics,
+            strategy_override=strategy_override,
+        )
+
+    def rows(self, table: str) -> list[Row]:
+        """All rows of one ledger table."""
+        if table == "rejected":
+            return [rejected_row(event) for event in self._replay.unknown_members]
+        make: Callable[[], list[Row]] = getattr(self, f"_{table}")
+        history = self._history
+        identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
+        return [identity | row for row in make()]
+
+    @cached_property
+    def _changes(self) -> list[tuple[Epoch, list[Change]]]:
+        ordered = self._history.settings.ordered
+        return [(epoch, changes_of(epoch, ordered=ordered)) for epoch in self._replay.epochs]
+
+    def _epochs(self) -> list[Row]:
+        return [_epoch_row(self._replay, epoch, changes) for epoch, changes in self._changes]
+
+    def _ownership(self) -> list[Row]:
+        return ownership_rows(self._replay)
+
+    def _diffs(self) -> list[Row]:
+        return [_diff_row(epoch, change) for epoch, changes in self._changes for change in changes]
+
+    def _pull_starts(self) -> list[Row]:
+        starts = PullStarts(self._history)
+        return [row for epoch, changes in self._changes for row in starts.rows(epoch, changes)]
+
+    def _memberships(self) -> list[Row]:
+        return membership_rows(self._replay)
+
+    def _consumer_load(self) -> list[Row]:
+        return load_rows(self._replay)
+
+    def _group_metrics(self) -> list[Row]:
+        return [row for epoch, changes in self._changes for row in metric_rows(epoch, changes)]
 
 
 def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:

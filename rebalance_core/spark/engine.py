@@ -17,7 +17,7 @@ from rebalance_core.kernels.holdings import Holdings
 from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.shapes import REASONS, REGULAR
 from rebalance_core.kernels.world import World, build_world
-from rebalance_core.replay.group_replay import rejected_row, replay_group
+from rebalance_core.replay.group_replay import GroupLedger, rejected_row
 from rebalance_core.spark.conform import RAW, SOURCE
 from rebalance_core.spark.fan_out import GROUP, TABLE
 from rebalance_core.spark.group_rows import event_of, history_of, strategy_for
@@ -121,7 +121,7 @@ class Task:
         for unit in split_units(rows):
             if (unit[GROUP[0]][0].as_py(), unit[GROUP[1]][0].as_py()) not in wanted:
                 continue
-            tables = replay_group(
+            ledger = GroupLedger(
                 history_of(
                     unit,
                     queue_offsets_given=self.options.queue_offsets_given,
@@ -131,7 +131,7 @@ class Task:
                 include_retry_topics=self.options.include_retry_topics,
                 strategy_override=self.options.strategy_override,
             )
-            yield pa.RecordBatch.from_pylist(tables[self.table], schema)
+            yield pa.RecordBatch.from_pylist(ledger.rows(self.table), schema)
 
 
 def chunks(

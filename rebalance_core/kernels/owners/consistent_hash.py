@@ -1,9 +1,8 @@
-"""CONSISTENT_HASH: queues and members on one ring, kept from epoch to epoch."""
+"""CONSISTENT_HASH: queues and members on one ring, the same for all epochs of a group."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
@@ -12,15 +11,8 @@ from rebalance_core.kernels.cells import NOBODY, Queues, Readable
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.fleet import Fleet
 from rebalance_core.kernels.grid import Grid
-from rebalance_core.kernels.roster import Roster, Runs
-from rebalance_core.kernels.segments import (
-    Bools,
-    Ints,
-    first_of_run,
-    pair,
-    pointers,
-    ranges,
-)
+from rebalance_core.kernels.roster import Roster
+from rebalance_core.kernels.segments import Ints, first_of_run, pair, pointers, ranges
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
 
@@ -40,11 +32,16 @@ def queue_point(queue: MessageQueue, charset: str) -> int:
     return ring_point(str(queue), charset)
 
 
-def colliding_groups(fleet: Fleet, runs: Runs) -> Ints:
-    """Groups in which two points of clients coincide, so that the later node wins."""
-    clients = np.flatnonzero(first_of_run(runs.group, runs.client))
-    first, points = _points(fleet, runs.group[clients], runs.client[clients])
-    keys = np.sort(pair(np.repeat(runs.group[clients], np.diff(first)), points))
+def colliding_groups(fleet: Fleet, group: Ints, client: Ints) -> Ints:
+    """Groups in which two points of clients coincide, so that the later node wins.
+
+    Args:
+        fleet: the groups.
+        group: of each client that is ever a member.
+        client: that client; each once a group.
+    """
+    first, points = _points(fleet, group, client)
+    keys = np.sort(pair(np.repeat(group, np.diff(first)), points))
     return np.unique(keys[1:][keys[1:] == keys[:-1]] >> 32)
 
 
@@ -69,120 +66,82 @@ def _points(fleet: Fleet, group: Ints, client: Ints) -> tuple[Ints, Ints]:
 class ConsistentHashOwners:
     """`AllocateMessageQueueConsistentHash` of many groups.
 
-    The groups of a block go through their epochs side by side. At each step the points of members
-    that come or go are put into or taken out of one sorted array of (group, point).
-    Cost: O(log ring) a queue and epoch, O(rings of the block) a step.
+    Each group has one ring, made once, with the points of every client that is ever a member; who
+    comes or goes in an epoch changes which points count there. A queue goes clockwise from its own
+    point to the first one whose client is a member in that epoch.
+    Cost: O(clients ever / members) steps a queue and epoch, on average.
     """
 
     def __init__(
         self, fleet: Fleet, epochs: Epochs, grid: Grid, roster: Roster, queues: Queues
     ) -> None:
-        self._epochs, self._roster, self._queues = epochs, roster, queues
+        self._epochs = epochs
         runs = roster.runs
-        self._first, self._points = _points(fleet, runs.group, runs.client)
-        goes_on = np.zeros(len(runs.group) + 1, np.bool_)
-        goes_on[1:-1] = ~first_of_run(runs.group, runs.client)[1:] & (
-            runs.from_epoch[1:] == runs.to_epoch[:-1]
-        )
-        self._comes, self._goes = ~goes_on[:-1], ~goes_on[1:]
-        # the entry of a member in epoch e is entry_at[node + e], whichever of its runs that is
-        lengths = runs.to_epoch - runs.from_epoch
-        self._node = pointers(lengths)[:-1] - runs.from_epoch
-        self._hashes = self._queue_points(fleet, grid)
+        clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+        group = runs.group[clients]
+        first, points = _points(fleet, group, runs.client[clients])
+        client = np.repeat(np.arange(len(clients)), np.diff(first))
+        order = np.argsort(pair(group[client], points))
+        self._ring, self._client = pair(group[client], points)[order], client[order]
+        per_group = np.bincount(group[client], minlength=len(fleet.groups))
+        self._first, self._size = pointers(per_group)[:-1], per_group
+        self._member, self._row = self._presence(fleet, roster, clients)
+        self._hashes = _queue_points(fleet, grid, queues)
 
-    def _queue_points(self, fleet: Fleet, grid: Grid) -> Ints:
-        """The point of each queue on its group's ring; 0 in groups with another strategy."""
-        queues, result = self._queues, np.zeros(len(self._queues.group), np.int64)
-        hashing = np.flatnonzero(fleet.groups.kind[queues.group] == KIND)
-        topic = grid.topics.topic[queues.group_topic[hashing]]
-        broker = grid.brokers.broker[queues.topic_broker[hashing]]
-        rows = zip(
-            fleet.names.topics.take(topic).to_pylist(),
-            fleet.names.brokers.take(broker).to_pylist(),
-            queues.queue_id[hashing].tolist(),
-            fleet.groups.allocation[queues.group[hashing]].tolist(),
-            strict=True,
-        )
-        points = []
-        for topic_name, broker_name, queue_id, allocation in rows:
-            strategy = fleet.strategies[allocation]
-            assert isinstance(strategy, ConsistentHash)
-            queue = MessageQueue(topic_name, broker_name, queue_id)
-            points.append(queue_point(queue, strategy.charset))
-        result[hashing] = points
-        return result
+    def _presence(self, fleet: Fleet, roster: Roster, clients: Ints) -> tuple[Ints, Ints]:
+        """The entry of each client of a hashing group in each epoch, or `NOBODY`.
+
+        Returns:
+            The entries, the epochs of one client after the other, and where the row of each client
+            would begin if epochs were counted over all groups.
+        """
+        runs, of_group = roster.runs, self._epochs.of_group
+        group = runs.group[clients]
+        sizes = np.diff(of_group)[group] * (fleet.groups.kind[group] == KIND)
+        row = pointers(sizes)[:-1] - of_group[group]
+        member = np.full(int(sizes.sum()), NOBODY, np.int64)
+        client = np.searchsorted(clients, np.arange(len(runs.group)), side="right") - 1
+        lengths = runs.to_epoch - runs.from_epoch
+        hashing = np.repeat(fleet.groups.kind[runs.group] == KIND, lengths)
+        at = np.repeat(row[client], lengths) + ranges(runs.from_epoch, lengths)
+        member[at[hashing]] = roster.entry_at[hashing]
+        return member, row
 
     def entries(self, cells: Readable) -> Ints:
         """The entry that owns each cell; `NOBODY` on an empty ring."""
-        group, step = self._epochs.group[cells.epoch], self._epochs.number[cells.epoch]
-        key = pair(group, self._hashes[cells.queue])
-        node = np.full(len(key), -1, np.int64)
-        has_owner = np.zeros(len(key), np.bool_)
-        order = np.argsort(step, kind="stable")
-        bounds = pointers(np.bincount(step))
-        ring = _Ring()
-        turns = self._turns(np.unique(group), len(bounds) - 1)
-        for number, (going, coming) in enumerate(turns):
-            ring.remove(self._keys(going)[0])
-            ring.insert(*self._keys(coming))
-            here = order[bounds[number] : bounds[number + 1]]
-            node[here], has_owner[here] = ring.owners(key[here])
-        entry_at = self._roster.entry_at[np.where(has_owner, node + cells.epoch, 0)]
-        return np.where(has_owner, entry_at, NOBODY)
-
-    def _turns(self, groups: Ints, steps: int) -> list[tuple[Ints, Ints]]:
-        """By step: the runs after which a client goes, and those with which one comes."""
-        runs, number = self._roster.runs, self._epochs.number
-        wanted = np.isin(runs.group, groups)
-        going, coming = np.flatnonzero(wanted & self._goes), np.flatnonzero(wanted & self._comes)
-        left, came = number[runs.to_epoch[going] - 1] + 1, number[runs.from_epoch[coming]]
-        return list(zip(_split(going, left, steps), _split(coming, came, steps), strict=True))
-
-    def _keys(self, runs: Ints) -> tuple[Ints, Ints]:
-        """(group, point) of these runs' clients, and the node that each stands for."""
-        counts = self._first[runs + 1] - self._first[runs]
-        points = self._points[ranges(self._first[runs], counts)]
-        group = np.repeat(self._roster.runs.group[runs], counts)
-        return pair(group, points), np.repeat(self._node[runs], counts)
+        group = self._epochs.group[cells.epoch]
+        first, size = self._first[group], self._size[group]
+        at = np.searchsorted(self._ring, pair(group, self._hashes[cells.queue])) - first
+        entry = np.full(len(group), NOBODY, np.int64)
+        todo = np.flatnonzero(size > 0)
+        while len(todo):
+            at[todo] = np.where(at[todo] < size[todo], at[todo], 0)  # after the last the first
+            client = self._client[first[todo] + at[todo]]
+            entry[todo] = self._member[self._row[client] + cells.epoch[todo]]
+            todo = todo[entry[todo] < 0]
+            at[todo] += 1
+        return entry
 
 
-def _split(rows: Ints, step: Ints, steps: int) -> list[Ints]:
-    """The rows of each step."""
-    order = np.argsort(step, kind="stable")
-    bounds = np.searchsorted(step[order], np.arange(steps + 1))
-    return [rows[order[a:b]] for a, b in pairwise(bounds)]
-
-
-class _Ring:
-    """The rings of many groups: sorted (group, point), and whose point it is."""
-
-    def __init__(self) -> None:
-        self._keys = np.zeros(0, np.int64)
-        self._nodes = np.zeros(0, np.int64)
-
-    def remove(self, keys: Ints) -> None:
-        """Take points out; all of them are there."""
-        at = np.searchsorted(self._keys, keys)
-        self._keys, self._nodes = np.delete(self._keys, at), np.delete(self._nodes, at)
-
-    def insert(self, keys: Ints, nodes: Ints) -> None:
-        """Put points in; none of them is there."""
-        order = np.argsort(keys)
-        at = np.searchsorted(self._keys, keys[order])
-        self._keys = np.insert(self._keys, at, keys[order])
-        self._nodes = np.insert(self._nodes, at, nodes[order])
-
-    def owners(self, keys: Ints) -> tuple[Ints, Bools]:
-        """The node of the first point not below each key, after the last of its group the first.
-
-        Returns:
-            The nodes, and False where the group has no point.
-        """
-        if not len(self._keys):
-            return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
-        last = len(self._keys) - 1
-        group = keys >> 32
-        at = np.minimum(np.searchsorted(self._keys, keys), last)
-        beyond = (self._keys[at] < keys) | (self._keys[at] >> 32 != group)
-        at[beyond] = np.minimum(np.searchsorted(self._keys, group[beyond] << 32), last)
-        return self._nodes[at], self._keys[at] >> 32 == group
+def _queue_points(fleet: Fleet, grid: Grid, queues: Queues) -> Ints:
+    """The point of each queue on its group's ring; 0 in groups with another strategy."""
+    result = np.zeros(len(queues.group), np.int64)
+    hashing = np.flatnonzero(fleet.groups.kind[queues.group] == KIND)
+    topic = grid.topics.topic[queues.group_topic[hashing]]
+    broker = grid.brokers.broker[queues.topic_broker[hashing]]
+    rows = zip(
+        fleet.names.topics.take(topic).to_pylist(),
+        fleet.names.brokers.take(broker).to_pylist(),
+        queues.queue_id[hashing].tolist(),
+        fleet.groups.allocation[queues.group[hashing]].tolist(),
+        strict=True,
+    )
+    points = []
+    for topic_name, broker_name, queue_id, allocation in rows:
+        strategy = fleet.strategies[allocation]
+        assert isinstance(strategy, ConsistentHash)
+        points.append(
+            queue_point(MessageQueue(topic_name, broker_name, queue_id), strategy.charset)
+        )
+    result[hashing] = points
+    return result

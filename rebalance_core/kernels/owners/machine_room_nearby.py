@@ -12,7 +12,7 @@ from rebalance_core.kernels.grid import Grid, places
 from rebalance_core.kernels.owners.averagely import average_index
 from rebalance_core.kernels.roster import Roster, Runs
 from rebalance_core.kernels.routes import TopicBrokers
-from rebalance_core.kernels.segments import Bools, Ints, pair
+from rebalance_core.kernels.segments import Bools, Ints, pair, ranges
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
@@ -82,10 +82,19 @@ class MachineRoomNearbyOwners:
         self._before, self._total = places(grid, grid.readable, self._broker_room)
         room = run_room[roster.run]
         self._by_room = np.lexsort((np.arange(len(room)), room, roster.epoch))
-        self._keys = pair(roster.epoch[self._by_room], room[self._by_room])
+        keys = pair(roster.epoch[self._by_room], room[self._by_room])
+        wanted = self._rooms_wanted(epochs, grid)
+        self._room_first = np.searchsorted(keys, wanted)
+        self._in_room = np.searchsorted(keys, wanted, side="right") - self._room_first
         self._first = roster.first
         self._group = epochs.group
         self._is_average = self._inner_is_average(fleet)
+
+    def _rooms_wanted(self, epochs: Epochs, grid: Grid) -> Ints:
+        """By broker cell: (epoch, room of the broker)."""
+        sizes = np.diff(grid.broker_first)
+        epoch = ranges(epochs.of_group[:-1][grid.brokers.group], sizes)
+        return pair(epoch, np.repeat(self._broker_room, sizes))
 
     @staticmethod
     def _inner_is_average(fleet: Fleet) -> Bools:
@@ -100,9 +109,8 @@ class MachineRoomNearbyOwners:
         """The entry that owns each cell."""
         place = self._before[cells.broker_cell] + cells.queue_id
         queues = self._total[cells.broker_cell]
-        wanted = pair(cells.epoch, self._broker_room[cells.topic_broker])
-        first = np.searchsorted(self._keys, wanted)
-        in_room = np.searchsorted(self._keys, wanted, side="right") - first
+        first = self._room_first[cells.broker_cell]
+        in_room = self._in_room[cells.broker_cell]
         everybody = self._first[cells.epoch + 1] - self._first[cells.epoch]
         members = np.where(in_room > 0, in_room, everybody)
         index = np.where(
