@@ -11,7 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels.event_rows import CONSUMER_TYPES, Events, type_code
-from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, last_true
+from rebalance_core.kernels.segments import (
+    Bools,
+    Ints,
+    first_of_run,
+    last_true,
+    pair,
+)
 from rebalance_core.kernels.topic_sets import TopicSets
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
@@ -123,10 +129,12 @@ def _states(
     at = ordinals[joined]
     subscriptions = _subscriptions(events, sets, ordinals, process, kind, joined)
     words = [events.words[name][at] for name in ("strategy", "version", "message_model")]
-    columns = np.stack([subscriptions, *words])
-    distinct, numbers = np.unique(columns, axis=1, return_inverse=True)
-    after = np.where((kind == LEAVE) | (kind == LOST), GONE, numbers.reshape(-1))
-    return MemberStates(*distinct), after
+    key = subscriptions
+    for word in words:
+        key = np.unique(pair(key, word), return_inverse=True)[1]
+    _, first, numbers = np.unique(key, return_index=True, return_inverse=True)
+    after = np.where((kind == LEAVE) | (kind == LOST), GONE, numbers)
+    return MemberStates(subscriptions[first], *(word[first] for word in words)), after
 
 
 def _subscriptions(
@@ -154,10 +162,3 @@ def _start_modes(events: Events, ordinals: Ints, begins: Bools, after: Ints) -> 
     mode = events.words["consume_from_where"][ordinals]
     joined = last_true(events.type[ordinals] == JOIN, begins)
     return np.where(after == GONE, -1, mode[joined])
-
-
-def last_in_instant(changes: MemberChanges, events: Events) -> tuple[Ints, Ints]:
-    """(index of the first, of the last change) of every process in every instant it changes in."""
-    instant = events.instant[changes.ordinal]
-    first = first_of_run(changes.process, instant)
-    return np.flatnonzero(first), np.flatnonzero(last_of_run(changes.process, instant))

@@ -124,7 +124,9 @@ def build_roster(
     lengths = runs.to_epoch - runs.from_epoch
     run = np.repeat(np.arange(len(lengths)), lengths)
     epoch = ranges(runs.from_epoch, lengths)
-    entry_of = np.argsort(epoch, kind="stable")  # entries by (epoch, client)
+    # entries by (epoch, client); numpy sorts 16 bits by counting, and few chunks need more
+    small = len(epochs) <= np.iinfo(np.uint16).max
+    entry_of = np.argsort(epoch.astype(np.uint16) if small else epoch, kind="stable")
     entry_at = np.empty(len(entry_of), np.int64)
     entry_at[entry_of] = np.arange(len(entry_of))
     client = runs.client[run]

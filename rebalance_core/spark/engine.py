@@ -18,15 +18,13 @@ from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.shapes import REASONS, REGULAR
 from rebalance_core.kernels.world import World, build_world
 from rebalance_core.replay.group_replay import GroupLedger, rejected_row
-from rebalance_core.spark.conform import RAW, SOURCE
 from rebalance_core.spark.fan_out import GROUP, TABLE
 from rebalance_core.spark.group_rows import event_of, history_of, strategy_for
-from rebalance_core.spark.units import PART, PARTS, Dealt
+from rebalance_core.spark.packing import PART, PARTS, chunks, split_units, unpacked
+from rebalance_core.spark.units import Dealt
 
 Batches = Iterator[pa.RecordBatch]
 
-ROWS_PER_CHUNK = 20_000
-"""Input rows that a worker handles at once, so that its arrays fit the cache; groups stay whole."""
 ROWS_PER_BATCH = 1 << 16
 """Output rows that travel at once."""
 BY_QUEUE = ("ownership", "diffs", "pull_starts")
@@ -51,10 +49,8 @@ def replayed_groups(dealt: Dealt, options: FleetOptions) -> DataFrame:
 
 
 def needed_by(table: str, dealt: Dealt) -> DataFrame:
-    """The rows and columns that the pass for a table reads: offsets are most of them."""
-    if table == "pull_starts":
-        return dealt.everything
-    return dealt.members if table == "rejected" else dealt.members.drop(SOURCE, RAW)
+    """What the pass for a table reads: offsets are most of the rows, and only one table's."""
+    return dealt.everything if table == "pull_starts" else dealt.members
 
 
 def _task(table: str, options: FleetOptions) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
@@ -79,13 +75,13 @@ class Task:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         """The table's rows of all units of the task; units come whole and in order."""
-        for chunk in chunks(batches):
-            for rows in self._rows(chunk):
+        for chunk in chunks(batches) if self.table == "pull_starts" else unpacked(batches):
+            for rows in self.rows(chunk):
                 for start in range(0, rows.num_rows, ROWS_PER_BATCH):
                     yield rows.slice(start, ROWS_PER_BATCH)
 
-    def _rows(self, chunk: pa.Table) -> Batches:
-        """Groups in one part together, each part of a giant group alone."""
+    def rows(self, chunk: pa.Table) -> Batches:
+        """The rows of some units: groups in one part together, parts of a giant group alone."""
         alone = pc.greater(chunk[PARTS], 1)
         yield from self._unit_rows(chunk.filter(pc.invert(alone)), (0, 1))
         giants = chunk.filter(alone)
@@ -132,50 +128,6 @@ class Task:
                 strategy_override=self.options.strategy_override,
             )
             yield pa.RecordBatch.from_pylist(ledger.rows(self.table), schema)
-
-
-def chunks(
-    batches: Iterable[pa.RecordBatch], rows_per_chunk: int = ROWS_PER_CHUNK
-) -> Iterator[pa.Table]:
-    """Consecutive rows as tables of whole units, each as small as ``rows_per_chunk`` allows."""
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= rows_per_chunk:
-            table = pa.Table.from_batches(waiting)
-            whole = int(unit_starts(table)[-1])
-            if whole:
-                yield table.slice(0, whole)
-            waiting = table.slice(whole).combine_chunks().to_batches()
-            rows = table.num_rows - whole
-    if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
-def unit_starts(table: pa.Table) -> np.ndarray:
-    """Where each unit begins; the rows of a unit stand together."""
-    new = np.ones(table.num_rows, np.bool_)
-    new[1:] = False
-    for name in (*GROUP, PART):
-        codes = table[name].combine_chunks()
-        if pa.types.is_string(codes.type):
-            codes = codes.dictionary_encode().indices
-        values = codes.to_numpy()
-        new[1:] |= values[1:] != values[:-1]
-    return np.flatnonzero(new)
-
-
-def split_units(table: pa.Table) -> Iterator[pa.Table]:
-    """One table a unit."""
-    if not table.num_rows:
-        return
-    starts = unit_starts(table)
-    for start, end in zip(starts, [*starts[1:], table.num_rows], strict=True):
-        yield table.slice(start, end - start)
 
 
 def _replayed(world: World) -> pa.RecordBatch:

@@ -16,8 +16,9 @@ from pyspark.sql import functions as sf
 from rebalance_core.model import events
 from rebalance_core.spark.conform import RAW, SOURCE
 from rebalance_core.spark.fan_out import GROUP, fan_out, group_topics, member_rows
+from rebalance_core.spark.packing import PART, PARTS, packed
 
-PART, PARTS, SLOT = "_part", "_parts", "_slot"
+SLOT = "_slot"
 GIANT_CELLS = 1 << 26
 """A group with more cells than this is divided: seconds of work, not minutes, a unit."""
 
@@ -61,8 +62,8 @@ def units(
 class Dealt:
     """Rows of `fan_out` with ``_part`` and ``_parts``, each unit whole and in one task.
 
-    ``members`` are the rows of `member_rows`, kept once computed: every table but one needs no
-    more. ``everything`` has the offsets, too.
+    ``members`` are the rows of `member_rows`, packed (`packing`) and kept once computed: every
+    table but one needs no more. ``everything`` has the offsets, too.
     """
 
     members: DataFrame
@@ -85,7 +86,7 @@ def deal_out(
     """
     who = units(tables, group_topics(tables, group_pattern), giant_cells)
     return Dealt(
-        _deal(member_rows(tables, group_pattern), who, partitions).persist(),
+        packed(_deal(member_rows(tables, group_pattern), who, partitions)).persist(),
         _deal(fan_out(tables, group_pattern).drop(SOURCE, RAW), who, partitions),
     )
 

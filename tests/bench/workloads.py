@@ -9,22 +9,20 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.kernels.fleet import FleetOptions
-from rebalance_core.spark.engine import ROWS_PER_BATCH, Task, needed_by
+from rebalance_core.spark.engine import ROWS_PER_BATCH, Task
 from rebalance_core.spark.fan_out import GROUP
-from rebalance_core.spark.units import Dealt
 
 OPTIONS = FleetOptions(queue_offsets_given=True, committed_offsets_given=True)
 OWNERSHIP = LEDGER_TABLES["ownership"]
 
 
-def per_group(dealt: Dealt) -> DataFrame:
-    """The same kernel called on one group at a time by applyInPandas."""
-    rows = needed_by("ownership", dealt)
+def per_group(rows: DataFrame) -> DataFrame:
+    """The same kernel called on one group's rows at a time by applyInPandas."""
     schema = pa.schema(_arrow_fields(rows))
 
     def one_group(group: Any) -> Any:
         table = pa.Table.from_pandas(group, schema, preserve_index=False)
-        batches = list(Task("ownership", OPTIONS)(table.to_batches()))
+        batches = list(Task("ownership", OPTIONS).rows(table))
         return pa.Table.from_batches(batches, OWNERSHIP.arrow_schema()).to_pandas()
 
     return rows.groupBy(*GROUP).applyInPandas(one_group, OWNERSHIP.plain_ddl)
@@ -57,10 +55,9 @@ def from_memory(spark: SparkSession, sample: pa.RecordBatch, rows: int, tasks: i
     return numbers.mapInArrow(give, ddl)
 
 
-def share_of_groups(dealt: Dealt, one_in: int) -> Dealt:
+def share_of_groups(rows: DataFrame, one_in: int) -> DataFrame:
     """The rows of every n-th group, by the hash of its name."""
-    mine = sf.pmod(sf.xxhash64(*GROUP), sf.lit(one_in)) == 0
-    return Dealt(dealt.members.where(mine), dealt.everything.where(mine))
+    return rows.where(sf.pmod(sf.xxhash64(*GROUP), sf.lit(one_in)) == 0)
 
 
 def _arrow_fields(rows: DataFrame) -> list[pa.Field]:
