@@ -1,0 +1,167 @@
+"""Random fleets of groups of the shapes the kernels take, with offsets and commits."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.queue import MessageQueue, retry_topic
+from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
+from tests.unit.kernels.random_steps import (
+    BROKER,
+    CLIENTS,
+    COME,
+    MODES,
+    OBSERVED,
+    ONE_FOR_ALL,
+    STEPS,
+    TOPIC,
+    Story,
+)
+from tests.unit.replay.histories import numbered
+
+GROUPS = tuple((cluster, name) for cluster in "cd" for name in ("g", "😀g", "\uff5eg"))
+ROOMS = (
+    "(client_rooms=x:r1|y:r2|x0:r2|\uff5e:r1|😀:r3,"
+    " broker_rooms=a:r1|r1@b:r2|r2@c:r9|\uff5e:r2|😀:r4)"
+)
+STRATEGIES = (
+    *ONE_FOR_ALL,
+    *(f"CONSISTENT_HASH(virtual_nodes={count})" for count in (0, 1, 3, 10)),
+    "CONSISTENT_HASH(virtual_nodes=3, platform_charset=GBK)",
+    "MACHINE_ROOM(consumer_idcs=r1)",
+    "MACHINE_ROOM(consumer_idcs=r2|r1)",
+    f"MACHINE_ROOM_NEARBY-AVG{ROOMS}",
+    f"MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE{ROOMS}",
+)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "consumer_type": st.sampled_from(("PUSH", "PUSH", "PUSH", "LITE_PULL", "PULL")),
+        "message_model": st.sampled_from(("CLUSTERING",) * 4 + ("BROADCASTING",)),
+        "strategy": st.sampled_from(ONE_FOR_ALL * 2 + STRATEGIES),
+        "subscriptions": st.lists(TOPIC, min_size=1, max_size=4, unique=True).map(tuple),
+        "consume_from_where": st.sampled_from(MODES[:3] * 2 + MODES),
+        "ordered": st.booleans(),
+        "client_version": st.sampled_from(("5.3", "4.9")),
+        "broker_version": st.sampled_from(("5.3", "5.0", "4.9", "4.9.2")),
+        "in_broker": st.sampled_from((False, False, False, True)),
+        "pull_threshold_for_queue": st.sampled_from((1000, 5)),
+        "pull_threshold_size_for_queue": st.sampled_from((100, 4)),
+        "pull_threshold_for_topic": st.sampled_from((-1, 7)),
+        "pull_threshold_size_for_topic": st.sampled_from((-1, 3)),
+    }
+)
+OPENING = st.lists(st.tuples(TOPIC, BROKER, st.integers(1, 5), OBSERVED), min_size=1, max_size=6)
+
+# Windows end 3, 23, 33 or 53 s after an event, 61 s later for orderly groups.
+AROUND_MS = st.sampled_from(
+    (0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 1, 2_999, 3_000, 3_001, 23_000, 33_000, 53_000, 64_000, 500_000)
+)
+MOMENT = st.tuples(st.sampled_from((0, 0, 0, 0, 0, *range(10))), AROUND_MS)
+"""Near which event."""
+QUEUES_SEEN = 4
+"""Queues with higher ids are never observed."""
+WHERE = st.sampled_from((None,) * 8 + tuple(range(8)))
+"""Of which topic on which broker; None: of all."""
+SEEN = st.lists(
+    st.tuples(
+        WHERE, MOMENT, st.sampled_from((0, 0, 3, 8)), st.integers(0, 9),
+        st.sampled_from((None, True, False)),
+    ),
+    min_size=1,
+    max_size=6,
+)  # fmt: skip
+COMMITTED = st.lists(
+    st.tuples(WHERE, MOMENT, st.sampled_from((None, *CLIENTS, "stranger")), st.integers(0, 12)),
+    max_size=6,
+)
+
+
+@st.composite
+def groups(draw: Any, cluster: str = "c", name: str = "g") -> GroupHistory:
+    """One group with a few topics, members and whatever happens to them."""
+    given = draw(SETTINGS)
+    if given.pop("in_broker") and given["strategy"] in ONE_FOR_ALL:
+        given["rebalance_mode"] = "BROKER"
+    story = Story(retry_topic(name), GroupSettings(**given))
+    for topic, broker, queues, detail in draw(OPENING):
+        story.tell(
+            {"step": "configure", "topic": topic, "broker": broker, "queues": queues}
+            | {"perm": None, "detail": detail}
+        )
+    for step in draw(st.lists(COME, min_size=1, max_size=3)):
+        story.tell(step)
+    for after_ms, step in draw(STEPS):
+        story.at_ms += after_ms
+        story.tell(step)
+    moments = sorted({event.event_ms for event in story.events})
+    near = draw(st.one_of(st.none(), MOMENT, MOMENT, MOMENT))
+    places = _places(story, name)
+    return GroupHistory(
+        cluster,
+        name,
+        replace(story.settings, consume_timestamp_ms=near and _moment(moments, near)),
+        numbered(story.events),
+        tuple(_seen(places, moments, draw(SEEN))),
+        tuple(_committed(places, moments, draw(COMMITTED))),
+    )
+
+
+def _places(story: Story, name: str) -> list[tuple[str, str]]:
+    """(topic, broker) that there are, those of the retry topic among them."""
+    found = {
+        (e.topic or "", e.broker_name or "") for e in story.events if e.topic and e.broker_name
+    }
+    return sorted(found | {(retry_topic(name), broker) for _, broker in found})
+
+
+def _moment(moments: Sequence[int], near: tuple[int, int]) -> int:
+    return max(0, moments[near[0] % len(moments)] + near[1])
+
+
+def _queues(places: Sequence[tuple[str, str]], where: int | None) -> Iterator[MessageQueue]:
+    for place in places if where is None else [places[where % len(places)]]:
+        yield from (MessageQueue(*place, queue_id) for queue_id in range(QUEUES_SEEN))
+
+
+def _seen(
+    places: Sequence[tuple[str, str]], moments: Sequence[int], rows: Iterable[Any]
+) -> list[QueueOffset]:
+    """Observations; their offsets may fall, as those of a queue that is made anew."""
+    found = {}
+    for where, near, low, more, cached in rows:
+        at_ms = _moment(moments, near)
+        for queue in _queues(places, where):
+            high = max(low, more * queue.queue_id)
+            found[queue, at_ms] = QueueOffset(queue, at_ms, low, high, cached)
+    return list(found.values())
+
+
+def _committed(
+    places: Sequence[tuple[str, str]], moments: Sequence[int], rows: Iterable[Any]
+) -> list[CommittedOffset]:
+    found = {}
+    for where, near, client, offset in rows:
+        at_ms = _moment(moments, near)
+        for queue in _queues(places, where):
+            row = CommittedOffset(queue, client, at_ms, offset + queue.queue_id)
+            found[queue, client, at_ms] = row
+    return list(found.values())
+
+
+@st.composite
+def fleets(draw: Any) -> tuple[GroupHistory, ...]:
+    """Groups of two clusters, all with or all without offsets and commits."""
+    found = [draw(groups(*name)) for name in GROUPS[: draw(st.sampled_from((1, 1, 2, 2, 3, 6)))]]
+    given = ((True, True),) * 12 + ((True, False), (False, True), (False, False))
+    seen, committed = draw(st.sampled_from(given))
+    return tuple(
+        replace(
+            group,
+            queue_offsets=group.queue_offsets if seen else None,
+            committed_offsets=group.committed_offsets if committed else None,
+        )
+        for group in found
+    )

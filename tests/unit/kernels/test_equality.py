@@ -1,0 +1,163 @@
+"""The kernels hold to the replay: the same rows for random fleets, whatever way they are cut."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rebalance_core.kernels import shapes
+from rebalance_core.kernels.holdings import CELLS_PER_BLOCK
+from rebalance_core.kernels.starts import RULES
+from rebalance_core.replay.history import GroupHistory
+from tests.unit.kernels.fleets import (
+    assert_equal,
+    build,
+    fleet_table,
+    kernel_rows,
+    name_of,
+    reasons_of,
+    rejected_events,
+    replay_rows,
+    unknown_events,
+)
+from tests.unit.kernels.random_groups import GROUPS, fleets
+from tests.unit.replay.test_random_histories import histories
+
+pytestmark = pytest.mark.unit
+
+EXAMPLES, EXAMPLES_OF_ALL_SHAPES = 200, 60
+MANY_EXAMPLES = 10_000
+CUT_BY_QUEUE = ("ownership", "diffs", "pull_starts")
+KINDS = (*(kind.__name__ for kind in shapes.KINDS), "BROADCASTING")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the kernels are asked; says nothing about the answer."""
+
+    order: int
+    """Of the rows; 0: as they come."""
+    cells_per_block: int
+    parts: int
+    """Shares of every group's queues, one after the other."""
+    sparse: bool
+    """Defaults are not written down."""
+
+
+WAYS = st.builds(
+    Way,
+    st.integers(0, 1_000),
+    st.sampled_from((CELLS_PER_BLOCK, 50, 50, 1)),
+    st.sampled_from((1, 1, 2, 3)),
+    st.booleans(),
+)
+
+
+OVERRIDES = st.sampled_from((None,) * 7 + ("AVG_BY_CIRCLE",))
+
+
+@dataclass
+class Tally:
+    """What the examples of a run were about."""
+
+    groups: Counter[str] = field(default_factory=Counter)
+    """By reason."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Regular groups by kind."""
+    rows: Counter[str] = field(default_factory=Counter)
+    """Compared, by table."""
+    rules: Counter[str] = field(default_factory=Counter)
+    """Of the starts compared."""
+
+
+def compare(
+    fleet: Sequence[GroupHistory], retry: bool, override: str | None, way: Way, tally: Tally
+) -> None:
+    """Every table of every group the kernels take is the replay's; the others have no rows."""
+    table = fleet_table(fleet, way.order, sparse=way.sparse)
+    world = build(fleet, retry=retry, override=override, rows=table)
+    reasons = reasons_of(world)
+    regular = [group for group in fleet if reasons[name_of(group)] == "REGULAR"]
+    kernels = kernel_rows(world, cells_per_block=way.cells_per_block)
+    replay = replay_rows(regular, retry=retry, override=override)
+    assert_equal(kernels, replay)
+    if way.parts > 1:
+        shares = [
+            kernel_rows(
+                world, CUT_BY_QUEUE, part=(i, way.parts), cells_per_block=way.cells_per_block
+            )
+            for i in range(way.parts)
+        ]
+        assert_equal({t: [row for s in shares for row in s[t]] for t in CUT_BY_QUEUE}, replay)
+    names = {name_of(group) for group in regular}
+    unknown = unknown_events(world, table)
+    assert [event for event in unknown if event[0] in names] == rejected_events(replay)
+    tally.groups.update(reasons.values())
+    kinds = world.fleet.groups.kind[world.reason == shapes.REGULAR]
+    tally.kinds.update(KINDS[kind] for kind in kinds if kind < len(KINDS))
+    tally.rows.update({table: len(rows) for table, rows in kernels.items()})
+    tally.rules.update(str(row["rule"]) for row in kernels["pull_starts"])
+
+
+def run(examples: int, seed: int, arguments: Sequence[Any], check: Callable[..., None]) -> None:
+    """Call ``check`` with random arguments; the seed alone decides which."""
+    quiet = settings(
+        max_examples=examples, deadline=None, database=None, print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    quiet(hypothesis.seed(seed)(given(*arguments)(check)))()
+
+
+def equal_in(examples: int, seed: int) -> Tally:
+    tally = Tally()
+
+    def check(fleet: tuple[GroupHistory, ...], retry: bool, override: str | None, way: Way) -> None:
+        compare(fleet, retry, override, way, tally)
+
+    run(examples, seed, (fleets(), st.booleans(), OVERRIDES, WAYS), check)
+    return tally
+
+
+def test_random_fleets_give_the_rows_of_the_replay(seed: int) -> None:
+    tally = equal_in(EXAMPLES, seed)
+    # the generator makes what the kernels take, of every kind, and rows of every table
+    assert tally.groups["REGULAR"] > 0.8 * tally.groups.total()
+    assert min(tally.kinds[kind] for kind in KINDS) > 2
+    assert min(tally.rows.values()) > 200
+    assert len(tally.rules) > 6
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7_200)
+def test_ten_thousand_random_fleets_give_the_rows_of_the_replay(seed: int) -> None:
+    tally = equal_in(MANY_EXAMPLES, seed)
+    print(f"seed {seed}: 0 differences in {MANY_EXAMPLES} examples\n{tally}")
+    assert tally.groups["REGULAR"] > 0.9 * tally.groups.total()
+    assert min(tally.kinds[kind] for kind in KINDS) > MANY_EXAMPLES / 20
+    assert set(tally.rules) == {*RULES, "None"}
+
+
+def test_groups_of_any_shape_are_equal_or_refused_with_a_reason(seed: int) -> None:
+    tally = Tally()
+
+    def check(drawn: list[GroupHistory], retry: bool, override: str | None, way: Way) -> None:
+        given_commits = drawn[0].committed_offsets is not None
+        fleet = [
+            replace(
+                group, cluster=cluster, consumer_group=name,
+                queue_offsets=group.queue_offsets or (),
+                committed_offsets=(group.committed_offsets or ()) if given_commits else None,
+            )
+            for group, (cluster, name) in zip(drawn, GROUPS, strict=False)
+        ]  # fmt: skip
+        compare(fleet, retry, override, way, tally)
+
+    any_fleet = st.lists(histories(), min_size=1, max_size=4)
+    run(EXAMPLES_OF_ALL_SHAPES, seed, (any_fleet, st.booleans(), OVERRIDES, WAYS), check)
+    refused = tally.groups.total() - tally.groups["REGULAR"]
+    assert min(refused, tally.groups["REGULAR"]) > 10

@@ -1,0 +1,161 @@
+"""Which groups the kernels leave to the replay; beside each stands a near one that they take."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rebalance_core.kernels import shapes
+from rebalance_core.model.events import Event
+from rebalance_core.replay.history import GroupHistory
+from rebalance_core.strategies import parse_strategy
+from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
+from tests.unit.replay.histories import RETRY, commit, event, history, join, leave, seen, topic
+
+pytestmark = pytest.mark.unit
+
+BOTH = (topic(0, 4), join(0, "x"), join(9_000, "y"))
+LATER = (*BOTH, leave(99_000, "x"))
+FIRST, LAST = "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_LAST_OFFSET"
+ASCII = "CONSISTENT_HASH(virtual_nodes=2, platform_charset=US-ASCII)"
+ROOMS = "MACHINE_ROOM_NEARBY-AVG(client_rooms=x:r|y:r, broker_rooms=a:r)"
+
+
+def group(*events: Event, **settings: Any) -> GroupHistory:
+    """A group with a few offsets and commits of its queues."""
+    return history(
+        *events, offsets=[seen("a0", 0, 0, 5), seen("a3", 9_000, 2, 7)],
+        commits=[commit("a0", 9_500, 3, "x"), commit("a3", 50_000, 4)], **settings,
+    )  # fmt: skip
+
+
+def later(*events: Event, **settings: Any) -> GroupHistory:
+    """x and y join, something happens, x leaves."""
+    return group(*LATER, *events, **settings)
+
+
+def topics(count: int) -> list[Event]:
+    return [topic(0, 1, name=f"T{number:02}") for number in range(count)]
+
+
+def names(count: int) -> tuple[str, ...]:
+    return tuple(f"T{number:02}" for number in range(count))
+
+
+def lost(at_ms: int, client_id: str, channel_id: str | None = None) -> Event:
+    return event(at_ms, "CONSUMER_LOST", client_id, channel_id=channel_id)
+
+
+CASES: Sequence[tuple[str, str, GroupHistory]] = (
+    ("REGULAR", "two members", later()),
+    ("REGULAR", "nobody ever joins", group(topic(0, 4))),
+    ("REGULAR", "no topic at all", group(join(0, "x"), subscriptions=())),
+    # strategies
+    ("MIXED_STRATEGIES", "one member has its own", later(join(9, "z", strategy="AVG_BY_CIRCLE"))),
+    ("REGULAR", "a member repeats the group's", later(join(9, "z", strategy="AVG"))),
+    ("REGULAR", "versions say nothing to AVG", later(join(9, "z", version="4.9.2"))),
+    ("REGULAR", "nobody has the group's",
+     group(topic(0, 4), join(0, "x", strategy="AVG"), strategy="CONFIG")),
+    ("MIXED_STRATEGIES", "4.9 hashes otherwise",
+     later(join(9, "z", version="4.9.2"), strategy=ASCII)),
+    ("MIXED_STRATEGIES", "before its first epoch",
+     later(join(9, "z", strategy="CONFIG"), leave(9, "z"))),
+    # models
+    ("MIXED_MODELS", "one reads everything", later(join(9, "z", message_model="BROADCASTING"))),
+    ("REGULAR", "all read everything", later(message_model="BROADCASTING")),
+    (
+        "REGULAR",
+        "BROADCASTING divides nothing, whatever the strategies",
+        later(join(9, "z", strategy="CONFIG"), message_model="BROADCASTING"),
+    ),
+    # kernels
+    ("NO_KERNEL", "a fixed list", later(strategy="CONFIG(queues=T/a/0)")),
+    ("NO_KERNEL", "MACHINE_ROOM without rooms throws", later(strategy="MACHINE_ROOM")),
+    ("REGULAR", "MACHINE_ROOM with none", later(strategy="MACHINE_ROOM(consumer_idcs=)")),
+    ("NO_KERNEL", "a hash in each room", later(strategy=ROOMS.replace("AVG", "CONSISTENT_HASH"))),
+    ("NO_KERNEL", "the broker knows no hash",
+     later(strategy="CONSISTENT_HASH", rebalance_mode="BROKER")),
+    ("REGULAR", "the broker knows AVG", later(rebalance_mode="BROKER")),
+    # members
+    ("SUSPENDED", "a member", later(event(10_000, "CONSUMER_SUSPEND", "y"))),
+    ("SUSPENDED", "for no time at all",
+     later(event(9, "CONSUMER_SUSPEND", "x"), event(9, "CONSUMER_RESUME", "x"))),
+    ("REGULAR", "somebody unknown", later(event(10_000, "CONSUMER_SUSPEND", "z"))),
+    ("REGULAR", "somebody who left", later(event(99_999, "CONSUMER_SUSPEND", "x"))),
+    ("DUPLICATE_CLIENT_ID", "two channels", later(join(9, "x", channel_id="2"))),
+    ("REGULAR", "one after the other", later(join(99_000, "x", channel_id="2"))),
+    ("REGULAR", "the old one goes later in the same instant",
+     group(*BOTH, join(99_000, "x", channel_id="2"), lost(99_000, "x"))),
+    ("RESTART_AT_ONCE", "an empty group, then it is empty again",
+     group(*BOTH[:2], leave(1, "x"), join(9, "x"), leave(9, "x"))),
+    ("REGULAR", "another member stays", later(join(9, "z"), leave(9, "z"))),
+    ("REGULAR", "the group ends another time",
+     group(*BOTH[:2], leave(1, "x"), join(9, "x"), leave(10, "x"))),
+    ("RESTART_AT_ONCE", "in place with another start mode",
+     group(*BOTH, join(99_000, "x", consume_from_where=FIRST))),
+    ("REGULAR", "in place with the same start mode",
+     group(*BOTH, join(99_000, "x", consume_from_where=LAST))),
+    ("REGULAR", "another start mode and other topics",
+     group(*BOTH, join(99_000, "x", "T", "U", consume_from_where=FIRST))),
+    # topics
+    ("RETRY_SUBSCRIBED", "its own retry topic", later(event(9, "SUBSCRIBE", "x", topic=RETRY))),
+    ("REGULAR", "another group's", later(event(9, "SUBSCRIBE", "x", topic="%RETRY%other"))),
+    ("REGULAR", "its own given up, which it never had",
+     later(event(9, "UNSUBSCRIBE", "x", topic=RETRY))),
+    ("REGULAR", "its own named at the join", group(*BOTH, join(9_000, "z", "T", RETRY))),
+    ("MANY_TOPICS", "and members that differ",
+     group(*topics(62), join(0, "x", *names(62)), join(0, "y", *names(61)))),
+    ("REGULAR", "61 and the retry topic",
+     group(*topics(61), join(0, "x", *names(61)), join(0, "y", *names(60)))),
+    ("REGULAR", "70, the same for all",
+     group(*topics(70), join(0, "x"), join(9, "y"), subscriptions=names(70))),
+    # names
+    ("RING_COLLISION", "both ids are ?",
+     group(*BOTH[:1], join(0, "é"), join(0, "è"), strategy=ASCII, client_version="4.9")),
+    ("REGULAR", "5.x hashes UTF-8", group(*BOTH[:1], join(0, "é"), join(0, "è"), strategy=ASCII)),
+    ("NO_ROOM", "a client", later(join(9, "z"), strategy=ROOMS)),
+    ("NO_ROOM", "a broker", later(topic(9, 1, broker="b"), strategy=ROOMS)),
+    ("NO_ROOM", "an empty room", group(*BOTH[:1], join(0, "-x"), strategy=ROOMS)),
+    ("REGULAR", "rooms for everybody", later(strategy=ROOMS)),
+    ("REGULAR", "a broker of a topic nobody reads", later(topic(9, 1, "U", "b"), strategy=ROOMS)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reason", "given_group"), [(r, g) for r, _, g in CASES], ids=[f"{r}: {c}" for r, c, _ in CASES]
+)
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "beside a regular group"])
+def test_the_reason_and_the_rows_of_a_group(
+    reason: str, given_group: GroupHistory, alone: bool
+) -> None:
+    beside = [] if alone else [GroupHistory("d", "beside", given_group.settings, LATER, (), ())]
+    kernels, reasons = kernel_tables([given_group, *beside])
+    assert reasons["c", "g"] == reason
+    own = {table: [row for row in rows if row["cluster"] == "c"] for table, rows in kernels.items()}
+    if reason == "REGULAR":
+        assert_equal(own, replay_rows([given_group]))
+    else:
+        assert not any(own.values())
+
+
+def test_there_is_a_group_for_every_reason() -> None:
+    assert {reason for reason, _, _ in CASES} == set(shapes.REASONS)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("AVG", 0),
+        ("AVG_BY_CIRCLE", 1),
+        ("CONSISTENT_HASH(virtual_nodes=0)", 2),
+        ("MACHINE_ROOM(consumer_idcs=r)", 3),
+        ("MACHINE_ROOM", shapes.NO_KIND),
+        ("MACHINE_ROOM_NEARBY-AVG", 4),
+        ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", 4),
+        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", shapes.NO_KIND),
+        ("MACHINE_ROOM_NEARBY-CONFIG", shapes.NO_KIND),
+        ("CONFIG", shapes.NO_KIND),
+    ],
+)
+def test_the_kind_of_a_strategy(text: str, kind: int) -> None:
+    assert shapes.kind_of(parse_strategy(text)) == kind

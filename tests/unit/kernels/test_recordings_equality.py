@@ -1,0 +1,72 @@
+"""The kernels and the replay make the same ledger of every recording."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from rebalance_core.contracts import SIMULATED_TABLES
+from rebalance_core.replay.history import GroupHistory
+from tests.recordings.tables import RECORDINGS, derived_tables, histories
+from tests.unit.kernels.fleets import (
+    GroupName,
+    Tables,
+    assert_equal,
+    build,
+    difference,
+    fleet_table,
+    kernel_rows,
+    kernel_tables,
+    name_of,
+    replay_rows,
+)
+
+pytestmark = pytest.mark.unit
+
+IRREGULAR: dict[GroupName, str] = {
+    ("nightly", "notify"): "DUPLICATE_CLIENT_ID",
+    ("pathologies", "p-dup"): "DUPLICATE_CLIENT_ID",
+    ("pathologies", "p-mixed"): "MIXED_STRATEGIES",
+    ("pathologies", "p-susp"): "SUSPENDED",
+    ("strategies", "s-config"): "MIXED_STRATEGIES",  # each member has a list of its own
+    ("timing", "payment-service"): "SUSPENDED",
+}
+"""Groups of the recordings that the kernels leave to the replay, and why."""
+
+
+@cache
+def fleet() -> tuple[GroupHistory, ...]:
+    """The groups of all recordings; names repeat, so each recording is a cluster of its own."""
+    return tuple(
+        replace(group, cluster=name) for name in RECORDINGS for group in histories(derived_tables(name))
+    )  # fmt: skip
+
+
+@cache
+def kernels() -> tuple[Tables, dict[GroupName, str]]:
+    """All recordings in one world."""
+    return kernel_tables(fleet())
+
+
+@cache
+def replay() -> Tables:
+    return replay_rows(group for group in fleet() if name_of(group) not in IRREGULAR)
+
+
+def test_the_kernels_take_all_but_these_groups() -> None:
+    _, reasons = kernels()
+    assert {name: why for name, why in reasons.items() if why != "REGULAR"} == IRREGULAR
+
+
+@pytest.mark.parametrize("table", SIMULATED_TABLES)
+def test_every_row_of_every_recording_is_equal(table: str) -> None:
+    rows, _ = kernels()
+    assert difference(table, rows[table], replay()[table]) == ""
+    assert {row["cluster"] for row in rows[table]} == set(RECORDINGS)
+
+
+def test_any_share_of_the_queues_in_blocks_of_any_size_is_the_same() -> None:
+    world = build(fleet(), rows=fleet_table(fleet(), order=1))
+    cut = ("ownership", "diffs", "pull_starts")
+    shares = [kernel_rows(world, cut, part=(i, 3), cells_per_block=64) for i in range(3)]
+    assert_equal({table: [row for s in shares for row in s[table]] for table in cut}, replay())

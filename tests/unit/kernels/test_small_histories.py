@@ -1,0 +1,54 @@
+"""Histories that random ones rarely hit: each once told a wrong kernel from a right one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rebalance_core.model.events import Event
+from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
+from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
+from tests.unit.replay.histories import commit, event, history, join, leave, seen, topic
+
+pytestmark = pytest.mark.unit
+
+
+def group(
+    *events: Event,
+    offsets: Sequence[QueueOffset] = (),
+    commits: Sequence[CommittedOffset] = (),
+    **settings: Any,
+) -> GroupHistory:
+    return history(*events, offsets=offsets, commits=commits, **settings)
+
+
+def lost(at_ms: int, client_id: str) -> Event:
+    return event(at_ms, "CONSUMER_LOST", client_id)
+
+
+CASES = {
+    "a topic subscribed, scaled and given up in one instant": group(
+        topic(0, 2, "U"), join(0, "x"), topic(9, 3),
+        event(99_000, "SUBSCRIBE", "x", topic="U"), topic(99_000, 5, "U"),
+        event(99_000, "UNSUBSCRIBE", "x", topic="U"),
+    ),
+    "the retry topic is born on a broker that is down": group(
+        join(0, "x"), event(9, "BROKER_DOWN", broker_name="a"), topic(99_000, 2),
+    ),
+    "two come and one goes where everybody reads everything": group(
+        topic(0, 2), join(0, "x"), leave(99_000, "x"), join(99_000, "y"), join(99_000, "z"),
+        message_model="BROADCASTING",
+    ),
+    "a lost process that is back at once persists what it hands over": group(
+        topic(0, 2), join(0, "x"), lost(99_000, "x"), join(99_000, "x"), join(99_000, "y"),
+        commits=[commit("a1", 50_000, 3, "x"), commit("a1", 99_500, 7, "x")],
+        offsets=[seen("a1", 100_000, 0, 9)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_rows_are_those_of_the_replay(case: str) -> None:
+    kernels, reasons = kernel_tables([CASES[case]])
+    assert reasons == {("c", "g"): "REGULAR"}
+    assert_equal(kernels, replay_rows([CASES[case]]))
