@@ -38,8 +38,10 @@ IRREGULAR: dict[GroupName, str] = {
 def fleet() -> tuple[GroupHistory, ...]:
     """The groups of all recordings; names repeat, so each recording is a cluster of its own."""
     return tuple(
-        replace(group, cluster=name) for name in RECORDINGS for group in histories(derived_tables(name))
-    )  # fmt: skip
+        replace(group, cluster=name)
+        for name in RECORDINGS
+        for group in histories(derived_tables(name))
+    )
 
 
 @cache
