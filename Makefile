@@ -42,7 +42,9 @@ oracle: setup ## Run the tests that execute the released Java classes
 conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
 	@$(BIN)/python -m tests.conformance $(VECTORS)
 
-bench: setup ## Measure speeds and print them
+bench: setup ## Measure speeds and print them (20 minutes, an idle machine)
+	@mkdir -p out
+	$(BIN)/python -m tests.bench.engine --out out/bench-engine.json
 	$(BIN)/python -m pytest -m bench tests/bench -q
 
 lint: setup ## Check style, format and types
