@@ -35,8 +35,9 @@ class Readable:
     broker_cell: Ints
     topic_broker: Ints
     queue_id: Ints
-    client: Ints
-    """BROADCASTING: whose lane it is; else unused."""
+    stay_end: Ints
+    stay_node: Ints
+    """Of the lane, see `Lanes`; only BROADCASTING has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ class Holdings:
         owner = self._kernel(kind).entries(
             Readable(
                 queue[of], epoch[divided], broker_cell[divided], topic_broker[of],
-                queue_id[divided], lanes.client[of],
+                queue_id[divided], lanes.stay_end[of], lanes.stay_node[of],
             )
         )  # fmt: skip
         if self._mixed[group].any():
@@ -165,7 +165,7 @@ class Holdings:
             lambda: ConsistentHashOwners(fleet, epochs, grid, roster, self.queues),
             lambda: MachineRoomOwners(fleet, grid, roster),
             lambda: MachineRoomNearbyOwners(fleet, epochs, grid, roster),
-            lambda: EveryoneOwners(epochs, roster),
+            lambda: EveryoneOwners(roster),
         )
         made: Owners = makers[kind]()
         return made

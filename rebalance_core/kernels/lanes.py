@@ -25,6 +25,10 @@ class Lanes:
     """The first epoch."""
     count: Ints
     """How many epochs."""
+    stay_end: Ints
+    """BROADCASTING: the first epoch without the client."""
+    stay_node: Ints
+    """BROADCASTING: in epoch e the client is entry ``entry_at[stay_node + e]`` of the roster."""
     broadcasting: bool
 
 
@@ -45,8 +49,9 @@ class LaneMaker:
         last = np.flatnonzero(broadcasting & last_of_run(np.cumsum(~goes_on)))
         group = runs.group[first]
         self._client, self._from = runs.client[first], runs.from_epoch[first]
-        end = np.minimum(runs.to_epoch[last] + 1, epochs.of_group[group + 1])
-        self._lasts = end - self._from
+        self._end = runs.to_epoch[last]
+        self._node = pointers(runs.to_epoch - runs.from_epoch)[:-1][first] - self._from
+        self._lasts = np.minimum(self._end + 1, epochs.of_group[group + 1]) - self._from
         self._first_stay = pointers(np.bincount(group, minlength=len(fleet.groups)))
         stays = np.bincount(group, self._lasts, minlength=len(fleet.groups)).astype(np.int64)
         self.cells = pointers((self._count + stays)[queues.group])
@@ -58,7 +63,8 @@ class LaneMaker:
         group = self._queues.group[queue]
         if not broadcasting:
             nobody = np.full(len(queue), NOBODY)
-            return Lanes(queue, nobody, self._begin[group], self._count[group], False)
+            begin, count = self._begin[group], self._count[group]
+            return Lanes(queue, nobody, begin, count, nobody, nobody, False)
         stays = np.diff(self._first_stay)[group]
         queue, group = np.repeat(queue, stays + 1), np.repeat(group, stays + 1)
         turn = ranges(np.zeros(end - first, np.int64), stays + 1)
@@ -69,5 +75,7 @@ class LaneMaker:
             np.append(self._client, NOBODY)[stay],
             np.where(is_stay, np.append(self._from, 0)[stay], self._begin[group]),
             np.where(is_stay, np.append(self._lasts, 0)[stay], self._count[group]),
+            np.append(self._end, NOBODY)[stay],
+            np.append(self._node, NOBODY)[stay],
             True,
         )

@@ -38,7 +38,7 @@ TIMESTAMPS = (None, 0, 5_000, 9_001, 20_001, 90_000, 100_000, 115_000, 153_000, 
 
 CACHED = ((None,), (False,), (True, False))
 """In turn, from observation to observation."""
-VERSIONS = ("4.9.2", "5.0", "5.1.0", "5.3")
+VERSIONS = ("4.9.3", "4.9.4", "5.1.0", "5.1.1")
 
 
 def group(number: int, cached: tuple[bool | None, ...], **settings: Any) -> GroupHistory:
