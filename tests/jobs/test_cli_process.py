@@ -59,7 +59,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"PYTHONPATH": str(path)} | environment
     command = [sys.executable, *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
 
 
 def simulate(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -121,7 +121,7 @@ def test_spark_submit_hands_options_and_exit_code_through(
         env=env,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=400,
     )
     assert done.returncode == code, done.stderr
     assert ("Dry run" in done.stdout) == (code == 0)
