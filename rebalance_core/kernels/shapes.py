@@ -34,6 +34,7 @@ REASONS = {
     "MANY_TOPICS": "more than 62 topics and members that subscribe differently",
     "RING_COLLISION": "two points of the hash ring coincide",
     "NO_ROOM": "a client or broker without a machine room",
+    "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
 }
 """Code and meaning."""
 (
@@ -48,6 +49,7 @@ REASONS = {
     MANY_TOPICS,
     RING_COLLISION,
     NO_ROOM,
+    BLANK_CLIENT_ID,
 ) = range(len(REASONS))
 
 

@@ -20,6 +20,7 @@ from rebalance_core.kernels.fleet import Fleet
 from rebalance_core.kernels.grid import Grid, build_grid
 from rebalance_core.kernels.membership import Membership, follow_members
 from rebalance_core.kernels.owners.consistent_hash import colliding_groups
+from rebalance_core.kernels.owners.machine_room import blank_groups
 from rebalance_core.kernels.owners.machine_room_nearby import roomless_groups
 from rebalance_core.kernels.roster import (
     MASK_BITS,
@@ -107,6 +108,7 @@ def _reasons(
         (shapes.MANY_TOPICS, np.flatnonzero(many)),
         (shapes.RING_COLLISION, colliding_groups(fleet, runs.group[clients], runs.client[clients])),
         (shapes.NO_ROOM, roomless_groups(fleet, brokers, runs)),
+        (shapes.BLANK_CLIENT_ID, blank_groups(fleet, runs.group[clients], runs.client[clients])),
     )
     for code, groups in found:
         reason[groups[reason[groups] == shapes.REGULAR]] = code

@@ -10,6 +10,7 @@ from rebalance_core.kernels.grid import Grid, places
 from rebalance_core.kernels.roster import Roster
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.arguments import is_java_blank
 from rebalance_core.strategies.machine_room import MachineRoom, queues_in_rooms
 
 
@@ -31,6 +32,20 @@ class MachineRoomOwners:
         remainder = place - size * members
         index = np.where(remainder >= 0, remainder, place // np.maximum(size, 1))
         return np.where(self._in_rooms[cells.topic_broker], first + index, NOBODY)
+
+
+def blank_groups(fleet: Fleet, group: Ints, client: Ints) -> Ints:
+    """Groups with a member whose id upstream takes for an empty one: its strategy throws.
+
+    Args:
+        fleet: the groups.
+        group: of each client that is ever a member.
+        client: that client.
+    """
+    strict = [isinstance(s, MachineRoom) and s.blank_is_empty for s in fleet.strategies]
+    rows = np.flatnonzero(np.array([*strict, False], np.bool_)[fleet.groups.allocation[group]])
+    names = fleet.names.clients.take(client[rows]).to_pylist()
+    return np.unique(group[rows[np.array([is_java_blank(name) for name in names], np.bool_)]])
 
 
 def _in_rooms(fleet: Fleet, grid: Grid) -> Bools:

@@ -116,6 +116,12 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("NO_ROOM", "a client", later(join(9, "z"), strategy=ROOMS)),
     ("NO_ROOM", "a broker", later(topic(9, 1, broker="b"), strategy=ROOMS)),
     ("NO_ROOM", "an empty room", group(*BOTH[:1], join(0, "-x"), strategy=ROOMS)),
+    ("BLANK_CLIENT_ID", "a tab up to 4.9.3",
+     group(topic(0, 2, broker="r1@b"), join(0, "\t"), join(1, "x"),
+           strategy="MACHINE_ROOM(consumer_idcs=r1)", client_version="4.9.2")),
+    ("REGULAR", "a tab since 4.9.4",
+     group(topic(0, 2, broker="r1@b"), join(0, "\t"), join(1, "x"),
+           strategy="MACHINE_ROOM(consumer_idcs=r1)", client_version="4.9.4")),
     ("REGULAR", "rooms for everybody", later(strategy=ROOMS)),
     ("REGULAR", "a broker of a topic nobody reads", later(topic(9, 1, "U", "b"), strategy=ROOMS)),
 )  # fmt: skip
@@ -136,6 +142,17 @@ def test_the_reason_and_the_rows_of_a_group(
         assert_equal(own, replay_rows([given_group]))
     else:
         assert not any(own.values())
+
+
+def test_the_first_of_several_reasons_counts() -> None:
+    twice = join(9, "x", channel_id="2")
+    suspended = event(10, "CONSUMER_SUSPEND", "x")
+    for reason, several in (
+        ("NO_KERNEL", later(twice, suspended, strategy="CONFIG")),
+        ("SUSPENDED", later(twice, suspended)),
+        ("DUPLICATE_CLIENT_ID", later(twice, event(11, "SUBSCRIBE", "x", topic=RETRY))),
+    ):
+        assert kernel_tables([several])[1] == {("c", "g"): reason}
 
 
 def test_there_is_a_group_for_every_reason() -> None:

@@ -44,6 +44,30 @@ CASES = {
         commits=[commit("a1", 50_000, 3, "x"), commit("a1", 99_500, 7, "x")],
         offsets=[seen("a1", 100_000, 0, 9)],
     ),
+    "a lost process hands nothing over, whatever it committed": group(
+        topic(0, 2), join(0, "x"), join(9, "y"), lost(99_000, "x"),
+        commits=[commit("a0", 50_000, 3, "x"), commit("a0", 99_500, 7, "x")],
+        offsets=[seen("a0", 60_000, 0, 9), seen("a0", 103_000, 0, 12)],
+    ),
+    "a lost process that committed nothing": group(
+        topic(0, 2), join(0, "x"), join(9, "y"), lost(99_000, "x"),
+        commits=[commit("a0", 50_000, 3)],
+        offsets=[seen("a0", 60_000, 0, 9), seen("a0", 99_000, 0, 11), seen("a0", 103_000, 0, 12)],
+    ),
+    "a queue is free for long before somebody takes it": group(
+        topic(0, 1), join(0, "x"), event(99_000, "BROKER_DOWN", broker_name="a"),
+        event(900_000, "BROKER_UP", broker_name="a"), join(900_000, "w"),
+        commits=[commit("a0", 50_000, 3, "x"), commit("a0", 120_000, 5, "x")],
+        offsets=[seen("a0", 200_000, 0, 9), seen("a0", 950_000, 0, 30)],
+    ),
+    **{
+        f"a commit {ms - 152_000} ms after the last holder may still have had it": group(
+            topic(0, 1), join(0, "x"), event(99_000, "BROKER_DOWN", broker_name="a"),
+            event(900_000, "BROKER_UP", broker_name="a"), join(900_000, "w"),
+            commits=[commit("a0", ms, 5, "x")], offsets=[seen("a0", 200_000, 0, 9)],
+        )
+        for ms in (151_999, 152_000, 152_001)
+    },
 }  # fmt: skip
 
 

@@ -30,6 +30,10 @@ COMMITTED = [
     commit("a1", 61_000, 8, "y"),
     commit("a1", 261_000, 5, "y"),
     commit("a2", 11_000, 3, "x"),
+    commit("a2", 61_500, 1, "y"),
+    commit("a2", 120_000, 6, "x"),
+    commit("a3", 105_000, 4, "y"),
+    commit("a3", 262_000, 9, "y"),
     commit("a7", 100_500, 6, "y"),
 ]
 MODELS = ("CLUSTERING", "BROADCASTING")

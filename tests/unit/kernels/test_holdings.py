@@ -1,0 +1,61 @@
+"""How the queues of many groups are cut into shares and blocks."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from rebalance_core.kernels.holdings import Holdings
+from rebalance_core.kernels.world import World
+from tests.unit.kernels.fleets import build
+from tests.unit.replay.histories import history, join, topic
+
+pytestmark = pytest.mark.unit
+
+
+def world() -> World:
+    """Two groups of 7 queues and 2 epochs, one of them BROADCASTING."""
+    one = history(topic(0, 4), topic(0, 3, broker="b"), join(0, "x"), join(9, "y"))
+    everyone = replace(one.settings, message_model="BROADCASTING")
+    return build([one, replace(one, consumer_group="h", settings=everyone)], retry=False)
+
+
+def places(given_world: World, part: tuple[int, int]) -> list[tuple[int, int, int]]:
+    queues = Holdings(given_world, part).queues
+    columns = (queues.group, queues.topic_broker, queues.queue_id)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7, 20])
+def test_shares_are_consecutive_ranges_of_each_group(parts: int) -> None:
+    given_world = world()
+    whole = places(given_world, (0, 1))
+    assert len(whole) == 14
+    for group in (0, 1):
+        shares = [
+            [place for place in places(given_world, (i, parts)) if place[0] == group]
+            for i in range(parts)
+        ]
+        assert [place for share in shares for place in share] == [
+            place for place in whole if place[0] == group
+        ]
+        assert max(map(len, shares)) <= -(-7 // parts)
+
+
+def test_blocks_have_about_as_many_cells_as_asked() -> None:
+    blocks = list(Holdings(world(), cells_per_block=6).blocks())
+    divided = [len(block.entry) for block in blocks if not block.broadcasting]
+    assert divided == [6, 6, 2]  # 2 epochs a queue
+    assert max(len(block.entry) for block in blocks) <= 6
+
+
+def test_a_block_has_queues_of_one_kind() -> None:
+    blocks = list(Holdings(world()).blocks())
+    assert [block.broadcasting for block in blocks] == [False, True]
+    assert all(before.queue.max() < after.queue.min() for before, after in pairwise(blocks))
+
+
+def test_a_lane_is_never_cut() -> None:
+    blocks = list(Holdings(world(), cells_per_block=1).blocks())
+    assert len(blocks) == 14
+    assert all(block.first[-1] == len(block.entry) for block in blocks)
