@@ -22,12 +22,15 @@ EVENT = {
 }
 
 HOLD_A_LOCK = """
-import sys, time
+import signal, sys, time
 from rebalance_core.cli import jobs
 from rebalance_core.cli.job import Job, JobOptions
 from rebalance_core.cli.main import main
 from rebalance_core.cli.output_folder import LocalFolder
 from rebalance_core.cli.output_run import OutputRun
+
+# a test run in the background of a script hands an ignored SIGINT down
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def run(options):
     with OutputRun(LocalFolder(sys.argv[1]), "hold", options, {}, ["epochs"]):
