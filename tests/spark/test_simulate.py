@@ -76,7 +76,7 @@ def test_a_giant_group_is_divided_by_its_queues(day: InputTables) -> None:
     parts = deal_out(tables, None, 3, giant_cells=2_000)
     assert parts.everything.where("_parts > 1").count() > 0
     options = FleetOptions(queue_offsets_given=True, committed_offsets_given=True)
-    for name in SIMULATED_TABLES:
+    for name in ("epochs", "ownership", "pull_starts"):  # counted whole, and by queue
         ours, theirs = (fingerprint(table_of(name, d, options), name) for d in (parts, whole))
         assert ours == theirs, name
 
