@@ -24,6 +24,8 @@ SESSION_SETTINGS = {
     "spark.default.parallelism": "2",
     "spark.driver.extraJavaOptions": FAST_JVM,
     "spark.driver.memory": "2g",
+    # Each relation of a broadcast join takes a page at least, and lives as long as what is kept.
+    "spark.buffer.pageSize": "1m",
     "spark.driver.host": "127.0.0.1",
     # mapInArrow checks no types by default; a wrong one would show up far away.
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
@@ -51,7 +53,7 @@ def seed() -> int:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+def session_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """The one session of the run: starting a second one costs 13 s."""
     from rebalance_core.cli.session import open_session
 
@@ -60,3 +62,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     session = open_session("tests", master="local[2]", settings=settings)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def spark(session_of_the_run: "SparkSession") -> Iterator["SparkSession"]:
+    """A session; the frames that a module's tests keep go with the module."""
+    yield session_of_the_run
+    session_of_the_run.catalog.clearCache()

@@ -17,14 +17,14 @@ NONE = -1
 def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) -> Ints:
     """`bisect_left` or `bisect_right` of each wanted value in ``values[low:high]``."""
     low, high = low.copy(), high.copy()
-    todo = np.flatnonzero(low < high)
-    while len(todo):
-        middle = (low[todo] + high[todo]) >> 1
+    left = np.flatnonzero(low < high)
+    while len(left):
+        middle = (low[left] + high[left]) >> 1
         seen = values[middle]
-        beyond = seen <= wanted[todo] if right else seen < wanted[todo]
-        low[todo[beyond]] = middle[beyond] + 1
-        high[todo[~beyond]] = middle[~beyond]
-        todo = todo[low[todo] < high[todo]]
+        beyond = seen <= wanted[left] if right else seen < wanted[left]
+        low[left[beyond]] = middle[beyond] + 1
+        high[left[~beyond]] = middle[~beyond]
+        left = left[low[left] < high[left]]
     return low
 
 

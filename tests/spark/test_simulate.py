@@ -49,12 +49,6 @@ def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, table: str) -> Non
     assert by_text(found) == by_text(expected)
 
 
-@pytest.fixture
-def nothing_cached(spark: SparkSession) -> None:
-    """Spark compares every plan with every frame that is kept: earlier tests' slow later ones."""
-    spark.catalog.clearCache()
-
-
 @pytest.fixture(scope="module")
 def day(spark: SparkSession) -> InputTables:
     """A generated day of 200 groups."""
@@ -93,7 +87,6 @@ def test_columns_are_the_contract_s(ledger: Ledger) -> None:
     }
 
 
-@pytest.mark.usefixtures("nothing_cached")
 def test_partitioning_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     tables = DATA / "pathologies" / "tables"
     inputs = InputTables.read(spark, str(tables))
@@ -106,7 +99,6 @@ def test_partitioning_changes_nothing(spark: SparkSession, tmp_path: Path) -> No
         assert by_text(collected(getattr(ledger, name))) == by_text(expected[name])
 
 
-@pytest.mark.usefixtures("nothing_cached")
 def test_output_is_cut_to_the_groups_and_times_wanted(spark: SparkSession) -> None:
     inputs = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
     epochs = replayed("join-leave")["epochs"]
@@ -119,7 +111,6 @@ def test_output_is_cut_to_the_groups_and_times_wanted(spark: SparkSession) -> No
     assert collected(nobody.epochs) == []
 
 
-@pytest.mark.usefixtures("nothing_cached")
 def test_events_of_unknown_members_are_rejected_and_nothing_else_is_lost(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -139,7 +130,6 @@ def test_events_of_unknown_members_are_rejected_and_nothing_else_is_lost(
     assert (epoch["members"], epoch["status"]) == (1, "FROZEN")
 
 
-@pytest.mark.usefixtures("nothing_cached")
 def test_a_strategy_for_all_groups_replaces_members_own(spark: SparkSession) -> None:
     inputs = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
     ledger = simulate(inputs, SimulationOptions(strategy="AVG_BY_CIRCLE"))

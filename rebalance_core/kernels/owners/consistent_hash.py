@@ -113,13 +113,13 @@ class ConsistentHashOwners:
         first, size = self._first[group], self._size[group]
         at = np.searchsorted(self._ring, pair(group, self._hashes[cells.queue])) - first
         entry = np.full(len(group), NOBODY, np.int64)
-        todo = np.flatnonzero(size > 0)
-        while len(todo):
-            at[todo] = np.where(at[todo] < size[todo], at[todo], 0)  # after the last the first
-            client = self._client[first[todo] + at[todo]]
-            entry[todo] = self._member[self._row[client] + cells.epoch[todo]]
-            todo = todo[entry[todo] < 0]
-            at[todo] += 1
+        left = np.flatnonzero(size > 0)
+        while len(left):
+            at[left] = np.where(at[left] < size[left], at[left], 0)  # after the last the first
+            client = self._client[first[left] + at[left]]
+            entry[left] = self._member[self._row[client] + cells.epoch[left]]
+            left = left[entry[left] < 0]
+            at[left] += 1
         return entry
 
 
