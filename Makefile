@@ -60,15 +60,15 @@ dist: setup ## Build dist/rebalance_core.zip (for --py-files) and the wheel
 	$(BIN)/python scripts/build_zip.py dist/rebalance_core.zip
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
-docs: setup ## Write docs/data-dictionary.md from the declared tables
-	@mkdir -p docs
+docs: setup ## Write docs/data-dictionary.md and docs/audit-rules.md from the code
 	$(BIN)/python -m rebalance_core.contracts.dictionary > docs/data-dictionary.md
+	$(BIN)/python -m rebalance_core.audit.rules_page > docs/audit-rules.md
 
 # Not for every day, so not in the list: resolves pyproject.toml anew. Needs uv.
 lock:
 	sed '/^[^#]/,$$d' requirements.lock > requirements.lock.new
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-emit-find-links --no-header --no-annotate --quiet --extra spark --group dev \
+	  --no-emit-find-links --no-header --no-annotate --quiet --extra spark --extra report --group dev \
 	  pyproject.toml >> requirements.lock.new
 	mv requirements.lock.new requirements.lock
 

@@ -21,6 +21,8 @@ SESSION_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    # Planning again after each stage is what small runs spend most time on; tests/jobs do it.
+    "spark.sql.adaptive.enabled": "false",
     "spark.default.parallelism": "2",
     "spark.driver.extraJavaOptions": FAST_JVM,
     "spark.driver.memory": "2g",

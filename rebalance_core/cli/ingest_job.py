@@ -1,7 +1,7 @@
 """`ingest`: list the collection, read it, put it together, write the tables, record, summarise."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from rebalance_core.cli.ingest_summary import ingest_facts, render_ingest
 from rebalance_core.cli.input_files import fingerprint
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.output_folder import local_path
-from rebalance_core.cli.output_run import Outcome, OutputRun
+from rebalance_core.cli.output_run import Outcome
 from rebalance_core.cli.run_record import TableRecord
 from rebalance_core.cli.running import check_free, running, say
 from rebalance_core.cli.session import versions
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 def run_ingest(options: IngestOptions) -> JobReport:
     """Run the job; the report for stdout."""
+    from rebalance_core.cli.ledger_counts import rejected_per_code
     from rebalance_core.ingest.collection import open_collection
 
     settings = resolve_settings(options.config, options.set)
@@ -40,7 +41,11 @@ def run_ingest(options: IngestOptions) -> JobReport:
         return _plan(options, settings, collection)
     with running("ingest", options, settings, INGESTED_TABLES) as (run, session):
         say(f"reading {len(collection.files):,} files of {options.collection}")
-        done, outputs, rejected = _ingest_and_write(session, collection, assumed, run)
+        done, outputs = ingest_and_write(
+            session, collection, assumed, run.clear, run.folder.table_location("")
+        )
+        back = session.read.parquet(run.folder.table_location("rejected"))
+        rejected = rejected_per_code(back)
         files = understood(done)
         lines = sum(one["lines"] for one in files)
         found = fingerprint("collection", options.collection)
@@ -99,25 +104,27 @@ def count_by(frame: "DataFrame", name: str) -> dict[str, int]:
     return {row[name]: row["count"] for row in frame.groupBy(name).count().orderBy(name).collect()}
 
 
-def _ingest_and_write(
+def ingest_and_write(
     session: "SparkSession",
     collection: "Collection",
     assumed: "Assumptions",
-    run: OutputRun,
-) -> "tuple[IngestedCollection, Mapping[str, TableRecord], Mapping[str, int]]":
-    """`run.clear` removes an earlier result: after reading, before the first table."""
-    from rebalance_core.cli.ledger_counts import rejected_per_code
+    clear: Callable[[], None],
+    location: str,
+) -> "tuple[IngestedCollection, Mapping[str, TableRecord]]":
+    """The tables of a collection into a folder, and what was written.
+
+    ``clear`` removes an earlier result: after reading, before the first table.
+    """
     from rebalance_core.spark.ingest import ingest
     from rebalance_core.spark.write import write_table
 
     done = ingest(session, collection, assumed)
-    run.clear()
+    clear()
     outputs = {}
     for name, frame in done.tables.items():
-        written = write_table(frame, run.folder.table_location(""), name)
+        written = write_table(frame, location, name)
         outputs[name] = TableRecord(written.rows, written.digest)
-    back = session.read.parquet(run.folder.table_location("rejected"))
-    return done, outputs, rejected_per_code(back)
+    return done, outputs
 
 
 def _plan(options: IngestOptions, settings: Settings, collection: "Collection") -> JobReport:

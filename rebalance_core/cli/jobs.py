@@ -1,5 +1,9 @@
 """The jobs that exist. A new one is a line here, a module with its options and one with its run."""
 
+from rebalance_core.cli.audit_job import run_audit
+from rebalance_core.cli.audit_options import add_audit_options, read_audit_options
+from rebalance_core.cli.explain_job import run_explain
+from rebalance_core.cli.explain_options import add_explain_options, read_explain_options
 from rebalance_core.cli.generate_job import run_generate
 from rebalance_core.cli.generate_options import add_generate_options, read_generate_options
 from rebalance_core.cli.ingest_job import run_ingest
@@ -31,6 +35,20 @@ JOBS: dict[str, Job] = {
             add_ingest_options,
             read_ingest_options,
             run_ingest,
+        ),
+        Job(
+            "audit",
+            "compare live ownership with the predicted one and name what is wrong; exit 3 if it is",
+            add_audit_options,
+            read_audit_options,
+            run_audit,
+        ),
+        Job(
+            "explain",
+            "why a queue is with this client at this time: lists, formula, offset rule; no Spark",
+            add_explain_options,
+            read_explain_options,
+            run_explain,
         ),
     )
 }

@@ -42,6 +42,7 @@ class Outcome:
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
     seed: int | None = None
+    audit: Mapping[str, Any] | None = None
     exit_code: int = ExitCode.OK
 
 
@@ -188,5 +189,6 @@ class OutputRun:
             replay_reasons=outcome.replay_reasons,
             versions=dict(outcome.versions),
             seed=outcome.seed,
+            audit=outcome.audit,
             error=error,
         )

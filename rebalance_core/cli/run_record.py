@@ -54,6 +54,8 @@ class RunRecord:
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
     seed: int | None = None
+    audit: Mapping[str, Any] | None = None
+    """Audit: the verdict, what fails a night, and the counts of findings and groups."""
     error: str | None = None
     library_version: str = LIBRARY_VERSION
     contract_version: int = CONTRACT_VERSION

@@ -1,7 +1,7 @@
 """What every job does around its work: the output folder, the lock, the session."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,7 +34,7 @@ class WritingOptions(Protocol):
 
 @contextmanager
 def running(
-    job: str, options: Any, settings: Settings, tables: Mapping[str, Any]
+    job: str, options: Any, settings: Settings, tables: Iterable[str]
 ) -> Iterator[tuple[OutputRun, "SparkSession"]]:
     """The output folder, reserved for this run, and the session.
 

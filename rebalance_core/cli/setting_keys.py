@@ -79,6 +79,13 @@ SETTING_KEYS = {
         SettingKey("assume.client_version", str, "a RocketMQ version, e.g. 5.3"),
         SettingKey("assume.broker_version", str, "a RocketMQ version, e.g. 5.3"),
         SettingKey("assume.time_zone", str, "a time zone, e.g. Asia/Shanghai"),
+        SettingKey("audit.stale_after_hours", float, "a number of hours above 0", low=0.01),
+        SettingKey(
+            "audit.max_age_hours", float, "a number of hours above 0", low=0.01, optional=True
+        ),
+        SettingKey("audit.findings_per_rule", int, "a whole number from 1 up", low=1),
+        SettingKey("audit.timelines", int, "a whole number from 0 to 100", low=0, high=100),
+        SettingKey("audit.redact_salt", str, "any text; keep it secret"),
         SettingKey("summary.worst_groups", int, "a whole number from 0 up", low=0),
     )
 }

@@ -59,6 +59,17 @@ class AssumeSettings:
 
 
 @dataclass(frozen=True)
+class AuditSettings:
+    """How `audit` looks at a night; ``max_age_hours`` None: the collection may be of any age."""
+
+    stale_after_hours: float
+    findings_per_rule: int
+    timelines: int
+    redact_salt: str
+    max_age_hours: float | None = None
+
+
+@dataclass(frozen=True)
 class Settings:
     """The resolved settings of one run."""
 
@@ -69,6 +80,7 @@ class Settings:
     generate: GenerateSettings
     spark: SparkSettings
     assume: AssumeSettings
+    audit: AuditSettings
     summary: SummarySettings
 
     def as_dict(self) -> dict[str, Any]:
@@ -131,6 +143,7 @@ def _build(values: Mapping[str, Any]) -> Settings:
         generate=GenerateSettings(**section("generate")),
         spark=SparkSettings(**section("spark")),
         assume=AssumeSettings(**section("assume")),
+        audit=AuditSettings(**section("audit")),
         summary=SummarySettings(**section("summary")),
     )
 

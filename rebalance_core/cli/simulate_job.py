@@ -1,6 +1,6 @@
 """`simulate`: settings, session, lock, run, write, record, summary, in this order."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from rebalance_core.cli.output_folder import (
     local_path,
     spark_location,
 )
-from rebalance_core.cli.output_run import Outcome, OutputRun
+from rebalance_core.cli.output_run import Outcome
 from rebalance_core.cli.run_record import TableRecord
 from rebalance_core.cli.running import check_free, open_for, running, say
 from rebalance_core.cli.secrets import redact_text
@@ -23,13 +23,15 @@ from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from rebalance_core.spark import InputTables, SimulationOptions
     from rebalance_core.spark.gate import RowCounts
     from rebalance_core.spark.quarantine import Quarantined
 
 ROWS_PER_TASK = 100_000
+UNKNOWN_MEMBER = "UNKNOWN_MEMBER"
+"""The issue that only the replay finds."""
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
 
@@ -42,6 +44,8 @@ class Simulated:
     rejected: Mapping[str, int]
     input_rows: Mapping[str, int]
     replay_reasons: Mapping[str, int]
+    used: "Mapping[str, DataFrame]"
+    """The input rows that passed the checks, by table."""
 
 
 def run_simulate(options: SimulateOptions) -> JobReport:
@@ -58,7 +62,9 @@ def run_simulate(options: SimulateOptions) -> JobReport:
         tables = _read_inputs(session, options, inputs)
         records = [fingerprint(t, p, session) for t, p in (inputs or tables.paths).items()]
         say(f"simulating; inputs: {', '.join(record.table for record in records)}")
-        done = _simulate_and_write(session, options, settings, tables, run)
+        done = simulate_and_write(
+            session, options, settings, tables, run.clear, run.folder.table_location("")
+        )
         record = run.finish(
             Outcome(
                 outputs=done.outputs,
@@ -85,17 +91,27 @@ def _read_inputs(
     return InputTables.read(session, remote, **paths, input_format=options.input_format)
 
 
-def _simulate_and_write(
+def simulate_and_write(
     session: "SparkSession",
     options: SimulateOptions,
     settings: Settings,
     tables: "InputTables",
-    run: OutputRun,
+    clear: Callable[[], None],
+    location: str,
+    more_rejected: "DataFrame | None" = None,
 ) -> Simulated:
     """The calls into the engine.
 
-    `run.clear` removes an earlier result: it comes after the gate for bad rows, before the first
-    table. What the replay rejects is known only once it is written, so the gate is asked again.
+    Args:
+        session: the session.
+        options: what to simulate.
+        settings: of the run.
+        tables: the input.
+        clear: removes an earlier result; called after the gate for bad rows, before the first
+            table. What the replay rejects is known only once it is written, so the gate is asked
+            again.
+        location: the folder that gets the ledger.
+        more_rejected: rows of ``rejected`` that came up before.
     """
     from rebalance_core.cli.ledger_counts import (
         ledger_facts,
@@ -111,22 +127,26 @@ def _simulate_and_write(
     refuse_bad_rows(rows, bad_rows, settings)
     tasks = task_count(sum(rows.values()), session.sparkContext.defaultParallelism)
     ledger = simulate_checked(checked, _simulation_options(options, settings, tasks))
-    run.clear()
+    frames = ledger.frames()
+    if more_rejected is not None:
+        frames["rejected"] = frames["rejected"].unionByName(more_rejected)
+    clear()
     outputs = {}
-    for name, frame in ledger.frames().items():
-        written = write_table(frame, run.folder.table_location(""), name)
+    for name, frame in frames.items():
+        written = write_table(frame, location, name)
         outputs[name] = TableRecord(written.rows, written.digest)
-    unknown_members = outputs["rejected"].rows - sum(bad_rows.values())
-    bad_rows["cluster_events"] += unknown_members
+    back = {name: session.read.parquet(f"{location.rstrip('/')}/{name}") for name in outputs}
+    rejected = rejected_per_code(back["rejected"])
+    bad_rows["cluster_events"] += rejected.get(UNKNOWN_MEMBER, 0)
     refuse_bad_rows(rows, bad_rows, settings)
-    back = {name: session.read.parquet(run.folder.table_location(name)) for name in outputs}
     facts = ledger_facts(back, settings.summary.worst_groups)
     return Simulated(
         outputs=outputs,
         facts=facts,
-        rejected=rejected_per_code(back["rejected"]),
+        rejected=rejected,
         input_rows=rows,
         replay_reasons=replay_reasons(ledger.replayed),
+        used=checked.tables,
     )
 
 

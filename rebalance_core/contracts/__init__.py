@@ -1,7 +1,13 @@
 """Every table once: name, type, null, unit, meaning; everything about tables derives from here."""
 
 from rebalance_core.contracts.inputs import INPUT_TABLES
-from rebalance_core.contracts.ledger import FINDINGS, LEDGER_TABLES, REJECTED, SIMULATED_TABLES
+from rebalance_core.contracts.ledger import (
+    FINDINGS,
+    GROUP_VERDICTS,
+    LEDGER_TABLES,
+    REJECTED,
+    SIMULATED_TABLES,
+)
 from rebalance_core.contracts.observed import OBSERVED_TABLES
 from rebalance_core.contracts.table import Column, Table
 
@@ -15,16 +21,23 @@ INGESTED_TABLES: dict[str, Table] = (
 )
 """Everything `ingest` writes."""
 
-ALL_TABLES: dict[str, Table] = INPUT_TABLES | LEDGER_TABLES | OBSERVED_TABLES | FINDING_TABLES
+AUDITED_TABLES: dict[str, Table] = (
+    LEDGER_TABLES | FINDING_TABLES | {GROUP_VERDICTS.name: GROUP_VERDICTS}
+)
+"""Everything `audit` writes."""
+
+ALL_TABLES: dict[str, Table] = INPUT_TABLES | OBSERVED_TABLES | AUDITED_TABLES
 
 __all__ = [
     "ALL_TABLES",
+    "AUDITED_TABLES",
     "CONTRACT_VERSION",
     "FINDING_TABLES",
     "INGESTED_TABLES",
     "INPUT_TABLES",
     "LEDGER_TABLES",
     "OBSERVED_TABLES",
+    "REJECTED",
     "SIMULATED_TABLES",
     "Column",
     "Table",

@@ -8,6 +8,7 @@ from rebalance_core.contracts import (
     OBSERVED_TABLES,
     Table,
 )
+from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
 
 SECTIONS = (
     ("Input tables", INPUT_TABLES),
@@ -30,6 +31,8 @@ def data_dictionary() -> str:
         lines += ["", f"## {title}"]
         for table in tables.values():
             lines += ["", *_table_section(table)]
+            if table is OBSERVED_FACTS:
+                lines += ["", *_fact_kinds()]
     return "\n".join(lines) + "\n"
 
 
@@ -43,6 +46,11 @@ def _table_section(table: Table) -> list[str]:
         meaning = column.meaning.replace("|", "\\|")
         lines.append(f"| `{column.name}` | {column.type} | {null} | {meaning} |")
     return lines
+
+
+def _fact_kinds() -> list[str]:
+    kinds = [f"| `{kind}` | {meaning} |" for kind, meaning in FACT_KINDS.items()]
+    return ["| kind | what is stated: fields of `details` |", "|---|---|", *kinds]
 
 
 if __name__ == "__main__":

@@ -222,8 +222,28 @@ FINDINGS = Table(
         summary STRING one sentence
         evidence MAP<STRING, STRING> what it was seen by
         remedy STRING what to do
+        accepted? STRING why it is accepted; null: it is not
         """
     ),
+)
+
+GROUP_VERDICTS = Table(
+    "group_verdicts",
+    "What came of comparing predicted and live ownership of a group.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        verdict STRING EQUAL, DIFFERS, UNSTABLE, UNKNOWN or OFFLINE
+        reason STRING of UNKNOWN what is missing, of UNSTABLE what changed; else empty
+        looks INT looks at clients and queues that were compared
+        differences INT queues that differ outside every window
+        members INT processes that are members at the end
+        dumped_ms? BIGINT when ownership was dumped last, epoch ms UTC
+        unasked ARRAY<STRING> brokers that were not asked for the group's members
+        """
+    ),
+    key=("cluster", "consumer_group"),
 )
 
 SIMULATED_TABLES = {

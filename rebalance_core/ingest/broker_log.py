@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rebalance_core.ingest import broker_group_log
 from rebalance_core.ingest.clock import Clock
 from rebalance_core.ingest.cut import cut
 from rebalance_core.ingest.facts import Fact, Unread
@@ -13,7 +14,14 @@ from rebalance_core.ingest.rendered import (
     topic_config,
     whole,
 )
-from rebalance_core.ingest.templates import Fields, Template, headless, named, read_message
+from rebalance_core.ingest.templates import (
+    NOT_OURS,
+    Fields,
+    Template,
+    headless,
+    named,
+    read_message,
+)
 
 KINDS = {
     "consumer_connected": "group, consume_type, message_model and the fields of channel_info",
@@ -28,6 +36,7 @@ KINDS = {
     "broker_starting": "perm: brokerPermission; the broker's consumer table is empty",
     "broker_booted": "broker, address",
     "broker_stopping": "nothing more: the shutdown hook runs",
+    **broker_group_log.KINDS,
 }
 
 _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="
@@ -124,6 +133,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_starting", "brokerPermission=", _permission),
     ("broker_booted", "The broker[", _booted),
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
+    *broker_group_log.TEMPLATES,
 )
 WORDS = tuple(words for _, words, _ in TEMPLATES)
 
@@ -133,4 +143,6 @@ def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unre
     line = server_line(text, clock)
     if line is None:
         return headless(WORDS, text, source)
+    if not line.message.startswith(WORDS):
+        return NOT_OURS
     return read_message(TEMPLATES, line, text, source)

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rebalance_core.ingest import client_trouble_log
+from rebalance_core.ingest.client_trouble_log import (
+    BROADCAST,
+    NO_LIST,
+    PULL_FAILED,
+    broadcast_refused,
+    no_member_list,
+)
 from rebalance_core.ingest.cut import cut
 from rebalance_core.ingest.facts import Fact, Unread
 from rebalance_core.ingest.log_line import ClientClock, LogLine, client_line
@@ -30,8 +38,12 @@ KINDS = {
     "left_broker": "group: the client unregistered from one broker",
     "order_lock": "group: the client asked for an order lock",
     "notified": "group, address: a broker sent CHANGE, at once after the group's members changed",
+    **client_trouble_log.KINDS,
 }
-_OF_A_PROCESS = ("allocated", "heartbeat", "suspended", "resumed", "paused", "left_broker")
+_OF_A_PROCESS = (
+    "allocated", "heartbeat", "suspended", "resumed", "paused", "left_broker", "no_member_list",
+    "allocation_failed", "heartbeat_failed",
+)  # fmt: skip
 """These also carry ``pid`` (5.1+): all runs of a client append to one file."""
 
 _QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
@@ -127,24 +139,32 @@ TEMPLATES: tuple[Template, ...] = (
     ("left_broker", "unregister client[Producer: ", _left_broker),
     ("order_lock", "message queue lock ", _order_lock),
     ("order_lock", "the message queue lock ", _order_lock),
+    *client_trouble_log.TEMPLATES,
 )
+_BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
 HEARTBEAT = "HeartbeatData [clientID="
 REBALANCE = "doRebalance, "
-WORDS = (*(words for _, words, _ in TEMPLATES), HEARTBEAT, _TRUNCATED)
+WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *client_trouble_log.WORDS)
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
     """What one line of a client's log states; a heartbeat states one fact for each group."""
     line = client_line(text, clock)
     if line is None:
+        if BROADCAST in text:
+            return broadcast_refused(text, source, clock)
         return headless(WORDS, text, source)
     message = line.message
+    if message.startswith(PULL_FAILED):
+        clock.failed_pull = line
     if message.startswith(HEARTBEAT):
         facts = _heartbeat(line, text, source)
     elif message.startswith(REBALANCE):
-        facts = _truncated(line, text, source)
-    else:
+        facts = _rebalance(line, text, source)
+    elif message.startswith(_BEGINNINGS):
         facts = read_message(TEMPLATES, line, text, source)
+    else:
+        return ()
     if line.pid is None:
         return facts
     return tuple(_with_pid(fact, line.pid) for fact in facts)
@@ -169,7 +189,12 @@ def _heartbeat(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ..
     return tuple(facts)
 
 
-def _truncated(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
+def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
+    if line.message.endswith(NO_LIST):
+        fields = no_member_list(line.message)
+        if fields is None:
+            return (not_read(text, source, NO_LIST),)
+        return (Fact("no_member_list", line.at_ms, fields, source),)
     pieces = cut(line.message, REBALANCE, _TRUNCATED, "")
     if pieces is None:
         return ()

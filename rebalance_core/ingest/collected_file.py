@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG = (
@@ -46,6 +46,7 @@ class CollectedFile:
         size: bytes on disk.
         written_ms: when a document says what it says; None: not known.
         arguments: ``mqadmin``: the command and what follows it; local offsets: client id and group.
+        newest: True for the last store of its kind that was collected of its broker.
     """
 
     name: str
@@ -54,6 +55,7 @@ class CollectedFile:
     size: int = 0
     written_ms: int | None = None
     arguments: tuple[str, ...] = ()
+    newest: bool = False
 
     @property
     def is_log(self) -> bool:
@@ -141,3 +143,19 @@ def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None
     if len(parts) == 3:
         arguments = (*arguments, re.sub(r"\.txt$", "", parts[2]))
     return CollectedFile(name, ADMIN, "", size, int(command["ms"]), arguments)
+
+
+def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
+    """The files, the newest store of each kind and broker marked; one without time is the last."""
+    newest: dict[tuple[str, str], CollectedFile] = {}
+    for file in files:
+        if file.kind in _STORES.values():
+            known = newest.setdefault((file.place, file.kind), file)
+            if _age(known) < _age(file):
+                newest[file.place, file.kind] = file
+    names = {file.name for file in newest.values()}
+    return [replace(file, newest=True) if file.name in names else file for file in files]
+
+
+def _age(file: CollectedFile) -> tuple[bool, int]:
+    return file.written_ms is None, file.written_ms or 0

@@ -15,6 +15,7 @@ from rebalance_core.ingest.collected_file import (
     identify,
     is_answer,
     is_other,
+    with_newest,
 )
 from rebalance_core.ingest.collection_settings import (
     SETTINGS_NAME,
@@ -81,7 +82,7 @@ def open_collection(folder: Path) -> Collection:
             f"--collection {folder}: nothing to read beside {SETTINGS_NAME}; expected namesrv/, "
             "brokers/<name>/, clients/<name>/ or mqadmin/ (docs/ingest.md)"
         )
-    return Collection(root, settings, tuple(files), tuple(refused))
+    return Collection(root, settings, tuple(with_newest(files)), tuple(refused))
 
 
 def _names(root: Path) -> Iterator[str]:

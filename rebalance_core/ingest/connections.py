@@ -69,9 +69,18 @@ class Connections:
         self._removals = []
         while self._processes() > len(self.live):
             changes.append(self._join())
+            self._name_connections(len(self.live) - 1)
         rank = len(self.by_broker[broker]) - 1
-        self._names[channel] = self.live[min(rank, len(self.live) - 1)]
+        if rank < len(self.live) or channel not in self._names:
+            self._names[channel] = self.live[min(rank, len(self.live) - 1)]
         return changes
+
+    def _name_connections(self, rank: int) -> None:
+        """Brokers that knew of the process before the others have a connection of it already."""
+        for channels in self.by_broker.values():
+            by_age = sorted(channels, key=lambda channel: channels[channel])
+            if rank < len(by_age):
+                self._names[by_age[rank]] = self.live[rank]
 
     def remove(
         self,

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rebalance_core.ingest.collected_file import ADMIN, CollectedFile
-from rebalance_core.ingest.facts import Fact
+from rebalance_core.ingest.collected_file import ADMIN, GROUPS, CollectedFile
+from rebalance_core.ingest.dumps import dump_fact, group_of_rows, without_broker
+from rebalance_core.ingest.facts import Fact, Unread
 
 CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
 
@@ -44,7 +45,11 @@ class Evidence:
 _GROUP_KINDS = (
     "consumer_connected", "consumer_data", "consumer_left", "consumer_closed", "consumer_expired",
     "queue_locked", "allocated", "broker_allocated", "heartbeat", "suspended", "resumed", "paused",
-    "unsubscribed", "left_broker", "order_lock", "notified",
+    "unsubscribed", "left_broker", "order_lock", "notified", "lock_refused",
+)  # fmt: skip
+_GROUP_FACTS = (
+    "subscription_changed", "no_subscription", "offset_went_back", "group_created", "group_deleted",
+    "broker_allocation_failed", "no_member_list", "not_in_member_list", "broadcast_refused",
 )  # fmt: skip
 _TOPIC_KINDS = (
     "topic_created", "topic_updated", "topic_loaded", "topic_deleted", "topic_config",
@@ -54,13 +59,15 @@ _CLUSTER_KINDS = (
     "broker_starting", "broker_booted", "broker_stopping", "broker_registered", "broker_address",
     "broker_known", "broker_removed", "broker_cut_off", "broker_expired",
 )  # fmt: skip
-
+_CLUSTER_FACTS = ("allocation_failed", "heartbeat_failed")
+FACTS_ONLY = frozenset((*_GROUP_FACTS, *_CLUSTER_FACTS, "subscription_group", "dump"))
+"""Kinds of which `observed_facts` alone is made; they do not tell when a log begins and ends."""
 
 _ADDRESS = (
-    dict.fromkeys(_GROUP_KINDS, (GROUP, "group"))
+    dict.fromkeys((*_GROUP_KINDS, *_GROUP_FACTS), (GROUP, "group"))
     | dict.fromkeys(_TOPIC_KINDS, (TOPIC, "topic"))
-    | dict.fromkeys(_CLUSTER_KINDS, (CLUSTER, ""))
-    | {"committed": (COMMIT, "group")}
+    | dict.fromkeys((*_CLUSTER_KINDS, *_CLUSTER_FACTS), (CLUSTER, ""))
+    | {"committed": (COMMIT, "group"), "subscription_group": (GROUP, "consumer_group")}
     | dict.fromkeys(("committed_offset", "local_offset"), (COMMIT, "consumer_group"))
 )
 """Who puts a kind together, and the field that names the group or topic."""
@@ -85,7 +92,7 @@ def evidence_of(
         yield from _of_dump(file, piece, brokers)
         return
     part, name = _ADDRESS.get(fact.kind, ("", ""))
-    if not part:
+    if not part or (file.kind == GROUPS and not file.newest):
         return
     values = fact.values
     if fact.kind == "local_offset":
@@ -107,13 +114,13 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
     """A dump's command line stands in its file's name: the group or topic asked for."""
     command, argument = file.arguments[:2]
     if command == "consumerConnection":
-        group, broker = _without_broker(argument, brokers)
+        group, broker = without_broker(argument, brokers)
         yield replace(piece, part=GROUP, key=group, place=broker)
     elif command == "consumerStatus":
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
         yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})
     elif piece.kind == "queue_progress":
-        group = argument.removeprefix("s-") if piece.values["with_clients"] else argument
+        group = group_of_rows(argument, piece.values["with_clients"])
         yield replace(piece, part=GROUP, key=group)
         yield replace(piece, part=COMMIT, key=group)
         yield replace(piece, part=TOPIC, key=piece.values["topic"])
@@ -125,8 +132,21 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         yield piece
 
 
-def _without_broker(argument: str, brokers: Collection[str]) -> tuple[str, str]:
-    """Group and broker of ``<group>-<broker>``; no broker if none of those known ends it."""
-    ends = [broker for broker in brokers if argument.endswith("-" + broker)]
-    broker = max(ends, key=len, default="")
-    return (argument[: -len(broker) - 1], broker) if broker else (argument, "")
+def of_document(
+    file: CollectedFile, found: Collection[Fact | Unread], brokers: Collection[str]
+) -> Iterator[Evidence]:
+    """What a document as a whole is evidence for: that it was collected, and how much it held."""
+    if file.kind == ADMIN:
+        fact = dump_fact(file, found, brokers)
+        group, place = fact.values["group"] or None, fact.values["broker"] or ""
+    elif file.kind == GROUPS and file.newest:
+        kinds = [piece.kind for piece in found if isinstance(piece, Fact)]
+        if found and not kinds:
+            return  # it is no such store, or only part of one
+        count = {"groups": kinds.count("subscription_group"), "rejected": len(found) - len(kinds)}
+        fact = Fact("group_configs", file.written_ms, count, file.name)
+        group, place = None, file.place
+    else:
+        return
+    part = CLUSTER if group is None else GROUP
+    yield Evidence(part, group or "", fact.kind, fact.at_ms, place, 0, fact.source, fact.values)

@@ -25,7 +25,7 @@ from rebalance_core.ingest.collected_file import (
     CollectedFile,
 )
 from rebalance_core.ingest.consumer_offset_json import parse_consumer_offset_json
-from rebalance_core.ingest.evidence import Evidence, evidence_of
+from rebalance_core.ingest.evidence import FACTS_ONLY, Evidence, evidence_of, of_document
 from rebalance_core.ingest.facts import Fact, Unread
 from rebalance_core.ingest.local_offset_json import parse_local_offset_json
 from rebalance_core.ingest.lock_log import WORDS as LOCK_WORDS
@@ -157,12 +157,15 @@ class FileReader:
                 zone = {"time_zone": zone_named(self.zone)}
         if parser is None:
             why = Unreadable("UNKNOWN_COMMAND", "is the output of a command that is not read")
-            yield from self._addressed([unread(name, name, why)], 0)
+            found: list[Fact | Unread] = [unread(name, name, why)]
+            yield from self._addressed(found, 0)
+            yield from of_document(self.file, found, self.brokers)
             return
         found = parser(text, name, **zone)
         self.stats.lines = len(found)
         self.stats.understood = sum(isinstance(piece, Fact) for piece in found)
         yield from self._addressed(found, 0)
+        yield from of_document(self.file, found, self.brokers)
 
     def refuse(self, refusal: Unreadable) -> Unread:
         """The file as a whole, or from here on, could not be read."""
@@ -178,7 +181,7 @@ class FileReader:
                 yield piece
                 continue
             self.stats.facts += 1
-            if self.file.is_log and piece.at_ms is not None:
+            if self.file.is_log and piece.at_ms is not None and piece.kind not in FACTS_ONLY:
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
 

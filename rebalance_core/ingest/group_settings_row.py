@@ -105,7 +105,7 @@ def _shown(
             # a lock is asked for by orderly members alone; whoever logs commits logs locks too
             if piece.kind == "heartbeat":
                 shown.setdefault("ordered", False)
-        elif piece.kind in ("queue_locked", "order_lock"):
+        elif piece.kind in ("queue_locked", "lock_refused", "order_lock"):
             shown["ordered"] = True
         elif piece.kind == "broker_allocated":
             shown["rebalance_mode"] = BROKER_REBALANCE

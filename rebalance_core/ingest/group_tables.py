@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from rebalance_core.ingest.client_version import is_modelled, plain_version
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.contradictions import without_contradictions
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import FACTS_ONLY, Evidence
+from rebalance_core.ingest.group_facts import group_facts
 from rebalance_core.ingest.group_settings_row import settings_row
 from rebalance_core.ingest.group_strategies import GroupStrategies, group_strategies
 from rebalance_core.ingest.member_timeline import MemberTimeline
@@ -27,6 +28,10 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         pieces, key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind)
     )
     names = ProcessNames(evidence, context)
+    facts: Tables = {"observed_facts": group_facts(group, evidence, names, context)}
+    evidence = [piece for piece in evidence if piece.kind not in FACTS_ONLY]
+    if not evidence:
+        return facts
     timeline = MemberTimeline(group, context)
     timeline.take(evidence)
     joined, findings = unlogged_joins(group, evidence, Presence(timeline.events), names, context)
@@ -59,7 +64,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         row, taken = settings_row(group, evidence, strategies, versions, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += taken
-    return tables | {"findings": findings}
+    return tables | facts | {"findings": findings}
 
 
 def _versions(pieces: Iterable[Evidence]) -> dict[str, str]:

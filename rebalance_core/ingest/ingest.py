@@ -13,6 +13,7 @@ from typing import Any
 from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.broker_timeline import broker_tables
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
+from rebalance_core.ingest.cluster_facts import cluster_facts
 from rebalance_core.ingest.collected_file import (
     ADMIN,
     BROKER_LOG,
@@ -66,11 +67,13 @@ def ingest_collection(folder: Path, assumed: Assumptions | None = None) -> Inges
                 evidence.append(piece)
         stats.append(reader.stats)
     given, wrong = given_groups(collection)
-    context = context_of(
-        collection, [p for p in evidence if p.part == CLUSTER], stats, given, assumed
-    )
+    of_cluster = [p for p in evidence if p.part == CLUSTER]
+    context = context_of(collection, of_cluster, stats, given, assumed)
     tables = assemble(evidence, context)
     tables["findings"] = tables.get("findings", []) + file_findings(collection, stats, assumed)
+    tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
+        collection, stats, of_cluster, context
+    )
     tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
     return Ingested(complete(tables, context.cluster), tuple(stats))
 

@@ -32,11 +32,16 @@ class ServerClock(Clock):
 
 
 class ClientClock:
-    """Both clocks of a client log: GMT+8 for 5.1+ lines, the host's zone for older ones."""
+    """Both clocks of a client log: GMT+8 for 5.1+ lines, the host's zone for older ones.
+
+    Attributes:
+        failed_pull: the last line on a failed pull; the lines of its exception have no time.
+    """
 
     def __init__(self, local: Clock) -> None:
         self.local = local
         self.fixed = Clock(SERVER_ZONE)
+        self.failed_pull: LogLine | None = None
 
 
 def server_line(text: str, clock: Clock) -> LogLine | None:

@@ -71,19 +71,23 @@ def consumer_data(text: str) -> dict[str, Any] | None:
 
 
 def _subscriptions(text: str) -> dict[str, Any]:
-    """Topics of a list of ``SubscriptionData […, topic=…, …, subVersion=…, …]``, sorted.
+    """Topics, sorted, and expressions of ``SubscriptionData […, topic=…, subString=…, …]``.
 
     ``known_ms`` is the lowest subVersion: a client sets one when it subscribes and again when its
     queues change, so it was there at that time.
     """
-    topics, versions = set(), []
+    topics, versions = {}, []
     for part in text.split("SubscriptionData [classFilterMode=")[1:]:
         pieces = cut(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
         if pieces is not None and pieces[1]:
-            topics.add(pieces[1])
+            topics[pieces[1]] = pieces[2].rpartition(", tagsSet=")[0] or pieces[2]
             versions.append(whole(pieces[3], MS_MAX))
     known = [version for version in versions if version is not None]
-    return {"topics": sorted(topics), "known_ms": min(known, default=None)}
+    return {
+        "topics": sorted(topics),
+        "expressions": topics,
+        "known_ms": min(known, default=None),
+    }
 
 
 def topic_config(text: str) -> dict[str, Any] | None:

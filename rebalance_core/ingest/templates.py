@@ -15,6 +15,8 @@ Template = tuple[str, str, Reader]
 """Kind of the fact, words the message begins with, reader of the message's fields."""
 
 NOT_OURS: tuple[()] = ()
+NOTHING: dict[str, Any] = {"": None}
+"""The fields of a message that is one of ours and says nothing new: it makes no fact."""
 
 
 def read_message(
@@ -28,6 +30,8 @@ def read_message(
     for kind, words, reader in templates:
         if message.startswith(words):
             fields = reader(message)
+            if fields is NOTHING:
+                return NOT_OURS
             if fields is None:
                 return (not_read(text, source, words),)
             return (Fact(kind, line.at_ms, fields, source),)

@@ -46,7 +46,7 @@ def conform(table: Table, frame: DataFrame) -> DataFrame:
         found = present.get(column.name, types.NullType())
         value = _typed(read, found, column.type)
         values.append(value.alias(column.name))
-        if found != wanted[column.name] or column.type == "ARRAY<STRING>":
+        if found != wanted[column.name] or "<" in column.type:
             bad = read.isNotNull() & ~_is_nan(read, found) & value.isNull()
             issues.append(sf.when(bad, _bad_type(column.name, column.type, read, found)))
     return frame.select(*values, *_technical(frame, present, issues))
@@ -103,6 +103,10 @@ def _typed(value: Column, found: types.DataType, sql_type: str) -> Column:
         if isinstance(found, types.ArrayType):
             return _without_null_elements(value.cast(sql_type))
         return sf.lit(None).cast(sql_type) if nested else json_text_array(value.cast("STRING"))
+    if sql_type == "MAP<STRING, STRING>":
+        if isinstance(found, types.MapType):
+            return value.cast(sql_type)
+        return sf.lit(None).cast(sql_type) if nested else sf.from_json(value, sql_type)
     if nested:
         return sf.lit(None).cast(sql_type)
     if sql_type == "STRING" or found == _data_type(sql_type):
@@ -137,4 +141,5 @@ def _data_type(sql_type: str) -> types.DataType:
         "BOOLEAN": types.BooleanType(),
         "DOUBLE": types.DoubleType(),
         "ARRAY<STRING>": types.ArrayType(types.StringType()),
+        "MAP<STRING, STRING>": types.MapType(types.StringType(), types.StringType()),
     }[sql_type]

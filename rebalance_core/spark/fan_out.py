@@ -20,10 +20,15 @@ from rebalance_core.spark.conform import RAW, SOURCE
 GROUP = ("cluster", "consumer_group")
 TABLE = "_table"
 """Which input table a row of the frame comes from."""
+_NAME, _OF_TOPIC = "_name", "_of_topic"
+"""The topic or broker that an event or a group's interest is about."""
 
 
 def fan_out(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -> DataFrame:
     """The rows of all tables with ``cluster``, ``consumer_group`` and ``_table``.
+
+    Rows of groups without events are among them, because whoever deals the rows out joins them with
+    the groups that have some (`units`, `of_groups_with_events`).
 
     Args:
         tables: the used rows by table name; only cluster_events must be there.
@@ -35,79 +40,88 @@ def fan_out(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -
 
 def member_rows(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -> DataFrame:
     """`fan_out` of events and settings alone: all that ownership depends on."""
-    own = _own(tables["cluster_events"], group_pattern)
-    shared = tables["cluster_events"].where(~_of_consumer()).drop("consumer_group")
-    topics = group_topics(tables, group_pattern)
-    parts = [_tagged(own, "cluster_events"), _tagged(_shared(shared, topics), "cluster_events")]
+    own = _wanted(tables["cluster_events"].where(_of_consumer()), group_pattern)
+    parts = [
+        _tagged(own, "cluster_events"),
+        _tagged(_shared(tables, group_pattern), "cluster_events"),
+    ]
     if "consumer_groups" in tables:
-        parts.append(_tagged(_of_groups(tables["consumer_groups"], own), "consumer_groups"))
+        settings = _wanted(tables["consumer_groups"], group_pattern)
+        parts.append(_tagged(settings, "consumer_groups"))
     return reduce(_union, parts)
 
 
+def of_groups_with_events(rows: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of the groups that have events of their own."""
+    groups = tables["cluster_events"].where(_of_consumer()).select(*GROUP)
+    return rows.join(groups, on=list(GROUP), how="left_semi")
+
+
+def group_topics(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -> DataFrame:
+    """(cluster, consumer_group, topic) ever subscribed; arguments as `fan_out`."""
+    subscribing = sf.col("event_type").isin(events.CONSUMER_JOIN, events.SUBSCRIBE)
+    named = sf.coalesce("subscriptions", sf.array("topic"))
+    own = _wanted(tables["cluster_events"].where(subscribing), group_pattern)
+    topics = own.select(*GROUP, sf.explode(named).alias("topic"))
+    if "consumer_groups" in tables:
+        settings = _wanted(tables["consumer_groups"], group_pattern)
+        topics = topics.unionByName(
+            settings.select(*GROUP, sf.explode("subscriptions").alias("topic"))
+        )
+    return topics.where(sf.col("topic").isNotNull()).distinct()
+
+
 def _offset_rows(tables: Mapping[str, DataFrame], group_pattern: str | None) -> list[DataFrame]:
-    own = _own(tables["cluster_events"], group_pattern)
     parts = []
     if "queue_offsets" in tables:
-        name = sf.concat(sf.lit(RETRY_TOPIC_PREFIX), sf.col("consumer_group"))
-        retry = own.select(*GROUP).distinct().withColumn("topic", name)
-        topics = group_topics(tables, group_pattern).unionByName(retry).distinct()
-        read = tables["queue_offsets"].join(topics, on=["cluster", "topic"], how="inner")
+        retry = sf.concat(sf.lit(RETRY_TOPIC_PREFIX), sf.col("consumer_group"))
+        topics = group_topics(tables, group_pattern).select(
+            *GROUP, sf.explode(sf.array("topic", retry)).alias("topic")
+        )
+        read = tables["queue_offsets"].join(topics.distinct(), on=["cluster", "topic"], how="inner")
         parts.append(_tagged(read, "queue_offsets"))
     if "committed_offsets" in tables:
-        parts.append(_tagged(_of_groups(tables["committed_offsets"], own), "committed_offsets"))
+        committed = _wanted(tables["committed_offsets"], group_pattern)
+        parts.append(_tagged(committed, "committed_offsets"))
     return parts
+
+
+def _shared(tables: Mapping[str, DataFrame], group_pattern: str | None) -> DataFrame:
+    """Topic and broker events once for each group that has an interest in them."""
+    shared = tables["cluster_events"].where(~_of_consumer()).drop("consumer_group")
+    topics = group_topics(tables, group_pattern)
+    configured = shared.where(sf.col("event_type") == events.TOPIC_CONFIG)
+    brokers = configured.select("cluster", "topic", "broker_name").join(
+        topics, on=["cluster", "topic"], how="inner"
+    )
+    interests = topics.select(*GROUP, sf.col("topic").alias(_NAME), sf.lit(True).alias(_OF_TOPIC))
+    interests = interests.unionByName(
+        brokers.select(
+            *GROUP, sf.col("broker_name").alias(_NAME), sf.lit(False).alias(_OF_TOPIC)
+        ).distinct()
+    )
+    of_topic = sf.col("event_type").isin(*events.TOPIC_EVENTS)
+    name = sf.when(of_topic, sf.col("topic")).otherwise(sf.col("broker_name"))
+    addressed = shared.select("*", name.alias(_NAME), of_topic.alias(_OF_TOPIC))
+    return addressed.join(interests, on=["cluster", _NAME, _OF_TOPIC], how="inner").drop(
+        _NAME, _OF_TOPIC
+    )
 
 
 def _union(one: DataFrame, other: DataFrame) -> DataFrame:
     return one.unionByName(other, allowMissingColumns=True)
 
 
-def _of_groups(frame: DataFrame, own: DataFrame) -> DataFrame:
-    """The rows of the groups that have events."""
-    return frame.join(own.select(*GROUP).distinct(), on=list(GROUP), how="left_semi")
-
-
 def _of_consumer() -> Column:
     return sf.col("event_type").isin(*events.CONSUMER_EVENTS)
 
 
-def _own(cluster_events: DataFrame, pattern: str | None) -> DataFrame:
-    """The events that name their group, of the groups wanted."""
-    own = cluster_events.where(_of_consumer())
-    return own if pattern is None else own.where(sf.col("consumer_group").like(pattern))
+def _wanted(rows: DataFrame, pattern: str | None) -> DataFrame:
+    """The rows of the groups wanted."""
+    return rows if pattern is None else rows.where(sf.col("consumer_group").like(pattern))
 
 
 def _tagged(frame: DataFrame, table: str) -> DataFrame:
     # The text of a row is only wanted for an event that names an unknown member.
     kept = frame if table == "cluster_events" else frame.drop(RAW, SOURCE)
     return kept.withColumn(TABLE, sf.lit(table))
-
-
-def group_topics(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -> DataFrame:
-    """(cluster, consumer_group, topic) ever subscribed; arguments as `fan_out`."""
-    own = _own(tables["cluster_events"], group_pattern)
-    consumer_groups = tables.get("consumer_groups")
-    joined = own.select(*GROUP, sf.explode("subscriptions").alias("topic"))
-    later = own.where(sf.col("event_type") == events.SUBSCRIBE).select(*GROUP, "topic")
-    topics = joined.unionByName(later)
-    if consumer_groups is not None:
-        given = consumer_groups.select(*GROUP, sf.explode("subscriptions").alias("topic"))
-        groups = own.select(*GROUP).distinct()
-        topics = topics.unionByName(given.join(groups, on=list(GROUP), how="left_semi"))
-    return topics.distinct()
-
-
-def _shared(shared: DataFrame, topics: DataFrame) -> DataFrame:
-    """Topic and broker events once for each group concerned."""
-    of_topic = sf.col("event_type").isin(*events.TOPIC_EVENTS)
-    configured = shared.where(sf.col("event_type") == events.TOPIC_CONFIG)
-    brokers = (
-        configured.select("cluster", "topic", "broker_name")
-        .distinct()
-        .join(topics, on=["cluster", "topic"], how="inner")
-        .select(*GROUP, "broker_name")
-        .distinct()
-    )
-    by_topic = shared.where(of_topic).join(topics, on=["cluster", "topic"], how="inner")
-    by_broker = shared.where(~of_topic).join(brokers, on=["cluster", "broker_name"], how="inner")
-    return by_topic.unionByName(by_broker)

@@ -19,11 +19,13 @@ from rebalance_core.contracts import INGESTED_TABLES, Table
 from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.broker_timeline import broker_tables
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.cluster_facts import cluster_facts
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.commits import commit_row
 from rebalance_core.ingest.complete_tables import REJECTED_TABLE, rejected_row
 from rebalance_core.ingest.evidence import CLUSTER, COMMIT, GROUP, TOPIC, Evidence
 from rebalance_core.ingest.evidence_table import COUNTED, REFUSED, pieces_of
+from rebalance_core.ingest.fact_rows import MINUTE_MS, SECOND_MS
 from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.group_tables import group_tables
@@ -34,13 +36,18 @@ from rebalance_core.spark.collection_evidence import collection_evidence
 
 ROWS_DDL = f"table_name STRING, {ORDER} INT, row STRING"
 _ROWS = pa.schema([("table_name", pa.string()), (ORDER, pa.int32()), ("row", pa.string())])
-SECOND_MS = 1_000
-_OFTEN = ("notified", "paused", "queue_locked", "order_lock")
-"""Facts that logs repeat; one a second and place says as much."""
+_OFTEN = (
+    "notified", "paused", "queue_locked", "order_lock", "lock_refused", "subscription_changed",
+    "no_subscription", "offset_went_back", "no_member_list", "not_in_member_list",
+    "broadcast_refused", "broker_allocation_failed",
+)  # fmt: skip
+"""Facts that logs repeat; one a second and place says as much: `FactRows` counts seconds."""
 _ONCE = ("allocated", "broker_allocated")
 """Facts that are the same whenever one file says them."""
-_KNOWN = ("broker_known", "broker", "route_broker")
-"""Facts that repeat and are the same whenever they are said."""
+_KNOWN = ("broker_known", "route_broker")
+"""Facts that repeat and are the same whenever one place says them."""
+_FAILURES = ("heartbeat_failed", "allocation_failed")
+"""Facts of clients without a group; one a minute and place comes to the driver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +75,7 @@ def ingest(
     cluster = _cluster_pieces(evidence)
     context = context_of(collection, cluster, stats, given, assumed)
     of_brokers = broker_tables(cluster, context)
+    of_brokers["observed_facts"] = cluster_facts(collection, stats, cluster, context)
     of_brokers["findings"] += file_findings(collection, stats, assumed)
     rows = (
         _by_key(evidence, GROUP, _group_rows(context))
@@ -97,9 +105,15 @@ def _counts(evidence: DataFrame) -> list[FileStats]:
 def _cluster_pieces(evidence: DataFrame) -> list[Evidence]:
     """What the cluster's context is made of; what repeats is taken once."""
     of_cluster = evidence.where(sf.col("part") == CLUSTER)
-    once = sf.col("kind").isin(*_KNOWN)
-    first = sf.min_by(sf.struct("*"), sf.struct("at_ms", "source", "position")).alias("first")
-    repeated = of_cluster.where(once).groupBy("kind", "fields").agg(first).select("first.*")
+    once = sf.col("kind").isin(*_KNOWN, *_FAILURES)
+    minute = sf.when(sf.col("kind").isin(*_FAILURES), sf.floor(sf.col("at_ms") / MINUTE_MS))
+    first = sf.min_by(sf.struct("*"), sf.struct("at_ms", "position", "source")).alias("first")
+    repeated = (
+        of_cluster.where(once)
+        .groupBy("kind", "fields", "place", minute.alias("_m"))
+        .agg(first)
+        .select("first.*")
+    )
     return pieces_of(of_cluster.where(~once).unionByName(repeated).toArrow())
 
 

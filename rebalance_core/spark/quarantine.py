@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.versions import parse_version
@@ -115,21 +115,21 @@ def check(table_name: str, frame: DataFrame, *, max_queue_nums: int = MAX_QUEUE_
     """The conformed rows with ``issues`` (empty: none) and ``_repeat`` (an equal row is kept).
 
     One pass and one shuffle by key. Rows of one key are equal if all columns but ``source`` are:
-    the same event may stand in two logs. Rows with a field that did not read have no key.
+    the same event may stand in two logs. Rows with a field that did not read have no key. Observed
+    tables have no keys, and their texts are what was seen, not settings: any is good.
 
     Raises:
         InputRefused: columns that may not be null are missing.
     """
-    table = INPUT_TABLES[table_name]
+    table = ALL_TABLES[table_name]
     frame = conform(table, frame)
-    issues = [
-        *_missing_values(table),
-        *_event_issues(table),
-        *_enum_issues(table),
-        *_number_issues(table, max_queue_nums),
-        *_text_issues(table),
-    ]
+    issues = [*_missing_values(table), *_number_issues(table, max_queue_nums)]
+    if table_name in INPUT_TABLES:
+        issues += [*_event_issues(table), *_enum_issues(table), *_text_issues(table)]
     found = sf.concat(sf.col(READ_ISSUES), found_issues(issues))
+    if not table.key:
+        whole = (*table.column_names, SOURCE, RAW)
+        return frame.select(*whole, found.alias("issues"), sf.lit(False).alias(_REPEAT))
     needed = [c.name for c in table.columns if c.name in table.key and not c.nullable]
     keyed = reduce(lambda a, b: a & b, [sf.col(n).isNotNull() for n in needed])
     marked = frame.select(

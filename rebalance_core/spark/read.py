@@ -74,12 +74,12 @@ class InputTables:
             "queue_offsets": queue_offsets,
             "committed_offsets": committed_offsets,
         }
-        found = _tables_in(spark, str(path)) if path is not None else {}
+        found = tables_in(spark, str(path), INPUT_TABLES) if path is not None else {}
         found |= {name: str(given) for name, given in paths.items() if given is not None}
         for table in INPUT_TABLES.values():
             if table.required and table.name not in found:
                 raise InputRefused(_not_found(spark, table, path))
-        read = {n: _read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in found.items()}
+        read = {n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in found.items()}
         frames = {name: conform(INPUT_TABLES[name], frame) for name, (frame, _) in read.items()}
         extras = {name: known for name, (_, known) in read.items() if known is not None}
         return cls(**frames, paths=found, known_extras=extras)
@@ -122,10 +122,10 @@ def _files(spark: SparkSession, path: str) -> list[str]:
         raise
 
 
-def _tables_in(spark: SparkSession, folder: str) -> dict[str, str]:
+def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[str, str]:
     """The path of every table that lies right in the folder; `InputRefused` if one is twice."""
     found: dict[str, str] = {}
-    for name in INPUT_TABLES:
+    for name in names:
         try:
             files = _files(spark, f"{folder.rstrip('/')}/{name}*")
         except InputRefused:
@@ -167,8 +167,8 @@ def _format_of(name: str) -> str | None:
     return next((kind for suffix, kind in FORMATS.items() if plain.endswith(suffix)), None)
 
 
-def _read_table(
-    spark: SparkSession, table: Table, path: str, input_format: str | None
+def read_table(
+    spark: SparkSession, table: Table, path: str, input_format: str | None = None
 ) -> tuple[DataFrame, list[str] | None]:
     """The table before `conform`, and its unknown columns if they can be told without reading."""
     files = _files(spark, path)

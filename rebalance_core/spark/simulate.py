@@ -11,7 +11,7 @@ from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.kernels.fleet import FleetOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark.engine import replayed_groups, table_of
-from rebalance_core.spark.fan_out import GROUP, fan_out
+from rebalance_core.spark.fan_out import GROUP, fan_out, of_groups_with_events
 from rebalance_core.spark.ledger import Ledger
 from rebalance_core.spark.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
 from rebalance_core.spark.read import InputTables
@@ -71,7 +71,7 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
         strategy_override=options.strategy,
     )
     if options.engine == REFERENCE:
-        fanned = fan_out(checked.tables, pattern)
+        fanned = of_groups_with_events(fan_out(checked.tables, pattern), checked.tables)
         frames = replayed_tables(fanned, fleet)
         replayed = fanned.select(*GROUP, sf.lit("REFERENCE").alias("reason")).distinct()
     else:

@@ -19,6 +19,36 @@ if TYPE_CHECKING:
 KEPT_IN_ANY_ORDER = ("observed_ownership", "observed_members", "rejected", "findings")
 
 
+SUBSCRIPTION = (
+    "SubscriptionData [classFilterMode=false, topic=T, subString={}, tagsSet=[], codeSet=[], "
+    "subVersion=5, expressionType=TAG]"
+)
+TROUBLE_AT_BROKER = [
+    f"2026-11-21 11:39:{second:02} WARN t - {message}\n"
+    for second in (1, 1, 1, 2, 59)
+    for message in (
+        "the consumer's subscription not exist, group: never, topic:T",
+        "subscription changed, group: never OLD: "
+        f"{SUBSCRIPTION.format('a')} NEW: {SUBSCRIPTION.format('b')}",
+        "[NOTIFYME]update consumer offset less than store. clientHost=1.1.1.1:1, key=T@never, "
+        f"queueId=0, requestOffset={second}, storeOffset=90",
+    )
+]
+"""Repeated within a second: the job keeps one of each."""
+TROUBLE_OF_CLIENT = [
+    f"2026-11-21 11:{minute}:01.{millis} WARN  [7] [t] [o.a.r#?:?] - {message}\n"
+    for minute in (39, 40, 49)
+    for millis in (100, 200, 900)
+    for message in (
+        "send heart beat to broker[broker-a 0 1.1.1.1:1] failed",
+        "doRebalance, never T, get consumer id list failed",
+        "execute the pull request exception, group=never, messageQueue=MessageQueue [topic=T, "
+        "brokerName=broker-a, queueId=0]\norg.apache.rocketmq.client.exception.MQBrokerException: "
+        "CODE: 16  DESC: the consumer group[never] can not consume by broadcast way",
+    )
+]
+
+
 def collection_of(folder: Path, *recordings: str) -> Path:
     for name in recordings:
         shutil.copytree(DATA / name / "collection", folder, dirs_exist_ok=True)
@@ -37,6 +67,9 @@ def test_every_table_is_the_one_that_a_single_process_makes(
     folder = collection_of(tmp_path / "a", "pathologies")
     with (folder / "brokers/broker-a/broker.log").open("a") as log:
         log.write("2026-11-21 11:39:00 INFO t - new consumer connected, group: g\n")
+        log.writelines(TROUBLE_AT_BROKER)
+    (folder / "clients/app").mkdir()
+    (folder / "clients/app/rocketmq_client.log").write_text("".join(TROUBLE_OF_CLIENT))
     expected = ingest_collection(folder)
     done = ingest(spark, open_collection(folder))
     for name in INGESTED_TABLES:
@@ -44,6 +77,24 @@ def test_every_table_is_the_one_that_a_single_process_makes(
         wanted = [plain(row) for row in expected.tables.get(name, [])]
         assert sorted(rows, key=repr) == sorted(wanted, key=repr), name
     assert sorted(map(repr, done.stats)) == sorted(map(repr, expected.stats))
+    told = {
+        (row["kind"], row["first_ms"]): row["times"]
+        for row in expected.tables["observed_facts"]
+        if row["consumer_group"] == "never" or row["kind"] == "HEARTBEAT_FAILED"
+    }
+    begin_ms, later_ms = 1795232341000, 1795232341100
+    assert told == {
+        ("NO_SUBSCRIPTION", begin_ms): 3,
+        ("TAGS_CHANGED", begin_ms): 3,
+        ("OFFSET_WENT_BACK", begin_ms): 3,
+        ("NO_MEMBER_LIST", later_ms): 2,
+        ("NO_MEMBER_LIST", later_ms + 600_000): 1,
+        ("BROADCAST_REFUSED", later_ms): 2,
+        ("BROADCAST_REFUSED", later_ms + 600_000): 1,
+        ("HEARTBEAT_FAILED", later_ms): 2,
+        ("HEARTBEAT_FAILED", later_ms + 600_000): 1,
+    }
+    assert "never" not in {row["consumer_group"] for row in expected.tables["consumer_groups"]}
 
 
 def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_says(

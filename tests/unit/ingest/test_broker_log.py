@@ -30,6 +30,7 @@ DATA_FIELDS = {
     "message_model": "CLUSTERING",
     "consume_from_where": "CONSUME_FROM_LAST_OFFSET",
     "topics": ["%RETRY%g", "T"],
+    "expressions": {"%RETRY%g": "*", "T": "a || b"},
     "known_ms": 5,
     "channel": "10.0.0.7:1234",
 }
@@ -37,6 +38,15 @@ CONFIG = (
     "TopicConfig [topicName=T, readQueueNums={}, writeQueueNums=8, perm=R--, "
     "topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false, attributes={{}}]"
 )
+SUBSCRIPTION = (
+    "SubscriptionData [classFilterMode=false, topic=orders, subString={}, tagsSet=[], codeSet=[], "
+    "subVersion={}, expressionType=TAG]"
+)
+GROUP_4_9 = (
+    "SubscriptionGroupConfig [groupName=GID_trade, consumeEnable=true, consumeFromMinEnable=false, "
+    "consumeBroadcastEnable=false, retryQueueNums=1, retryMaxTimes=16, brokerId=0]"
+)
+GROUP_5 = "SubscriptionGroupConfig{groupName=GID_trade, consumeEnable=true, brokerId=0}"
 TOPIC = {"topic": "T", "read": 4, "write": 8, "perm": 4}
 
 
@@ -94,8 +104,58 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
             {"broker": "broker-c", "address": "127.0.0.1:25040"},
         ),
         ("Shutdown hook was invoked, 1", "broker_stopping", {}),
+        (
+            f"create new subscription group, {GROUP_4_9}",
+            "group_created",
+            {"group": "GID_trade", "by": "admin"},
+        ),
+        (
+            f"create new subscription group, {GROUP_5}",
+            "group_created",
+            {"group": "GID_trade", "by": "admin"},
+        ),
+        (
+            f"auto create a subscription group, {GROUP_4_9}",
+            "group_created",
+            {"group": "GID_trade", "by": "auto"},
+        ),
+        (
+            f"delete subscription group OK, subscription group:{GROUP_5}",
+            "group_deleted",
+            {"group": "GID_trade"},
+        ),
+        (
+            f"subscription changed, group: crm OLD: {SUBSCRIPTION.format('a || b', 5)} "
+            f"NEW: {SUBSCRIPTION.format('c', 6)}",
+            "subscription_changed",
+            {"group": "crm", "topic": "orders", "old": "a || b", "new": "c"},
+        ),
+        (
+            f"subscription changed, group: crm remove topic orders {SUBSCRIPTION.format('*', 5)}",
+            "subscription_changed",
+            {"group": "crm", "topic": "orders"},
+        ),
+        (
+            "the consumer's subscription not exist, group: crm, topic:clicks",
+            "no_subscription",
+            {"group": "crm", "topic": "clicks"},
+        ),
+        (
+            "[NOTIFYME]update consumer offset less than store. clientHost=127.0.0.1:50578, "
+            "key=orders@notify, queueId=2, requestOffset=9, storeOffset=10",
+            "offset_went_back",
+            {"group": "notify", "topic": "orders", "queue_id": 2, "host": "127.0.0.1:50578",
+             "asked": 9, "stored": 10},
+        ),
+        (
+            "QueryLoad: no assignment for group[g] topic[T], allocate message queue exception. "
+            "strategy name: AVG, ex: java.lang.IllegalArgumentException",
+            "broker_allocation_failed",
+            {"group": "g", "topic": "T", "strategy": "AVG",
+             "message": "java.lang.IllegalArgumentException"},
+        ),
     ],
-)
+)  # fmt: skip
 def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str, object]) -> None:
     assert read(message) == (Fact(kind, AT_MS, fields, "broker.log:1"),)
 
@@ -111,7 +171,12 @@ def test_a_closed_channel_without_a_remote_part_goes_by_its_id() -> None:
     "message",
     [
         "new producer connected, group: g channel: " + CHANNEL,
-        "subscription changed, group: g remove topic T SubscriptionData []",
+        f"subscription changed, add new topic, group: g {SUBSCRIPTION.format('*', 5)}",
+        # its version changes whenever the client's queues do
+        f"subscription changed, group: g OLD: {SUBSCRIPTION.format('a', 5)} "
+        f"NEW: {SUBSCRIPTION.format('a', 6)}",
+        f"load exist subscription group, {GROUP_5}",
+        "QueryLoad: no assignment for group[g] topic[T], get consumer id list failed",
         "",
         "anything else",
     ],
@@ -127,6 +192,11 @@ def test_other_lines_state_nothing(message: str) -> None:
         AT + f"unregister a consumer[] from consumerGroupInfo {CHANNEL}",
         AT + "update topic config, old:[TopicConfig [topicName=T",
         AT + "brokerPermission=RW",
+        AT + "subscription changed, group: g OLD: SubscriptionData [classFilterMode=false",
+        AT + "the consumer's subscription not exist, group: g",
+        AT + "[NOTIFYME]update consumer offset less than store. clientHost=1.1.1.1:1, key=orders, "
+        "queueId=0, requestOffset=1, storeOffset=2",
+        AT + "delete subscription group OK, subscription group:null",
         f"28:35 INFO t - unregister a consumer[g] from consumerGroupInfo {CHANNEL}",
         f"2026-13-41 11:28:35 INFO t - unregister a consumer[g] from consumerGroupInfo {CHANNEL}",
     ],

@@ -74,11 +74,46 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
         ),
         (f"message queue lock OK, g {QUEUE}", "order_lock", {"group": "g"}),
         (f"the message queue lock Failed, g {QUEUE}", "order_lock", {"group": "g"}),
+        (
+            "doRebalance, GID_s_last %RETRY%GID_s_last, get consumer id list failed",
+            "no_member_list",
+            {"group": "GID_s_last", "topic": "%RETRY%GID_s_last"},
+        ),
+        (
+            "[BUG] ConsumerGroup: g The consumerId: 10.0.7.12@4017#33 not in cidAll: "
+            "[10.0.7.11@3922#33, 10.0.7.13@4284#33]",
+            "not_in_member_list",
+            {"group": "g", "client_id": "10.0.7.12@4017#33", "listed": 2},
+        ),
+        (
+            "allocate message queue exception. strategy name: MACHINE_ROOM_NEARBY, ex: {}",
+            "allocation_failed",
+            {"strategy": "MACHINE_ROOM_NEARBY", "message": ""},
+        ),
+        (
+            "AllocateMessageQueueStrategy.allocate Exception. allocateMessageQueueStrategyName=AVG",
+            "allocation_failed",
+            {"strategy": "AVG", "message": ""},
+        ),
+        (
+            "send heart beat to broker[broker-c 0 127.0.0.1:37040] failed",
+            "heartbeat_failed",
+            {"broker_name": "broker-c", "address": "127.0.0.1:37040"},
+        ),
+        (
+            "sendHeartbeatToAllBrokerV2 send heart beat to broker[b c 0 127.0.0.1:1] exception, "
+            "because the broker not up, forget it",
+            "heartbeat_failed",
+            {"broker_name": "b c", "address": "127.0.0.1:1"},
+        ),
     ],
 )  # fmt: skip
 def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str, object]) -> None:
     assert read(OLD_HEAD + message + "\r") == (Fact(kind, OLD_MS, fields, "c.log:1"),)
-    of_process = kind in ("allocated", "suspended", "resumed", "paused", "left_broker")
+    of_process = kind in (
+        "allocated", "suspended", "resumed", "paused", "left_broker", "no_member_list",
+        "allocation_failed", "heartbeat_failed",
+    )  # fmt: skip
     named = fields | ({"pid": "32265"} if of_process else {})
     assert read(NEW_HEAD + message) == (Fact(kind, NEW_MS, named, "c.log:1"),)
 
@@ -111,6 +146,9 @@ def test_a_heartbeat_is_one_fact_a_group() -> None:
         "client rebalanced result changed. allocateMessageQueueStrategyName=AVG, group=g",
         "HeartbeatData [clientID=c",
         "receive broker's notification[",
+        "doRebalance, g a T, get consumer id list failed",
+        "[BUG] ConsumerGroup: g The consumerId: c",
+        "send heart beat to broker[b] failed",
     ],
 )
 def test_a_line_like_ours_that_does_not_parse_is_named(message: str) -> None:
@@ -123,3 +161,35 @@ def test_a_line_like_ours_that_does_not_parse_is_named(message: str) -> None:
 def test_stack_traces_state_nothing() -> None:
     assert read("\tat org.apache.rocketmq.client.impl.consumer.RebalanceImpl.doRebalance(X)") == ()
     assert read("org.apache.rocketmq.client.exception.MQBrokerException: CODE: 1") == ()
+
+
+REFUSED = (
+    "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 16  DESC: the consumer group[g] "
+    "can not consume by broadcast way"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "fields"),
+    [
+        (
+            f"{NEW_HEAD}execute the pull request exception, group=g, messageQueue={QUEUE}",
+            {"group": "g", "topic": "T", "broker_name": "b@r", "pid": "32265"},
+        ),
+        (f"{OLD_HEAD}execute the pull request exception\r", {"group": "g"}),
+    ],
+)
+def test_a_refused_pull_has_the_time_of_the_line_before(
+    before: str, fields: dict[str, object]
+) -> None:
+    clock = ClientClock(Clock(ZoneInfo("America/New_York")))
+    assert parse_client_line(before, "c.log:1", clock) == ()
+    at_ms = OLD_MS if before.startswith(OLD_HEAD) else NEW_MS
+    expected = Fact("broadcast_refused", at_ms, fields, "c.log:2")
+    assert parse_client_line(REFUSED, "c.log:2", clock) == (expected,)
+    assert parse_client_line(REFUSED, "c.log:3", clock) == (), "its own line before is not known"
+
+
+def test_a_heartbeat_that_was_sent_and_other_passes_state_nothing() -> None:
+    assert read(f"{NEW_HEAD}send heart beat to broker[b 0 1.1.1.1:1] success") == ()
+    assert read(f"{NEW_HEAD}doRebalance, g, add a new mq, {QUEUE}") == ()

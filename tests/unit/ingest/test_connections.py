@@ -27,6 +27,17 @@ def test_two_processes_with_one_id_are_two_once_every_broker_has_them() -> None:
     assert found.live == ["1:1"]
 
 
+def test_the_process_that_ends_is_the_one_whose_connection_ended() -> None:
+    found = Connections()
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_010, "")
+    found.connect("b", "1:4", 5_000, "")  # b knows of the second process before a does
+    found.connect("a", "1:3", 5_020, "")
+    first, second = found.live
+    (gone,) = found.remove("b", "1:4", 8_000, "")
+    assert (gone.channel, found.live) == (second, [first])
+
+
 def test_a_thawed_broker_that_lists_a_member_many_times_makes_no_members() -> None:
     found = Connections()
     found.connect("a", "1:1", 1_000, "")

@@ -1,0 +1,133 @@
+"""All that is known of one group in the night that is audited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.rules.windows import window_ms
+
+Row = Mapping[str, Any]
+
+PERSISTENT_MS = 150_000
+"""Older than the longest window of a host loss (SEM §6.4): no transient lasts so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What concerns the whole cluster; small, travels to every task.
+
+    Attributes:
+        start_ms: first moment that the collection covers.
+        end_ms: its last moment: "now" of the audit.
+        stale_ms: a dump older than this at the end shows nothing of the night.
+        brokers: names of the cluster's brokers.
+        missing: brokers of which nothing, or nothing of the night, was collected.
+        stores: brokers whose subscriptionGroup.json was collected.
+        store_ms: when the last one of a broker was copied, where that is known.
+    """
+
+    start_ms: int
+    end_ms: int
+    stale_ms: int = 6 * 3_600_000
+    brokers: tuple[str, ...] = ()
+    missing: frozenset[str] = frozenset()
+    stores: frozenset[str] = frozenset()
+    store_ms: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GroupCase:
+    """The rows of one group, as dicts with the contract's columns, by table name.
+
+    ``tables`` may hold: the ledger (epochs, ownership, diffs, pull_starts, memberships,
+    consumer_load, group_metrics), input rows of the group (consumer_groups, committed_offsets;
+    cluster_events: those that name the group), ``queue_offsets`` of its topics, ``topics`` (the
+    last TOPIC_CONFIG or TOPIC_DELETED of each topic it subscribes or has offsets of, by broker),
+    observed_ownership, observed_members, observed_facts, and ingest's ``findings`` on the group.
+    """
+
+    cluster: str
+    consumer_group: str
+    night: Night
+    tables: Mapping[str, Iterable[Row]] = field(default_factory=dict)
+
+    def rows(self, table: str) -> list[Row]:
+        """The rows of a table, in no order; none if there is no such table."""
+        found = self.tables.get(table, ())
+        return found if isinstance(found, list) else list(found)
+
+    def facts(self, kind: str) -> list[Row]:
+        """The observed facts of one kind, in order of time."""
+        return self._facts.get(kind, [])
+
+    @cached_property
+    def _facts(self) -> dict[str, list[Row]]:
+        found: dict[str, list[Row]] = {}
+        for row in sorted(self.rows("observed_facts"), key=lambda r: (r["first_ms"], r["source"])):
+            found.setdefault(row["kind"], []).append(row)
+        return found
+
+    @cached_property
+    def epochs(self) -> list[Row]:
+        """The group's epochs in order."""
+        return sorted(self.rows("epochs"), key=lambda row: row["epoch"])
+
+    @cached_property
+    def last_epoch(self) -> Row | None:
+        """The epoch at the end of the night; None for a group without members in the log."""
+        return self.epochs[-1] if self.epochs else None
+
+    @cached_property
+    def members(self) -> list[Row]:
+        """Processes that are members at the end: open rows of memberships."""
+        return [row for row in self.rows("memberships") if row["to_ms"] is None]
+
+    @cached_property
+    def owned(self) -> list[Row]:
+        """Holdings at the end, nobody's too: open rows of ownership."""
+        return [row for row in self.rows("ownership") if row["to_ms"] is None]
+
+    @cached_property
+    def settings(self) -> Row:
+        """The group's row of consumer_groups; empty where it has none."""
+        return next(iter(self.rows("consumer_groups")), {})
+
+    @cached_property
+    def settled_by(self) -> dict[int, int]:
+        """Epoch -> when its changes have surely happened, epoch ms; open windows extend it.
+
+        Retry topics settle later; whoever asks for them adds the window of a route.
+        """
+        latest: dict[int, int] = {}
+        for row in self.rows("diffs"):
+            if not is_retry_topic(row["topic"]):
+                latest[row["epoch"]] = max(row["latest_ms"], latest.get(row["epoch"], 0))
+        found: dict[int, int] = {}
+        before = 0
+        for row in self.epochs:
+            moved = row["epoch"] in latest
+            windows = [_window_ms(cause, told=moved) for cause in row["causes"]]
+            own = max(latest.get(row["epoch"], 0), row["from_ms"] + max(windows, default=0))
+            before = found[row["epoch"]] = max(own, before)
+        return found
+
+    @cached_property
+    def offline(self) -> list[Row]:
+        """The epochs in which the group has no member."""
+        return [row for row in self.epochs if row["status"] == "EMPTY"]
+
+    def epoch_at(self, at_ms: int) -> Row | None:
+        """The epoch that holds at this moment; None before the first."""
+        holding = [row for row in self.epochs if row["from_ms"] <= at_ms]
+        return holding[-1] if holding else None
+
+
+def _window_ms(cause: str, *, told: bool) -> int:
+    """The window of a cause; ``told``: the diffs say whether a loss was an expiry."""
+    expired = cause == CONSUMER_LOST and not told
+    return window_ms(Event(0, 0, cause, detail=EXPIRED if expired else None))

@@ -1,0 +1,85 @@
+"""Rules on the cluster as a whole: its name servers and brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rebalance_core.audit.case import Row
+from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
+
+FLAP_MS = 120_000
+"""A broker that expired and registered again so soon was never gone (SEM §11.28)."""
+
+NAME_SERVERS_DIFFER = Rule(
+    "NAME_SERVERS_DIFFER",
+    ERROR,
+    "Two name servers know different brokers at the end: clients that ask the one and clients that "
+    "ask the other divide different queues.",
+    "BROKER_REGISTERED of each name server's log",
+    "Check the broker's list of name servers (namesrvAddr) and the network between them.",
+)
+
+BROKER_FLAPS = Rule(
+    "BROKER_FLAPS",
+    WARNING,
+    "A broker expired at the name server and registered again within two minutes: its heartbeats "
+    "stall, and every client's queues on it move twice.",
+    "BROKER_DOWN (EXPIRED) and BROKER_UP of cluster_events",
+    "Look for long pauses (GC, disk) of the broker and for losses on its way to the name server.",
+)
+
+
+def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:
+    """Brokers that not all name servers with a log know alike."""
+    views: dict[str, dict[str, bool]] = {}
+    servers: set[str] = set()
+    for row in facts:
+        if row["kind"] == "NAME_SERVER_FILE":
+            servers.add(row["details"]["name"])
+        elif row["kind"] == "BROKER_REGISTERED":
+            name, there = row["details"]["name"], row["details"]["registered"] == "true"
+            views.setdefault(row["broker_name"], {})[name] = there
+    for broker, known in sorted(views.items()):
+        by = {server: known.get(server, False) for server in sorted(servers | known.keys())}
+        if len(by) > 1 and len(set(by.values())) > 1:
+            without = ", ".join(server for server, there in by.items() if not there)
+            yield Finding(
+                f"{broker} is not registered with {without}, but with the other name servers.",
+                {server: "registered" if there else "not there" for server, there in by.items()},
+                broker_name=broker,
+            )
+
+
+def broker_flaps(events: Iterable[Row]) -> Iterator[Finding]:
+    """Brokers that expired and were back at once.
+
+    Args:
+        events: BROKER_UP and BROKER_DOWN of one cluster.
+    """
+    down: dict[str, Row] = {}
+    flaps: dict[str, list[tuple[int, int]]] = {}
+    for row in sorted(events, key=lambda row: (row["event_ms"], row["sequence"])):
+        name = row["broker_name"]
+        if row["event_type"] == "BROKER_DOWN":
+            down[name] = row
+        elif name in down:
+            gone = down.pop(name)
+            if gone["detail"] == "EXPIRED" and row["event_ms"] - gone["event_ms"] < FLAP_MS:
+                flaps.setdefault(name, []).append((gone["event_ms"], row["event_ms"]))
+    for name, times in sorted(flaps.items()):
+        longest = max(up - gone for gone, up in times) / 1000
+        yield Finding(
+            f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
+            {"times": len(times), "longest_s": f"{longest:.0f}"},
+            broker_name=name,
+            first_ms=times[0][0],
+            last_ms=times[-1][1],
+        )
+
+
+def down_brokers(events: Iterable[Row]) -> frozenset[str]:
+    """Brokers whose last broker event is BROKER_DOWN."""
+    last: dict[str, str] = {}
+    for row in sorted(events, key=lambda row: (row["event_ms"], row["sequence"])):
+        last[row["broker_name"]] = row["event_type"]
+    return frozenset(name for name, kind in last.items() if kind == "BROKER_DOWN")

@@ -1,0 +1,187 @@
+"""What was collected of the night, and what is missing: incomplete is never green."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rebalance_core.audit.case import Night, Row
+from rebalance_core.audit.finding import ERROR, Finding, Rule
+from rebalance_core.audit.gate import NO_DUMP, STALE
+
+HOUR_MS = 3_600_000
+LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
+MEMBER_COMMANDS = ("consumerConnection",)
+CLUSTER_KINDS = (
+    "COLLECTED",
+    "EXPECTED_BROKER",
+    "EXPECTED_NAME_SERVER",
+    "BROKER_FILE",
+    "NAME_SERVER_FILE",
+    "BROKER_IN_CLUSTER",
+    "BROKER_REGISTERED",
+    "GROUP_CONFIGS",
+)
+"""Facts on the cluster; few, they may go to the driver."""
+SHOWN = 20
+UNASKED = "UNASKED"
+
+COLLECTION_INCOMPLETE = Rule(
+    "COLLECTION_INCOMPLETE",
+    ERROR,
+    "A broker, a name server or a dump of the night is missing or stale: what depends on it is "
+    "UNKNOWN, and the night is not green.",
+    "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, NAME_SERVER_FILE, BROKER_IN_CLUSTER, DUMP",
+    "Find out why the file was not copied or the command failed; collect again.",
+)
+
+
+def night_of(
+    facts: Iterable[Row],
+    dumps: Iterable[Row],
+    down: frozenset[str],
+    stale_hours: float,
+    not_before_ms: int | None = None,
+) -> tuple[Night, list[Finding]]:
+    """The night, and what of it is missing.
+
+    Args:
+        facts: observed facts of `CLUSTER_KINDS`.
+        dumps: DUMP facts, or the newest by command and broker.
+        down: brokers that are down at the end by the events.
+        stale_hours: what is older than this at the end shows nothing of the night.
+        not_before_ms: a collection that ends before is old as a whole.
+    """
+    by_kind: dict[str, list[Row]] = {}
+    for row in facts:
+        by_kind.setdefault(row["kind"], []).append(row)
+    dumps = list(dumps)
+    collected = by_kind.get("COLLECTED", [])
+    ends = [row["last_ms"] for row in (*collected, *by_kind.get("BROKER_FILE", ()), *dumps)]
+    starts = [row["first_ms"] for row in collected] or ends
+    stale_ms = int(stale_hours * HOUR_MS)
+    night = Night(min(starts, default=0), max(ends, default=0), stale_ms)
+    newest = _newest_of_brokers(by_kind, dumps)
+    missing, found = _missing_brokers(by_kind, newest, night, down)
+    found += _missing_name_servers(by_kind)
+    found += _missing_dumps(dumps, night)
+    if not_before_ms is not None and night.end_ms < not_before_ms:
+        hours = (not_before_ms - night.end_ms) / HOUR_MS
+        what = f"the newest file of the collection is {hours:.0f} h older than a night may be"
+        found.append(_incomplete(what, {"end_ms": night.end_ms, "not_before_ms": not_before_ms}))
+    stores: dict[str, int] = {}
+    for row in by_kind.get("GROUP_CONFIGS", ()):
+        stores[row["broker_name"]] = max(stores.get(row["broker_name"], 0), row["last_ms"])
+    names = newest.keys() | {r["broker_name"] for r in by_kind.get("EXPECTED_BROKER", ())}
+    return (
+        Night(
+            night.start_ms,
+            night.end_ms,
+            stale_ms,
+            tuple(sorted(names)),
+            frozenset(missing),
+            frozenset(stores),
+            stores,
+        ),
+        found,
+    )
+
+
+def _newest_of_brokers(
+    by_kind: Mapping[str, list[Row]], dumps: Iterable[Row]
+) -> dict[str, dict[str, int]]:
+    """The newest moment of each kind of file of each broker; its dumps are the kind ``dump``."""
+    newest: dict[str, dict[str, int]] = {}
+    for row in by_kind.get("BROKER_FILE", ()):
+        kinds = newest.setdefault(row["broker_name"], {})
+        kind = row["details"]["file"]
+        kinds[kind] = max(kinds.get(kind, 0), row["last_ms"])
+    for row in dumps:
+        if row["broker_name"]:
+            kinds = newest.setdefault(row["broker_name"], {})
+            kinds["dump"] = max(kinds.get("dump", 0), row["last_ms"])
+    return newest
+
+
+def _missing_brokers(
+    by_kind: Mapping[str, list[Row]],
+    newest: Mapping[str, Mapping[str, int]],
+    night: Night,
+    down: frozenset[str],
+) -> tuple[set[str], list[Finding]]:
+    expected = {row["broker_name"] for row in by_kind.get("EXPECTED_BROKER", ())}
+    listed = {row["broker_name"] for row in by_kind.get("BROKER_IN_CLUSTER", ())}
+    missing: set[str] = set()
+    found = []
+    for broker in sorted(expected | listed):
+        files = newest.get(broker, {})
+        who = "collection.toml expects it" if broker in expected else "clusterList lists it"
+        if not files.keys() - {"dump"}:
+            what = f"no log and no store of {broker} was collected, though {who}"
+        elif "log" not in files:
+            what = f"the broker.log of {broker} was not collected: who came and went is unknown"
+        elif broker not in down and max(files.values()) < night.end_ms - night.stale_ms:
+            age = (night.end_ms - max(files.values())) / HOUR_MS
+            what = f"what was collected of {broker} is {age:.0f} h older than the newest file"
+        else:
+            continue
+        missing.add(broker)
+        found.append(_incomplete(what, {"broker": broker, **files}, broker_name=broker))
+    return missing, found
+
+
+def _missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]:
+    expected = {row["details"]["name"] for row in by_kind.get("EXPECTED_NAME_SERVER", ())}
+    there = {row["details"]["name"] for row in by_kind.get("NAME_SERVER_FILE", ())}
+    if len(there) < len(expected):
+        names = ", ".join(sorted(expected - there)) or ", ".join(sorted(expected))
+        yield _incomplete(
+            f"of the {len(expected)} name servers expected the logs of {len(there)} were collected "
+            f"({names} missing): whether their routes differ is unknown",
+            {"expected": ", ".join(sorted(expected)), "collected": ", ".join(sorted(there))},
+        )
+
+
+def _missing_dumps(dumps: Iterable[Row], night: Night) -> Iterator[Finding]:
+    newest: dict[str, int] = {}
+    for row in dumps:
+        command = row["details"]["command"]
+        newest[command] = max(newest.get(command, 0), row["last_ms"])
+    for commands, what in (
+        (LIVE_COMMANDS, "who holds which queue"),
+        (MEMBER_COMMANDS, "whom each broker lists as a member"),
+    ):
+        names = " or ".join(commands)
+        last = max((newest[c] for c in commands if c in newest), default=None)
+        if last is None:
+            yield _incomplete(f"no dump of {names} was collected: {what} is unknown", {})
+        elif last < night.end_ms - night.stale_ms:
+            age = (night.end_ms - last) / HOUR_MS
+            yield _incomplete(
+                f"the newest dump of {names} is {age:.0f} h old: {what} now is unknown",
+                {"newest_ms": last, "end_ms": night.end_ms},
+            )
+
+
+_WORDS = {
+    NO_DUMP: "has no dump of who holds its queues, though others have",
+    STALE: "was not dumped this night",
+    UNASKED: "was not asked for at a broker of its topics (consumerConnection -b)",
+}
+"""What of a group is missing, for the reasons that no finding on a broker covers."""
+
+
+def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
+    """The finding for the groups of which something is missing.
+
+    Args:
+        reason: `NO_DUMP`, `STALE` or `UNASKED`.
+        count: how many groups.
+        names: the first of them.
+    """
+    told = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
+    return _incomplete(f"{count} online group(s), each {_WORDS[reason]}: {told}", {"groups": told})
+
+
+def _incomplete(what: str, evidence: Mapping[str, Any], **where: Any) -> Finding:
+    return Finding(what[0].upper() + what[1:] + ".", evidence, **where)

@@ -1,0 +1,72 @@
+"""What each process declared to subscribe, and what it took back at runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.model.events import UNSUBSCRIBE
+from rebalance_core.model.queue import is_retry_topic
+
+
+class TakenBack(NamedTuple):
+    """A topic that a member at the end unsubscribed at runtime."""
+
+    client_id: str
+    topic: str
+    epoch: int
+    since_ms: int
+
+
+Declared = tuple[frozenset[str], frozenset[str]]
+"""Topics that are subscribed, topics that were unsubscribed at runtime."""
+
+
+def declared(case: GroupCase) -> list[tuple[Row, Declared]]:
+    """Every stretch of memberships with what it subscribes and what it took back before."""
+    return [(row, (frozenset(topics), frozenset(gone))) for row, topics, gone in _walked(case)]
+
+
+def differ(there: Iterable[Declared]) -> bool:
+    """True if members subscribe different topics, other than by taking one back at runtime.
+
+    >>> both, second, none = frozenset("AB"), frozenset("B"), frozenset()
+    >>> differ([(both, none), (both - second, second)]), differ([(both, none), (second, none)])
+    (False, True)
+    """
+    pairs = list(there)
+    asked = frozenset[str]().union(*(topics for topics, _ in pairs))
+    return len({(topics | gone) & asked for topics, gone in pairs}) > 1
+
+
+def taken_back(case: GroupCase) -> list[TakenBack]:
+    """Topics that members at the end no longer subscribe since an UNSUBSCRIBE of their own."""
+    found: list[TakenBack] = []
+    for row, _, gone in _walked(case):
+        if row["to_ms"] is None:
+            found.extend(TakenBack(row["client_id"], topic, *gone[topic]) for topic in sorted(gone))
+    return found
+
+
+def _walked(case: GroupCase) -> Iterator[tuple[Row, set[str], dict[str, tuple[int, int]]]]:
+    """Each stretch with its topics and those taken back, topic -> (epoch, since)."""
+    causes = {row["epoch"]: row["causes"] for row in case.epochs}
+    processes: dict[tuple[str, str | None], list[Row]] = {}
+    for row in case.rows("memberships"):
+        processes.setdefault((row["client_id"], row["channel_id"]), []).append(row)
+    for rows in processes.values():
+        before: Row | None = None
+        gone: dict[str, tuple[int, int]] = {}
+        for row in sorted(rows, key=lambda one: one["from_epoch"]):
+            topics = {topic for topic in row["subscriptions"] if not is_retry_topic(topic)}
+            follows = before is not None and before["to_epoch"] == row["from_epoch"]
+            if follows and before is not None:
+                gone = {topic: since for topic, since in gone.items() if topic not in topics}
+                if UNSUBSCRIBE in causes.get(row["from_epoch"], ()):
+                    lost = set(before["subscriptions"]) - topics - gone.keys()
+                    gone |= dict.fromkeys(lost, (row["from_epoch"], row["from_ms"]))
+            else:
+                gone = {}
+            yield row, topics, dict(gone)
+            before = row

@@ -1,0 +1,67 @@
+"""What dumps and facts show: which are of this night, which belong together, what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rebalance_core.audit.case import GroupCase, Row
+
+ROUND_MS = 120_000
+"""Dumps of one group that lie no further apart were taken in one go."""
+PASS_MS = 20_000
+"""waitInterval: a client tries again at least so often (SEM §3.1)."""
+
+
+def fresh(case: GroupCase, rows: Iterable[Row], column: str = "last_ms") -> list[Row]:
+    """The rows that are not too old to show the night."""
+    since = case.night.end_ms - case.night.stale_ms
+    return [row for row in rows if row[column] >= since]
+
+
+def rounds(rows: Iterable[Row], column: str, apart_ms: int = ROUND_MS) -> Iterator[list[Row]]:
+    """The rows by rounds of dumps: none begins later than this after the first of its round."""
+    current: list[Row] = []
+    for row in sorted(rows, key=lambda one: one[column]):
+        if current and row[column] - current[0][column] > apart_ms:
+            yield current
+            current = []
+        current.append(row)
+    if current:
+        yield current
+
+
+def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Answers of brokers by rounds in which each broker was asked once."""
+    for together in rounds(rows, "observed_ms"):
+        asked: dict[str, int] = {}
+        current: list[Row] = []
+        for row in together:
+            if asked.setdefault(row["asked_broker"], row["observed_ms"]) != row["observed_ms"]:
+                yield current
+                asked, current = {row["asked_broker"]: row["observed_ms"]}, []
+            current.append(row)
+        yield current
+
+
+def listed_members(case: GroupCase) -> list[Row]:
+    """Members as brokers list them, of this night."""
+    rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
+    return fresh(case, rows, "observed_ms")
+
+
+def said_steadily(fact: Row) -> bool:
+    """True if the fact was stated pass after pass from its first to its last moment."""
+    return bool(fact["times"] * 2 * PASS_MS >= fact["last_ms"] - fact["first_ms"])
+
+
+def number(row: Row, name: str, default: int = -1) -> int:
+    """A numeric field of a fact's details."""
+    try:
+        return int(row["details"].get(name, default))
+    except (TypeError, ValueError):
+        return default
+
+
+def flag(row: Row, name: str) -> bool:
+    """A boolean field of a fact's details."""
+    return str(row["details"].get(name, "")).lower() == "true"

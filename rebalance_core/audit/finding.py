@@ -1,0 +1,57 @@
+"""One finding, and what a rule is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance_core.audit.case import GroupCase
+
+INFO, WARNING, ERROR = "INFO", "WARNING", "ERROR"
+SEVERITIES = (INFO, WARNING, ERROR)
+"""From the least to the worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule found on one group, topic, queue or client; a row of ``findings``.
+
+    Attributes:
+        summary: one sentence with the names and numbers that matter.
+        evidence: what it was seen by; values are shown as text.
+        severity: None: the rule's default.
+        first_ms: since when, epoch ms; last_ms: until when, None where it still holds.
+    """
+
+    summary: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    severity: str | None = None
+    topic: str | None = None
+    broker_name: str | None = None
+    queue_id: int | None = None
+    client_id: str | None = None
+    first_ms: int | None = None
+    last_ms: int | None = None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One pathology: a stable id, a default severity, its meaning, what to do, and how to find it.
+
+    Attributes:
+        rule_id: never changes its meaning: accepted findings name it.
+        severity: of its findings, where they name none.
+        meaning: one or two sentences for docs/audit-rules.md.
+        seen_by: the tables and kinds of facts it reads.
+        remedy: what the operator does.
+        find: the findings of one group; None: found by the gate, or on the cluster as a whole.
+    """
+
+    rule_id: str
+    severity: str
+    meaning: str
+    seen_by: str
+    remedy: str
+    find: Callable[[GroupCase], Iterable[Finding]] | None = None

@@ -1,0 +1,158 @@
+"""The cluster and each group judged, as rows of ``findings`` and of ``group_verdicts``."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rebalance_core.audit.accepted import Acceptance, accept
+from rebalance_core.audit.case import GroupCase, Night
+from rebalance_core.audit.cluster_rules import (
+    BROKER_FLAPS,
+    NAME_SERVERS_DIFFER,
+    broker_flaps,
+    down_brokers,
+    name_servers_differ,
+)
+from rebalance_core.audit.collection import (
+    COLLECTION_INCOMPLETE,
+    UNASKED,
+    incomplete_groups,
+    night_of,
+)
+from rebalance_core.audit.finding import ERROR, Finding, Rule
+from rebalance_core.audit.gate import NO_DUMP, STALE, UNKNOWN, GateResult, compare
+from rebalance_core.audit.gate_findings import GATE_RULES, gate_findings
+from rebalance_core.audit.rules import RULES
+
+RULE_FAILED = Rule(
+    "RULE_FAILED",
+    ERROR,
+    "A rule failed on a group: a bug of the audit, or rows that nobody thought of. The other rules "
+    "went on; what this one would have found is unknown.",
+    "the rule itself",
+    "Report it with the evidence; accept it for the group until it is mended.",
+)
+
+ALL_RULES: tuple[Rule, ...] = (
+    COLLECTION_INCOMPLETE,
+    *GATE_RULES.values(),
+    *RULES,
+    NAME_SERVERS_DIFFER,
+    BROKER_FLAPS,
+    RULE_FAILED,
+)
+"""Every rule of the audit; those of `ingest` are in docs/ingest.md."""
+
+Row = dict[str, Any]
+
+
+def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
+    """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster."""
+    result = compare(case)
+    found = [*gate_findings(case, result)]
+    for rule in RULES:
+        found += _by_rule(rule, case)
+    rows = [finding_row(rule, one, case.consumer_group) for rule, one in found]
+    rows += [dict(row) for row in case.rows("findings")]
+    return {
+        "findings": [accept(row, accepted) for row in rows],
+        "group_verdicts": [_verdict_row(case, result)],
+    }
+
+
+def judge_cluster(
+    facts: Iterable[Mapping[str, Any]],
+    dumps: Iterable[Mapping[str, Any]],
+    broker_events: Iterable[Mapping[str, Any]],
+    stale_hours: float,
+    not_before_ms: int | None = None,
+) -> tuple[Night, list[Row]]:
+    """The night, and the findings on the cluster as a whole.
+
+    Args:
+        facts: observed facts of `collection.CLUSTER_KINDS`.
+        dumps: DUMP facts, or the newest by command and broker.
+        broker_events: BROKER_UP and BROKER_DOWN of cluster_events.
+        stale_hours: what is older at the end shows nothing of the night.
+        not_before_ms: a collection that ends before is old as a whole.
+    """
+    facts, events = list(facts), list(broker_events)
+    night, missing = night_of(facts, dumps, down_brokers(events), stale_hours, not_before_ms)
+    rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
+    rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
+    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events)]
+    return night, rows
+
+
+def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:
+    """Findings for groups of which something is missing that others have.
+
+    Args:
+        unknown: by reason (`missing_reason`) how many groups, and the first names.
+        compared: groups that were compared; with none the whole kind of dump is missing, which is
+            a finding already.
+    """
+    return [
+        finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
+        for reason in (NO_DUMP, STALE, UNASKED)
+        if reason in unknown and (compared or reason == UNASKED)
+    ]
+
+
+def missing_reason(verdict: Mapping[str, Any]) -> str | None:
+    """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
+    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE):
+        return str(verdict["reason"])
+    return UNASKED if verdict["unasked"] else None
+
+
+def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None) -> Row:
+    """A row of ``findings`` without the cluster."""
+    return {
+        "rule_id": rule.rule_id,
+        "severity": finding.severity or rule.severity,
+        "consumer_group": consumer_group,
+        "topic": finding.topic,
+        "broker_name": finding.broker_name,
+        "queue_id": finding.queue_id,
+        "client_id": finding.client_id,
+        "first_ms": finding.first_ms,
+        "last_ms": finding.last_ms,
+        "summary": finding.summary,
+        "evidence": {name: str(value) for name, value in finding.evidence.items()},
+        "remedy": finding.remedy or rule.remedy,
+        "accepted": None,
+    }
+
+
+def _by_rule(rule: Rule, case: GroupCase) -> Iterator[tuple[Rule, Finding]]:
+    if rule.find is None:
+        return
+    try:
+        found = list(rule.find(case))
+    except Exception as error:  # one rule must not cost the night of 10,000 groups
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        found = [
+            Finding(
+                f"{rule.rule_id} failed on {case.consumer_group}: {type(error).__name__}: {error}",
+                {"rule_id": rule.rule_id, "where": f"{where.name}:{where.lineno}"},
+            )
+        ]
+        yield from ((RULE_FAILED, one) for one in found)
+        return
+    yield from ((rule, one) for one in found)
+
+
+def _verdict_row(case: GroupCase, result: GateResult) -> Row:
+    return {
+        "consumer_group": case.consumer_group,
+        "verdict": result.verdict,
+        "reason": result.reason,
+        "looks": result.looks,
+        "differences": len({one.queue for one in result.differences}),
+        "members": len(case.members),
+        "dumped_ms": result.dumped_ms,
+        "unasked": list(result.unasked),
+    }

@@ -1,0 +1,105 @@
+"""The rules, one per pathology, and the literal list of them."""
+
+from __future__ import annotations
+
+from rebalance_core.audit.finding import Rule
+from rebalance_core.audit.rules import (
+    balance,
+    broadcasting,
+    config_lists,
+    double_owner,
+    duplicate_client_id,
+    frozen_group,
+    group_settings,
+    held_queues,
+    idle_member,
+    inconsistent_subscription,
+    inconsistent_tags,
+    leftover_offsets,
+    machine_room,
+    member_lists,
+    mixtures,
+    offset_rollback,
+    order_locks,
+    orphan_queues,
+    queue_numbers,
+    retry_queues,
+    starts,
+    suspended,
+    topic_gone,
+    transient_ownership,
+    unsubscribed_share,
+)
+
+RULES: tuple[Rule, ...] = (
+    # members
+    inconsistent_subscription.RULE,
+    unsubscribed_share.RULE,
+    inconsistent_tags.RULE,
+    duplicate_client_id.DUPLICATE,
+    duplicate_client_id.HALF_OPEN,
+    duplicate_client_id.MULTIPLIED,
+    idle_member.RULE,
+    suspended.RULE,
+    member_lists.DIFFER,
+    member_lists.NOT_LISTED,
+    member_lists.NO_LIST,
+    mixtures.STRATEGIES,
+    mixtures.VERSIONS,
+    mixtures.LANGUAGES,
+    mixtures.MODELS,
+    # queues
+    orphan_queues.RULE,
+    double_owner.RULE,
+    frozen_group.RULE,
+    transient_ownership.RULE,
+    balance.SKEW,
+    balance.HASH,
+    machine_room.RULE,
+    config_lists.GAP,
+    config_lists.OVERLAP,
+    config_lists.FOREIGN,
+    config_lists.RETRY,
+    queue_numbers.FEWER,
+    queue_numbers.MORE,
+    queue_numbers.READ_ONLY,
+    topic_gone.RULE,
+    retry_queues.IMBALANCE,
+    retry_queues.UNREAD,
+    # clients
+    order_locks.STUCK,
+    order_locks.WAIT,
+    held_queues.BLOCKED,
+    held_queues.ZOMBIE,
+    held_queues.NOT_PULLING,
+    # offsets
+    starts.SKIPPED,
+    starts.REPLAYED,
+    starts.FAILED,
+    offset_rollback.RULE,
+    leftover_offsets.LEFTOVER,
+    leftover_offsets.OFFLINE,
+    # the group itself
+    group_settings.MISSING,
+    group_settings.BACK,
+    broadcasting.REFUSED,
+    broadcasting.START,
+)
+"""Every rule, in the order of the documentation."""
+
+
+def rules_by_id(rules: tuple[Rule, ...] = RULES) -> dict[str, Rule]:
+    """The rules by id.
+
+    Raises:
+        ValueError: two rules have the same id.
+    """
+    found: dict[str, Rule] = {}
+    for rule in rules:
+        if rule.rule_id in found:
+            raise ValueError(f"{rule.rule_id}: two rules have this id; an id means one thing")
+        found[rule.rule_id] = rule
+    return found
+
+
+rules_by_id()

@@ -1,0 +1,98 @@
+"""SURPLUS_SKEW and HASH_IMBALANCE: some members hold far more than others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.finding import WARNING, Finding, Rule
+from rebalance_core.audit.standing import FROZEN, is_broadcasting, stands
+from rebalance_core.audit.topics import subscribed_topics
+from rebalance_core.audit.wording import listed
+from rebalance_core.model.ordering import java_string_key
+
+SKEW_TOPICS = 3
+SKEW_RATIO = 1.5
+SKEW_QUEUES = 3
+HASH_RATIO = 2.0
+HASH_QUEUES = 2
+"""From there on members differ by more than what a division with remainder explains."""
+
+
+def find_skew(case: GroupCase) -> Iterator[Finding]:
+    """The surplus of many topics falls to the first members of the list (SEM §11 no. 7)."""
+    loads = _loads(case, "AVG")
+    topics = subscribed_topics(case)
+    if len(loads) < 2 or len(topics) < SKEW_TOPICS:
+        return
+    if any(set(row["subscriptions"]) != set(topics) for row in case.members):
+        return
+    ranked = sorted(loads, key=java_string_key)
+    sizes = [loads[client_id] for client_id in ranked]
+    mean = sum(sizes) / len(sizes)
+    high, low = max(sizes), min(sizes)
+    half = len(sizes) // 2
+    first_hold_more = sum(sizes[:half]) * (len(sizes) - half) > sum(sizes[half:]) * half
+    if low and high >= SKEW_RATIO * mean and high - low >= SKEW_QUEUES and first_hold_more:
+        heavy = [client_id for client_id in ranked if loads[client_id] == high]
+        light = [client_id for client_id in ranked if loads[client_id] == low]
+        yield Finding(
+            f"The remainder of {len(topics)} topics falls to the first members of the list: "
+            f"{listed(heavy, 3)} hold {high} queues each, {listed(light, 3)} hold {low}, the mean "
+            f"is {mean:.1f}.",
+            {"topics": listed(topics), "loads": listed(f"{c}={loads[c]}" for c in ranked)},
+        )
+
+
+def find_hash(case: GroupCase) -> Iterator[Finding]:
+    """CONSISTENT_HASH with a peak of twice the mean (SEM §11 no. 15)."""
+    loads = _loads(case, "CONSISTENT_HASH")
+    queues = sum(loads.values())
+    if len(loads) < 2 or not queues:
+        return
+    mean, high = queues / len(loads), max(loads.values())
+    if high >= HASH_RATIO * mean and high >= mean + HASH_QUEUES:
+        heavy = sorted(client_id for client_id in loads if loads[client_id] == high)
+        yield Finding(
+            f"The hash ring gives {listed(heavy, 3)} {high} of {queues} queues; the mean of "
+            f"{len(loads)} members is {mean:.1f}.",
+            {
+                "loads": listed(f"{c}={n}" for c, n in sorted(loads.items())),
+                "strategy": listed(sorted({row["strategy"] for row in case.members})),
+            },
+            client_id=heavy[0] if len(heavy) == 1 else None,
+        )
+
+
+def _loads(case: GroupCase, strategy: str) -> dict[str, int]:
+    """Queues of each member at the end; empty unless all use this strategy and it has settled."""
+    last = case.last_epoch
+    if last is None or last["status"] == FROZEN or is_broadcasting(case):
+        return {}
+    names = {row["strategy"].partition("(")[0] for row in case.members}
+    ids = [row["client_id"] for row in case.members]
+    if names != {strategy} or len(ids) > len(set(ids)) or not stands(case, last["epoch"]):
+        return {}
+    rows = case.rows("consumer_load")
+    return {row["client_id"]: row["queues"] for row in rows if row["to_ms"] is None}
+
+
+SKEW = Rule(
+    "SURPLUS_SKEW",
+    WARNING,
+    "AVG divides each topic alone and gives the remainder to the first members of the sorted list. "
+    "With many topics that do not divide evenly the same members always get more.",
+    "consumer_load, memberships",
+    "Make the queues of each topic a multiple of the members, or use AVG_BY_CIRCLE or "
+    "CONSISTENT_HASH, or spread the topics over several groups.",
+    find_skew,
+)
+HASH = Rule(
+    "HASH_IMBALANCE",
+    WARNING,
+    "CONSISTENT_HASH places few points per member on the ring, so shares differ widely.",
+    "consumer_load, memberships (strategy)",
+    "Raise the number of virtual nodes in all members at once (100 or more), or use AVG if members "
+    "change rarely.",
+    find_hash,
+)

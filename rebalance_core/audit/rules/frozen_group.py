@@ -1,0 +1,107 @@
+"""FROZEN_GROUP: the members cannot allocate a topic and keep what they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
+from rebalance_core.audit.standing import FROZEN, stands
+from rebalance_core.audit.topics import (
+    READ,
+    configs,
+    is_deleted,
+    perm_of,
+    readable_queues,
+    subscribed_topics,
+)
+from rebalance_core.audit.wording import clock, listed
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
+from rebalance_core.strategies.registry import BROKER_STRATEGIES
+
+
+def find(case: GroupCase) -> Iterator[Finding]:
+    """At most one finding, for the stretch of FROZEN epochs at the end (SEM §6.3, no. 27)."""
+    stretch = []
+    for epoch in reversed(case.epochs):
+        if epoch["status"] != FROZEN:
+            break
+        stretch.append(epoch)
+    if not stretch or not case.members or not stands(case, stretch[-1]["epoch"]):
+        return
+    why = [text for topic in subscribed_topics(case) for text in _why(case, topic)]
+    ids = sorted({row["client_id"] for row in case.members})
+    yield Finding(
+        f"{listed(ids, 3)} cannot allocate since {clock(stretch[-1]['from_ms'])}: "
+        f"{listed(why, 5) or 'the strategy threw'}. Members keep what they held; who joins gets "
+        "nothing.",
+        {"why": listed(why), "members": listed(ids)} | _logged(case),
+        severity=INFO if _may_be_elsewhere(case) else ERROR,
+        first_ms=stretch[-1]["from_ms"],
+    )
+
+
+def _may_be_elsewhere(case: GroupCase) -> bool:
+    """True if a topic is unknown and brokers that may have it were not collected."""
+    known = {row["topic"] for row in case.rows("topics")}
+    return bool(case.night.missing) and not known.issuperset(subscribed_topics(case))
+
+
+def _why(case: GroupCase, topic: str) -> Iterator[str]:
+    """Why nobody can allocate this topic; nothing if its allocation works."""
+    members = [row for row in case.members if topic in row["subscriptions"]]
+    if not readable_queues(case, topic) and not _holds(case, topic):
+        yield f"{topic} has no readable queue ({_state(case, topic)})"
+        return
+    for text in sorted({row["strategy"] for row in members}):
+        name = text.partition("(")[0]
+        if case.settings.get("rebalance_mode") == "BROKER" and name not in BROKER_STRATEGIES:
+            yield f"brokers do not know the strategy {name}"
+            continue
+        strategy = parse_strategy(text)
+        if isinstance(strategy, MachineRoomNearby):
+            rooms = strategy.rooms
+            brokers = sorted({broker for broker, _ in readable_queues(case, topic)})
+            for broker in brokers:
+                if not rooms.broker_room(MessageQueue(topic, broker, 0)):
+                    yield f"machine room is null for broker {broker}"
+            for client_id in sorted({row["client_id"] for row in case.members}):
+                if not rooms.client_room(client_id):
+                    yield f"machine room is null for {client_id}"
+
+
+def _holds(case: GroupCase, topic: str) -> bool:
+    """True if the ledger has queues of the topic although no configuration is known."""
+    known = any(row["topic"] == topic for row in case.rows("topics"))
+    return not known and any(row["topic"] == topic for row in case.owned)
+
+
+def _state(case: GroupCase, topic: str) -> str:
+    rows = [row for row in case.rows("topics") if row["topic"] == topic]
+    gone = sorted(row["broker_name"] for row in rows if is_deleted(row))
+    if not rows:
+        return "no broker has the topic"
+    if len(gone) == len(rows):
+        return f"deleted from {listed(gone, 3)}"
+    closed = [r["broker_name"] for r in configs(case, topic) if not perm_of(r) & READ]
+    return f"no read permission on {listed(closed, 3)}" if closed else "its brokers are down"
+
+
+def _logged(case: GroupCase) -> dict[str, str]:
+    said = {fact["details"].get("message", "") for fact in case.facts("ALLOCATION_FAILED")}
+    return {"logged": listed(sorted(said), 3)} if said else {}
+
+
+RULE = Rule(
+    "FROZEN_GROUP",
+    ERROR,
+    "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Each keeps "
+    "the queues it held, members that join get none, and nobody takes those of members that go.",
+    "epochs (FROZEN), memberships, topics; facts ALLOCATION_FAILED",
+    "Create the topic or give it back its read permission; for rooms, name brokers and clients so "
+    "that each has a room; or unsubscribe the topic in all members. Passes succeed again within a "
+    "minute.",
+    find,
+)

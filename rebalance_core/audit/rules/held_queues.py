@@ -1,0 +1,147 @@
+"""CONSUMER_BLOCKED, ZOMBIE_QUEUE, NOT_PULLING: queues in a client's own table (consumerStatus)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.dumps import flag, fresh, number
+from rebalance_core.audit.finding import WARNING, Finding, Rule
+from rebalance_core.audit.holders import Holders
+from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.standing import suspended_clients
+from rebalance_core.audit.wording import clock, lasting, listed, plural, queue_names
+
+APART_MS = 60_000
+"""Between two dumps so far apart a healthy listener commits."""
+PULL_MS = 120_000
+"""PULL_MAX_IDLE_TIME: a queue that was not pulled for so long counts as expired (SEM §4.1)."""
+
+
+def find_blocked(case: GroupCase) -> Iterator[Finding]:
+    """One finding a client whose queues stand still although messages are there (no. 17)."""
+    quiet = {None, *suspended_clients(case)}
+    stuck: dict[str, dict[tuple[str, str, int], tuple[int, int]]] = {}
+    for fact in fresh(case, case.facts("STUCK_QUEUE")):
+        if fact["details"].get("trouble") == "consume":
+            span = (fact["first_ms"], fact["last_ms"])
+            stuck.setdefault(fact["client_id"] or "a client", {})[queue_of(fact)] = span
+    dumps: dict[tuple[str, str, str, int], list[Row]] = {}
+    for fact in fresh(case, case.facts("HELD_QUEUE")):
+        if fact["client_id"] not in quiet and not flag(fact, "dropped"):
+            dumps.setdefault((fact["client_id"], *queue_of(fact)), []).append(fact)
+    for (client_id, *_), facts in dumps.items():
+        for one, other in itertools.pairwise(facts):
+            if _stands_still(one, other):
+                queues = stuck.setdefault(client_id, {})
+                queues[queue_of(one)] = (one["first_ms"], other["first_ms"])
+    for client_id, spans in sorted(stuck.items()):
+        names = sorted(f"{topic} {broker}:{number}" for topic, broker, number in spans)
+        first = min(span[0] for span in spans.values())
+        last = max(span[1] for span in spans.values())
+        yield Finding(
+            f"{client_id} has messages of {plural(len(spans), 'queue')} in its cache and does not "
+            f"get on with them, {clock(first)} to {clock(last)}: {listed(names, 5)}.",
+            {"queues": listed(names)},
+            client_id=client_id,
+            first_ms=first,
+        )
+
+
+def _stands_still(one: Row, other: Row) -> bool:
+    """True if messages wait at both dumps, the client is alive, and nothing is committed."""
+    apart = other["first_ms"] - one["first_ms"] >= APART_MS
+    waiting = number(one, "cached_messages", 0) > 0 and number(other, "cached_messages", 0) > 0
+    same = number(one, "commit_offset") == number(other, "commit_offset")
+    moves = any(number(one, n) < number(other, n) for n in ("last_pull_ms", "last_consume_ms"))
+    return apart and waiting and same and moves
+
+
+def find_zombie(case: GroupCase) -> Iterator[Finding]:
+    """One finding a client with dropped queues that it should hold (SEM §4.2, no. 18)."""
+    holders = Holders(case)
+    zombies: dict[str, list[Row]] = {}
+    for fact in fresh(case, case.facts("HELD_QUEUE")):
+        if (
+            flag(fact, "dropped")
+            and fact["client_id"] in holders.at(queue_of(fact), fact["first_ms"])
+            and holders.settled_at(queue_of(fact), fact["first_ms"])
+        ):
+            zombies.setdefault(fact["client_id"], []).append(fact)
+    yield from _by_client(zombies, "should read {count} and has dropped them for good: {names}")
+
+
+def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
+    """One finding a client that holds queues and has not pulled them for two minutes (no. 19)."""
+    holders = Holders(case)
+    quiet = {None, *suspended_clients(case)}
+    silent: dict[str, list[Row]] = {}
+    for fact in fresh(case, case.facts("HELD_QUEUE")):
+        pulled, at_ms = number(fact, "last_pull_ms", 0), fact["first_ms"]
+        if fact["client_id"] in quiet or flag(fact, "dropped"):
+            continue
+        if pulled <= 0 or at_ms - pulled <= PULL_MS:
+            continue
+        held = [
+            row
+            for row in holders.rows_at(queue_of(fact), at_ms)
+            if row["client_id"] == fact["client_id"] and at_ms - row["from_ms"] > PULL_MS
+        ]
+        if held:
+            silent.setdefault(fact["client_id"], []).append(fact)
+    for client_id, facts in silent.items():
+        age = max(fact["first_ms"] - number(fact, "last_pull_ms", 0) for fact in facts)
+        text = f"holds {{count}} and has not pulled them for {lasting(age)}: {{names}}"
+        yield from _by_client({client_id: facts}, text)
+
+
+def _by_client(found: dict[str, list[Row]], text: str) -> Iterator[Finding]:
+    for client_id, facts in sorted(found.items()):
+        names = [
+            f"{topic} " + queue_names(queue_of(f)[1:] for f in facts if f["topic"] == topic)
+            for topic in sorted({fact["topic"] for fact in facts})
+        ]
+        one = facts[0] if len({queue_of(fact) for fact in facts}) == 1 else None
+        count = plural(len({queue_of(fact) for fact in facts}), "queue")
+        at = clock(facts[-1]["first_ms"])
+        yield Finding(
+            f"{client_id} {text.format(count=count, names=listed(names, 5))} (dump of {at}).",
+            {"queues": listed(names)} | (dict(one["details"]) if one else {}),
+            topic=one["topic"] if one else None,
+            broker_name=one["broker_name"] if one else None,
+            queue_id=one["queue_id"] if one else None,
+            client_id=client_id,
+            first_ms=min(fact["first_ms"] for fact in facts),
+        )
+
+
+BLOCKED = Rule(
+    "CONSUMER_BLOCKED",
+    WARNING,
+    "A client pulls messages and does not finish them: the listener hangs, or an orderly listener "
+    "answers SUSPEND for the same message again and again.",
+    "facts STUCK_QUEUE and HELD_QUEUE (consumerStatus)",
+    "Take a thread dump of the client (consumerStatus -s); look at the message at the committed "
+    "offset of the queue named; skip it or fix the listener.",
+    find_blocked,
+)
+ZOMBIE = Rule(
+    "ZOMBIE_QUEUE",
+    WARNING,
+    "A client has given up a queue that by the division is its own, and nothing reads it until the "
+    "client notices, up to two minutes later.",
+    "facts HELD_QUEUE (dropped), ownership",
+    "Wait two minutes and dump consumerStatus again; if the queue is still dropped, restart the "
+    "client named.",
+    find_zombie,
+)
+NOT_PULLING = Rule(
+    "NOT_PULLING",
+    WARNING,
+    "A client holds a queue and has not asked for its messages for more than two minutes, though "
+    "the broker is up: the pull request got lost, or the client's pull thread hangs.",
+    "facts HELD_QUEUE (last_pull_ms), ownership",
+    "Take a thread dump of the client named and restart it.",
+    find_not_pulling,
+)

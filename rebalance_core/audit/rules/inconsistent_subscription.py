@@ -1,0 +1,83 @@
+"""INCONSISTENT_SUBSCRIPTION: members of one group subscribe different topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.declared import declared, differ
+from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.orphans import by_topic, orphans
+from rebalance_core.audit.standing import Span, is_rolling, is_standing, spans_where, there_in
+from rebalance_core.audit.wording import clock, lasting, listed, plural, queue_names
+
+
+def find(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each standing stretch in which subscriptions differ (SEM §11 no. 1)."""
+    stretches = declared(case)
+    said = {id(row): what for row, what in stretches}
+    rows = [row for row, _ in stretches]
+    for span in spans_where(rows, lambda row: said[id(row)], differ):
+        if is_standing(case, span):
+            yield _finding(case, span)
+
+
+def _finding(case: GroupCase, span: Span) -> Finding:
+    there = there_in(case.rows("memberships"), None if span.last_ms is None else span.epoch)
+    who: dict[str, set[str]] = {}
+    for row in there:
+        who.setdefault(listed(row["subscriptions"]) or "nothing", set()).add(row["client_id"])
+    parts = [f"{listed(sorted(ids), 3)}: {topics}" for topics, ids in sorted(who.items())]
+    evidence = {"who_subscribes_what": "; ".join(parts[:20])}
+    lost = ""
+    if span.last_ms is None:
+        nobody = by_topic(orphans(case))
+        named = {
+            topic: queue_names((r["broker_name"], r["queue_id"]) for r in rows)
+            for topic, rows in nobody.items()
+        }
+        count = sum(len(rows) for rows in nobody.values())
+        if count:
+            lost = f"; {plural(count, 'queue')} nobody reads: " + "; ".join(
+                f"{topic} {queues}" for topic, queues in named.items()
+            )
+        evidence["orphan_queues"] = str(count)
+    evidence |= _broker_words(case)
+    rolling = is_rolling(case, span)
+    why = ", while members were replaced one after another" if rolling else ""
+    return Finding(
+        f"Members of the group subscribe different topics since {clock(span.first_ms)}"
+        f"{_until(span)}{why} ({'; '.join(parts[:5])}){lost}.",
+        evidence,
+        severity=ERROR if span.last_ms is None else INFO if rolling else WARNING,
+        first_ms=span.first_ms,
+        last_ms=span.last_ms,
+    )
+
+
+def _until(span: Span) -> str:
+    return "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
+
+
+def _broker_words(case: GroupCase) -> dict[str, str]:
+    """What brokers said of it: refused pulls, topics dropped out of the table."""
+    words = {}
+    for kind in ("NO_SUBSCRIPTION", "TOPIC_DROPPED"):
+        facts = case.facts(kind)
+        if facts:
+            topics = sorted({fact["topic"] for fact in facts if fact["topic"]})
+            words[kind.lower()] = f"{sum(f['times'] for f in facts)} times: {listed(topics)}"
+    return words
+
+
+RULE = Rule(
+    "INCONSISTENT_SUBSCRIPTION",
+    ERROR,
+    "Members of one group subscribe different topics. Each topic is divided among all members, so "
+    "the share of those that do not subscribe it is read by nobody, and every heartbeat overwrites "
+    "the subscription the broker keeps for the group.",
+    "memberships, ownership; facts NO_SUBSCRIPTION and TOPIC_DROPPED",
+    "Give every member of the group the same topics (compare the versions deployed on the hosts "
+    "named), or use one group per set of topics. The queues are read again within a minute.",
+    find,
+)

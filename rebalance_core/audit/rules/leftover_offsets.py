@@ -1,0 +1,157 @@
+"""LEFTOVER_OFFSETS and OFFLINE_WITH_LAG: offsets of groups that nobody runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.backlog import Offsets, messages
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.dumps import fresh, listed_members
+from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.orphans import Queue
+from rebalance_core.audit.standing import is_broadcasting, stands
+from rebalance_core.audit.stores import configurations, lacks_configuration
+from rebalance_core.audit.topics import (
+    is_deleted,
+    is_system_group,
+    is_system_topic,
+)
+from rebalance_core.audit.wording import clock, listed, plural, queue_names
+from rebalance_core.model.events import TOPIC_CONFIG
+from rebalance_core.model.queue import is_retry_topic
+
+RESTART_MS = 60_000
+"""A group that is away for less than this is most likely being restarted."""
+
+
+def find_leftover(case: GroupCase) -> Iterator[Finding]:
+    """Offsets of a group, a topic or queues that are gone (SEM §11 no. 20)."""
+    if is_system_group(case.consumer_group) or is_broadcasting(case):
+        return
+    offsets = Offsets(case)
+    kept = {queue for queue in offsets.commits if not is_system_topic(queue[0])}
+    gone = {queue for queue in kept if is_gone(case, queue[1])}
+    if gone and not case.members:
+        yield _of_group(case, gone, offsets)
+        kept -= gone
+    config = {(row["topic"], row["broker_name"]): row for row in case.rows("topics")}
+    of_topic: dict[str, list[Queue]] = {}
+    beyond: dict[str, list[Queue]] = {}
+    for queue in sorted(kept):
+        row = config.get(queue[:2])
+        if row is None or is_retry_topic(queue[0]):
+            continue
+        if is_deleted(row):
+            if offsets.committed_ms[queue] > row["event_ms"]:
+                of_topic.setdefault(queue[0], []).append(queue)
+        elif queue[2] >= max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0):
+            beyond.setdefault(queue[0], []).append(queue)
+    for topic, queues in of_topic.items():
+        yield _of_queues(topic, queues, "the topic was deleted there")
+    shrunk = _logged_scale_in(case)
+    for topic, queues in beyond.items():
+        logged = topic in shrunk
+        why = "the topic has fewer queues there" + (" since this night" if logged else "")
+        yield _of_queues(topic, queues, why, INFO if logged else WARNING)
+
+
+def _logged_scale_in(case: GroupCase) -> set[str]:
+    """Topics of which queues ended in the night with a TOPIC_CONFIG: a cause that is logged."""
+    epochs = {row["epoch"] for row in case.epochs if TOPIC_CONFIG in row["causes"]}
+    return {row["topic"] for row in case.rows("ownership") if row["to_epoch"] in epochs}
+
+
+def is_gone(case: GroupCase, broker_name: str) -> bool:
+    """True if the broker's store does not have the group, and no other store does."""
+    return lacks_configuration(case, broker_name) and not configurations(case)
+
+
+def _of_group(case: GroupCase, queues: set[Queue], offsets: Offsets) -> Finding:
+    topics = sorted({queue[0] for queue in queues})
+    brokers = sorted({queue[1] for queue in queues})
+    deleted = [fact["last_ms"] for fact in case.facts("GROUP_DELETED")]
+    when = f" (deleted at {clock(max(deleted))})" if deleted else ""
+    behind = offsets.behind(queues)
+    return Finding(
+        f"The group is configured on no broker{when}, and {listed(brokers, 3)} "
+        f"{'keeps' if len(brokers) == 1 else 'keep'} its offsets of {plural(len(queues), 'queue')} "
+        f"of {listed(topics, 5)}: a new group of that name resumes there ({messages(behind)} "
+        "behind).",
+        {"topics": listed(topics), "brokers": listed(brokers)},
+        topic=topics[0] if len(topics) == 1 else None,
+        broker_name=brokers[0] if len(brokers) == 1 else None,
+        first_ms=max(deleted, default=None),
+    )
+
+
+def _of_queues(topic: str, queues: list[Queue], why: str, severity: str = WARNING) -> Finding:
+    brokers = sorted({queue[1] for queue in queues})
+    names = queue_names((broker, number) for _, broker, number in queues)
+    return Finding(
+        f"Offsets of {plural(len(queues), 'queue')} of {topic} ({names}) are left behind: {why}. "
+        "If it comes back, the group resumes there.",
+        {"queues": names},
+        severity=severity,
+        topic=topic,
+        broker_name=brokers[0] if len(brokers) == 1 else None,
+    )
+
+
+def find_offline(case: GroupCase) -> Iterator[Finding]:
+    """One finding for a group without members whose messages pile up."""
+    last = case.last_epoch
+    if case.members or is_system_group(case.consumer_group) or is_broadcasting(case):
+        return
+    if last is not None and not stands(case, last["epoch"]):
+        return
+    if case.night.stores and not configurations(case):
+        return  # LEFTOVER_OFFSETS
+    since = last["from_ms"] if last is not None else case.night.start_ms
+    if any(row["observed_ms"] > since for row in listed_members(case)):
+        return
+    offsets = Offsets(case)
+    lags = {queue: offsets.lag(queue) for queue in offsets.commits if not is_system_topic(queue[0])}
+    topics: dict[str, int] = {}
+    for queue, lag in lags.items():
+        if lag:
+            topics[queue[0]] = topics.get(queue[0], 0) + lag
+    if topics:
+        parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
+        yield Finding(
+            f"No member since {clock(since) if last is not None else 'before the night'}, and "
+            f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
+            {"behind": listed(parts)},
+            severity=None if _is_sure(case) else INFO,
+            topic=next(iter(topics)) if len(topics) == 1 else None,
+            first_ms=since,
+        )
+
+
+def _is_sure(case: GroupCase) -> bool:
+    """True if the group is away for long by the log, or brokers say that nobody is there."""
+    last = case.last_epoch
+    if last is not None:
+        return bool(case.night.end_ms - last["from_ms"] >= RESTART_MS)
+    answers = fresh(case, case.facts("GROUP_AT_BROKER"))
+    return any(fact["details"].get("members", "0") in ("0", "") for fact in answers)
+
+
+LEFTOVER = Rule(
+    "LEFTOVER_OFFSETS",
+    WARNING,
+    "Offsets are stored for a group, topic or queue that no longer exists. Whoever creates it "
+    "again starts from them and skips or replays messages.",
+    "committed_offsets, facts GROUP_CONFIG and GROUP_DELETED, topics",
+    "If the group or topic will not come back, clean up: deleteSubGroup -r true removes a group's "
+    "offsets; before re-using a name, reset its offsets (resetOffsetByTime).",
+    find_leftover,
+)
+OFFLINE = Rule(
+    "OFFLINE_WITH_LAG",
+    WARNING,
+    "The group has offsets, messages come in, and no member is online to read them.",
+    "epochs (EMPTY), committed_offsets, queue_offsets",
+    "Start its consumers, or delete the group (deleteSubGroup -r true) if it is no longer used. "
+    "Messages are lost when they expire (fileReservedTime).",
+    find_offline,
+)

@@ -1,0 +1,198 @@
+"""MEMBER_LISTS_DIFFER, NOT_IN_MEMBER_LIST, NO_MEMBER_LIST: what brokers know of the members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.causes import HEARTBEAT_MS, cause_before, explained, window_around
+from rebalance_core.audit.dumps import fresh, member_rounds, said_steadily
+from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.topics import configs
+from rebalance_core.audit.wording import clock, lasting, listed, plural
+from rebalance_core.model.queue import retry_topic
+from rebalance_core.rules.windows import ROUTE_MS, SCAN_AND_PASS_MS
+
+FEW = 4
+"""So few short refusals after a logged event are not worth a line."""
+
+
+def find_differ(case: GroupCase) -> Iterator[Finding]:
+    """One finding a broker that lacks members other brokers have (SEM §11 no. 10 and 11)."""
+    missing: dict[str, list[tuple[int, set[str]]]] = {}
+    whole: dict[str, int] = {}
+    for together in member_rounds(_answers(case)):
+        first_ms, last_ms = together[0]["observed_ms"], together[-1]["observed_ms"]
+        changing = _changing(case, first_ms, last_ms)
+        for broker, lacks in _lacks(case, together).items():
+            if not lacks:
+                whole[broker] = first_ms
+            elif not changing:
+                missing.setdefault(broker, []).append((first_ms, lacks))
+    for broker, seen in sorted(missing.items()):
+        again = whole.get(broker, 0)
+        yield _finding(broker, seen, again if again > seen[-1][0] else None)
+
+
+def _lacks(case: GroupCase, together: list[Row]) -> dict[str, set[str]]:
+    """Broker -> members that others of the round list and it should; nothing if one was asked."""
+    lists: dict[str, set[str]] = {}
+    for row in together:
+        ids = lists.setdefault(row["asked_broker"], set())
+        if row["client_id"] is not None:
+            ids.add(row["client_id"])
+    if len(lists) < 2:
+        return {}
+    everybody = set[str]().union(*lists.values())
+    at_ms = together[0]["observed_ms"]
+    return {
+        broker: {one for one in everybody - ids if _belongs(case, one, broker, at_ms)}
+        for broker, ids in lists.items()
+    }
+
+
+def _answers(case: GroupCase) -> list[Row]:
+    """Members that brokers list, and brokers that answered with an empty list."""
+    rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
+    for fact in case.facts("GROUP_AT_BROKER"):
+        if fact["broker_name"] and fact["details"].get("members", "0") in ("0", ""):
+            rows.append({"asked_broker": fact["broker_name"], "client_id": None,
+                         "observed_ms": fact["first_ms"]})  # fmt: skip
+    return fresh(case, rows, "observed_ms")
+
+
+def _changing(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
+    """The event that may make lists differ: heartbeats and expiry reach brokers one by one."""
+    return window_around(case, first_ms, HEARTBEAT_MS, SCAN_AND_PASS_MS) or window_around(
+        case, last_ms, HEARTBEAT_MS, SCAN_AND_PASS_MS
+    )
+
+
+def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
+    """True if the client should send heartbeats to the broker: it has one of its topics."""
+    topics = {
+        topic
+        for row in case.rows("memberships")
+        if row["client_id"] == client_id
+        and row["from_ms"] <= at_ms
+        and (row["to_ms"] is None or row["to_ms"] > at_ms)
+        for topic in row["subscriptions"]
+    }
+    topics.add(retry_topic(case.consumer_group))
+    return any(
+        row["broker_name"] == broker and row["event_ms"] <= at_ms
+        for topic in topics
+        for row in configs(case, topic)
+    )
+
+
+def _finding(broker: str, seen: list[tuple[int, set[str]]], again_ms: int | None) -> Finding:
+    lacks = sorted(set[str]().union(*(ids for _, ids in seen)))
+    first, last = seen[0][0], seen[-1][0]
+    over = "" if again_ms is None else f", all of them again at {clock(again_ms)}"
+    short = again_ms is not None and again_ms - first <= PERSISTENT_MS
+    return Finding(
+        f"{broker} does not list {plural(len(lacks), 'member')} that other brokers list: "
+        f"{listed(lacks, 5)} (dumps of {clock(last)}{over}).",
+        {"missing": listed(lacks), "rounds_of_dumps": str(len(seen))},
+        severity=ERROR if again_ms is None else INFO if short else WARNING,
+        broker_name=broker,
+        client_id=lacks[0] if len(lacks) == 1 else None,
+        first_ms=first,
+        last_ms=again_ms,
+    )
+
+
+def find_not_listed(case: GroupCase) -> Iterator[Finding]:
+    """One finding a client that did not find itself in the list it asked for."""
+    by_client: dict[str, list[Row]] = {}
+    for fact in case.facts("NOT_IN_MEMBER_LIST"):
+        by_client.setdefault(fact["client_id"] or "a client", []).append(fact)
+    for client_id, facts in sorted(by_client.items()):
+        first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
+        causes = [explained(case, fact["first_ms"], fact["last_ms"]) for fact in facts]
+        because = f"; explained by {causes[-1]}" if all(causes) else ""
+        yield Finding(
+            f"{client_id} did not find itself in the member list it was given, "
+            f"{sum(fact['times'] for fact in facts)} times from {clock(first)} to {clock(last)}"
+            f"{because}. It drops all its queues each time.",
+            {"listed": listed(sorted({f["details"].get("listed", "") for f in facts}), 3)},
+            severity=INFO if all(causes) else WARNING,
+            client_id=facts[0]["client_id"],
+            first_ms=first,
+            last_ms=last,
+        )
+
+
+def _is_short(fact: Row) -> bool:
+    return bool(fact["last_ms"] - fact["first_ms"] <= ROUTE_MS)
+
+
+def _lasts(fact: Row) -> bool:
+    """True if it was said pass after pass, for longer than any transient."""
+    return said_steadily(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
+
+
+def find_no_list(case: GroupCase) -> Iterator[Finding]:
+    """One finding for all times at which clients got no list of members."""
+    facts = case.facts("NO_MEMBER_LIST")
+    if not facts:
+        return
+    long = [fact for fact in facts if _lasts(fact)]
+    shown = long or facts
+    first = min(fact["first_ms"] for fact in shown)
+    last = max(fact["last_ms"] for fact in shown)
+    causes = [cause_before(case, fact["first_ms"]) for fact in shown]
+    trivial = all(cause and _is_short(fact) for cause, fact in zip(causes, shown, strict=True))
+    if not long and trivial and len(shown) <= FEW:
+        return
+    named = sorted({cause for cause in causes if cause})
+    because = f"; explained by {listed(named, 3)}" if named else ""
+    if not all(causes):
+        because += f"; {causes.count(None)} of {len(causes)} by no event of the group"
+    ids = sorted({fact["client_id"] for fact in shown if fact["client_id"]})
+    topics = sorted({fact["topic"] for fact in shown if fact["topic"]})
+    yield Finding(
+        f"{listed(ids, 3) or 'Clients'} got no member list for {listed(topics, 5)} "
+        f"{sum(fact['times'] for fact in shown)} times from {clock(first)} for "
+        f"{lasting(last - first)}{'' if long else because}. Passes leave these topics as they "
+        "are meanwhile.",
+        {"clients": listed(ids), "topics": listed(topics)},
+        severity=WARNING if long else INFO,
+        topic=topics[0] if len(topics) == 1 else None,
+        client_id=ids[0] if len(ids) == 1 else None,
+        first_ms=first,
+        last_ms=last,
+    )
+
+
+DIFFER = Rule(
+    "MEMBER_LISTS_DIFFER",
+    ERROR,
+    "Brokers list different members of the group. Each member asks any broker, so members divide "
+    "the queues by different lists: some are read twice, some by nobody.",
+    "observed_members (consumerConnection of each broker), facts GROUP_AT_BROKER",
+    "Check the network between the missing member and the broker named (HEARTBEAT_FAILED in its "
+    "log); restart that member if it can reach the broker.",
+    find_differ,
+)
+NOT_LISTED = Rule(
+    "NOT_IN_MEMBER_LIST",
+    WARNING,
+    "A member was given a list of members in which it does not stand. It drops all queues of the "
+    "topic and takes them back at a later pass.",
+    "facts NOT_IN_MEMBER_LIST (client log)",
+    "Normal for seconds after a broker restart. If it goes on, the member's heartbeats do not "
+    "reach one of the brokers: check the network and consumerConnection of each broker.",
+    find_not_listed,
+)
+NO_LIST = Rule(
+    "NO_MEMBER_LIST",
+    WARNING,
+    "A client got no list of members: the broker asked is down, or does not know the group. Its "
+    "pass leaves the topic as it is.",
+    "facts NO_MEMBER_LIST (client log)",
+    "If it lasts: check that the brokers of the topic run, and that the group is configured on "
+    "them (subscriptionGroup.json) where automatic creation is off.",
+    find_no_list,
+)

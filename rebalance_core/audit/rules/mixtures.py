@@ -1,0 +1,150 @@
+"""MIXED_STRATEGIES, MIXED_VERSIONS, MIXED_LANGUAGES, MIXED_MESSAGE_MODELS: unlike members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.dumps import listed_members
+from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.standing import (
+    Span,
+    is_rolling,
+    is_standing,
+    mixed_spans,
+    stands,
+    there_in,
+)
+from rebalance_core.audit.wording import clock, lasting, listed
+from rebalance_core.model.versions import parse_version
+
+CONFIG = "CONFIG"
+
+
+def find_strategies(case: GroupCase) -> Iterator[Finding]:
+    """Members that compute shares by different strategies or parameters of one."""
+    for span, severity in _stretches(case, _strategy):
+        yield _finding(case, span, _strategy, "use different strategies", severity or ERROR)
+
+
+def find_models(case: GroupCase) -> Iterator[Finding]:
+    """CLUSTERING and BROADCASTING members in one group."""
+    value = _column("message_model")
+    for span, severity in _stretches(case, value):
+        yield _finding(case, span, value, "have different message models", severity or ERROR)
+
+
+def find_versions(case: GroupCase) -> Iterator[Finding]:
+    """Client versions that differ at the end; only 4.9 with 5.x allocate and hand over unlike."""
+    value = _version
+    for span in mixed_spans(case.rows("memberships"), value):
+        if span.last_ms is None and stands(case, span.epoch):
+            lines = {parse_version(str(row["version"])).is_v4 for row in case.members}
+            severity = WARNING if len(lines) > 1 else INFO
+            yield _finding(case, span, value, "run different client versions", severity)
+
+
+def find_languages(case: GroupCase) -> Iterator[Finding]:
+    """Clients of several languages among the members that brokers list."""
+    there = {row["client_id"] for row in case.members}
+    rows = [
+        row
+        for row in listed_members(case)
+        if row["language"] and (not there or row["client_id"] in there)
+    ]
+    if len({row["language"] for row in rows}) > 1:
+        who = _who(rows, _column("language"))
+        yield Finding(
+            f"Members are clients of different languages: {_parts(who)}.",
+            {name: listed(ids) for name, ids in who.items()},
+            first_ms=min(row["observed_ms"] for row in rows),
+        )
+
+
+def _stretches(case: GroupCase, value: Callable[[Row], str]) -> Iterator[tuple[Span, str | None]]:
+    """Standing stretches; those that are over are warnings, rolling changes less."""
+    for span in mixed_spans(case.rows("memberships"), value):
+        if is_standing(case, span):
+            over = INFO if is_rolling(case, span) else WARNING
+            yield span, None if span.last_ms is None else over
+
+
+def _strategy(row: Row) -> str:
+    """CONFIG lists differ by design."""
+    text = str(row["strategy"])
+    return CONFIG if text.partition("(")[0] == CONFIG else text
+
+
+def _version(row: Row) -> str:
+    """The release: 5.3 is its last patch."""
+    return str(parse_version(str(row["version"])))
+
+
+def _column(name: str) -> Callable[[Row], str]:
+    return lambda row: str(row[name])
+
+
+def _finding(
+    case: GroupCase, span: Span, value: Callable[[Row], str], what: str, severity: str
+) -> Finding:
+    rows = there_in(case.rows("memberships"), None if span.last_ms is None else span.epoch)
+    who = _who(rows, value)
+    until = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
+    return Finding(
+        f"Members {what} since {clock(span.first_ms)}{until}: {_parts(who)}.",
+        {name: listed(ids) for name, ids in list(who.items())[:20]},
+        severity=severity,
+        first_ms=span.first_ms,
+        last_ms=span.last_ms,
+    )
+
+
+def _who(rows: Iterable[Row], value: Callable[[Row], str]) -> dict[str, list[str]]:
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(value(row), set()).add(row["client_id"])
+    return {name: sorted(found[name]) for name in sorted(found)}
+
+
+def _parts(who: dict[str, list[str]]) -> str:
+    return listed((f"{name} ({listed(ids, 3)})" for name, ids in who.items()), 5)
+
+
+STRATEGIES = Rule(
+    "MIXED_STRATEGIES",
+    ERROR,
+    "Members divide the queues by different strategies, or by one with different parameters. Each "
+    "computes its own share alone, so some queues are read twice and some by nobody.",
+    "memberships (strategy)",
+    "Set the same AllocateMessageQueueStrategy, with the same parameters, in all members.",
+    find_strategies,
+)
+VERSIONS = Rule(
+    "MIXED_VERSIONS",
+    WARNING,
+    "Members run different client versions. 4.9 and 5.x hand over, lock and hash differently: "
+    "slower hand-overs, and with CONSISTENT_HASH and non-ASCII names other shares. Within 5.x this "
+    "is for information.",
+    "memberships (version)",
+    "Finish the upgrade: bring all members to one version.",
+    find_versions,
+)
+LANGUAGES = Rule(
+    "MIXED_LANGUAGES",
+    WARNING,
+    "Members are clients of different languages. Their strategies need not compute the same "
+    "shares, and not all of them sort queues and members as the Java client does.",
+    "observed_members (language)",
+    "Use one client language per group, or check that the strategies agree on every share.",
+    find_languages,
+)
+MODELS = Rule(
+    "MIXED_MESSAGE_MODELS",
+    ERROR,
+    "CLUSTERING and BROADCASTING members in one group. Broadcasting members read every queue and "
+    "still count in the others' division, so part of the queues is nobody's for the rest, and the "
+    "broker keeps the model of the last heartbeat.",
+    "memberships (message_model)",
+    "Put the broadcasting members into a group of their own.",
+    find_models,
+)

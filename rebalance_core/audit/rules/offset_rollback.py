@@ -1,0 +1,123 @@
+"""OFFSET_ROLLBACK: a committed offset that went back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.causes import explained
+from rebalance_core.audit.dumps import number
+from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.orphans import Queue, queue_of
+from rebalance_core.audit.standing import is_broadcasting
+from rebalance_core.audit.topics import is_system_topic
+from rebalance_core.audit.twins import seen_twice, twins_of
+from rebalance_core.audit.wording import clock, listed, plural, queue_names
+from rebalance_core.model.queue import is_retry_topic
+
+STALE_STORE_MS = 15_000
+"""consumerOffset.json is written every 5 s, clients persist every 5 s: so old may a look be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fall:
+    queue: Queue
+    high: int
+    low: int
+    first_ms: int
+    last_ms: int
+    who: str
+
+
+def find(case: GroupCase) -> Iterator[Finding]:
+    """One finding for unexplained falls of a topic, one for all explained (SEM §11 no. 21)."""
+    if is_broadcasting(case):
+        return
+    falls = [*_logged(case), *_observed(case)]
+    twins = sorted({twin.client_id for twin in twins_of(case)} | seen_twice(case).keys())
+    cause_of = {fall: explained(case, fall.first_ms, fall.last_ms) for fall in falls}
+    plain = [fall for fall in falls if cause_of[fall] is None and not twins]
+    known = [fall for fall in falls if fall not in plain]
+    for topic in sorted({fall.queue[0] for fall in plain}):
+        yield _finding([fall for fall in plain if fall.queue[0] == topic], None)
+    if known:
+        causes = sorted({cause for fall in known if (cause := cause_of[fall])})
+        if twins:
+            causes.insert(0, f"the duplicate client id {listed(twins, 3)}")
+        yield _finding(known, f"explained by {listed(causes, 3)}")
+
+
+def _logged(case: GroupCase) -> list[_Fall]:
+    """Commits below the stored offset, as brokers log them."""
+    return [
+        _Fall(
+            queue_of(fact),
+            number(fact, "highest_stored"),
+            number(fact, "lowest_asked"),
+            fact["first_ms"],
+            fact["last_ms"],
+            fact["details"].get("client_host", ""),
+        )
+        for fact in case.facts("OFFSET_WENT_BACK")
+        if not is_system_topic(fact["topic"])
+    ]
+
+
+def _observed(case: GroupCase) -> list[_Fall]:
+    """Falls between two looks, too far apart to be one store that is older than the other."""
+    looks: dict[Queue, list[Row]] = {}
+    for row in case.rows("committed_offsets"):
+        looks.setdefault(queue_of(row), []).append(row)
+    found = []
+    for queue, rows in looks.items():
+        rows.sort(key=lambda row: row["observed_ms"])
+        high = rows[0]
+        for row in rows[1:]:
+            if row["committed_offset"] >= high["committed_offset"]:
+                high = row
+            elif row["observed_ms"] - high["observed_ms"] > STALE_STORE_MS:
+                found.append(
+                    _Fall(queue, high["committed_offset"], row["committed_offset"],
+                          row["observed_ms"], row["observed_ms"], row.get("client_id") or "")
+                )  # fmt: skip
+                high = row
+    return found
+
+
+def _finding(falls: list[_Fall], explanation: str | None) -> Finding:
+    queues = {fall.queue for fall in falls}
+    topics = sorted({queue[0] for queue in queues})
+    worst = max(falls, key=lambda fall: fall.high - fall.low)
+    hosts = sorted({fall.who for fall in falls if fall.who})
+    names = [
+        f"{topic} {queue_names((b, n) for t, b, n in queues if t == topic)}" for topic in topics
+    ]
+    retry = all(is_retry_topic(topic) for topic in topics)
+    again = f"{worst.high - worst.low} messages are read again" if not retry else "retries repeat"
+    because = f"; {explanation}" if explanation else "; no event of the group explains it"
+    one = worst.queue if len(queues) == 1 else None
+    first = min(fall.first_ms for fall in falls)
+    return Finding(
+        f"The committed offset of {plural(len(queues), 'queue')} went back ({listed(names, 4)}), "
+        f"most from {worst.high} to {worst.low} at {clock(worst.first_ms)}: {again}{because}.",
+        {"queues": listed(names), "committed_by": listed(hosts)},
+        severity=INFO if explanation else WARNING,
+        topic=topics[0] if len(topics) == 1 else None,
+        broker_name=one[1] if one else None,
+        queue_id=one[2] if one else None,
+        first_ms=first,
+        last_ms=max(fall.last_ms for fall in falls),
+    )
+
+
+RULE = Rule(
+    "OFFSET_ROLLBACK",
+    WARNING,
+    "An offset was committed below one that was committed before: messages are read again. After a "
+    "rebalance or with duplicate client ids it has a cause and is for information.",
+    "facts OFFSET_WENT_BACK (broker.log), committed_offsets",
+    "If somebody reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. Else look at "
+    "the hosts named: two processes that commit the same queue, or one restarted from an old copy.",
+    find,
+)

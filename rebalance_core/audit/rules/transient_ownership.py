@@ -1,0 +1,75 @@
+"""TRANSIENT_OWNERSHIP: queues that were nobody's or held twice while a logged cause was settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.causes import cause_text
+from rebalance_core.audit.finding import INFO, Finding, Rule
+from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.standing import is_broadcasting, is_standing, offline_ms, span_of
+from rebalance_core.audit.twins import Twins, twins_of
+from rebalance_core.audit.wording import lasting, listed, plural
+
+
+def find(case: GroupCase) -> Iterator[Finding]:
+    """At most one finding a group: how many queues, the worst, the causes (SEM §8)."""
+    if is_broadcasting(case):
+        return
+    twins = twins_of(case)
+    spans = [
+        (row, span_ms)
+        for row in case.rows("ownership")
+        if (span_ms := _short(case, row)) and not any(_covers(one, row) for one in twins)
+    ]
+    if not spans:
+        return
+    nobody = {queue_of(row) for row, _ in spans if row["client_id"] is None}
+    twice = {queue_of(row) for row, _ in spans if row["client_id"] is not None}
+    worst, worst_ms = max(spans, key=lambda pair: pair[1])
+    epochs = {row["epoch"]: row for row in case.epochs}
+    causes = [
+        cause_text(case, epochs[number])
+        for number in sorted({row["from_epoch"] for row, _ in spans})
+        if number in epochs
+    ]
+    parts = [f"{plural(len(nobody), 'queue')} nobody's" if nobody else "",
+             f"{plural(len(twice), 'queue')} held twice" if twice else ""]  # fmt: skip
+    yield Finding(
+        f"{' and '.join(part for part in parts if part)} for a while, the longest "
+        f"{worst['topic']} {worst['broker_name']}:{worst['queue_id']} for "
+        f"{lasting(worst_ms)}; explained by {listed(causes, 3)}.",
+        {"nobody": str(len(nobody)), "twice": str(len(twice)), "causes": listed(causes)},
+        first_ms=min(row["from_ms"] for row, _ in spans),
+        last_ms=max(row["to_ms"] or case.night.end_ms for row, _ in spans),
+    )
+
+
+def _covers(twins: Twins, row: Row) -> bool:
+    """True if the row lies in a time when an id stood twice: that has its own finding."""
+    return twins.first_ms <= row["from_ms"] and (
+        twins.last_ms is None or row["from_ms"] < twins.last_ms
+    )
+
+
+def _short(case: GroupCase, row: Row) -> int:
+    """How long a queue was not held just once while the group was online; 0: it does not count."""
+    if row["client_id"] is not None and row["holders"] < 2:
+        return 0
+    if is_standing(case, span_of(row)):
+        return 0
+    until = case.night.end_ms if row["to_ms"] is None else row["to_ms"]
+    span_ms = int(until - row["from_ms"])
+    return span_ms - offline_ms(case, row["from_ms"], until)
+
+
+RULE = Rule(
+    "TRANSIENT_OWNERSHIP",
+    INFO,
+    "While a join, a loss or a change of topics was being settled, queues were nobody's or held "
+    "twice. That is how rebalancing works; nothing is lost.",
+    "ownership, epochs, diffs",
+    "Nothing. If it happens often, look at what makes members come and go.",
+    find,
+)

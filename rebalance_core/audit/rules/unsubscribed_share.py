@@ -1,0 +1,59 @@
+"""UNSUBSCRIBED_SHARE: a member unsubscribed at runtime, its computed share is nobody's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.backlog import Offsets, messages
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.declared import TakenBack, taken_back
+from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
+from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.standing import is_broadcasting, stands, subscribers
+from rebalance_core.audit.wording import clock, listed, plural, queue_names
+
+
+def find(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic that others still subscribe (SEM §6.4, §11 no. 3)."""
+    if is_broadcasting(case):
+        return
+    by_topic: dict[str, list[TakenBack]] = {}
+    for one in taken_back(case):
+        if subscribers(case, one.topic) and stands(case, one.epoch):
+            by_topic.setdefault(one.topic, []).append(one)
+    for topic, members in by_topic.items():
+        yield _finding(case, topic, members)
+
+
+def _finding(case: GroupCase, topic: str, members: list[TakenBack]) -> Finding:
+    nobody = [r for r in case.owned if r["topic"] == topic and r["client_id"] is None]
+    queues = queue_names((row["broker_name"], row["queue_id"]) for row in nobody)
+    behind = Offsets(case).behind(queue_of(row) for row in nobody)
+    ids = sorted({one.client_id for one in members})
+    others = sorted({row["client_id"] for row in subscribers(case, topic)})
+    share = (
+        f"its share of {plural(len(nobody), 'queue')} is read by nobody: {queues}"
+        if nobody
+        else "no queue of it is without a reader at the moment"
+    )
+    return Finding(
+        f"{listed(ids, 3)} unsubscribed {topic} at {clock(members[0].since_ms)} and still counts "
+        f"as a member for it; {share} ({messages(behind)} behind).",
+        {"unsubscribed_by": listed(ids), "still_subscribed_by": listed(others), "queues": queues},
+        severity=ERROR if nobody else WARNING,
+        topic=topic,
+        client_id=ids[0] if len(ids) == 1 else None,
+        first_ms=min(one.since_ms for one in members),
+    )
+
+
+RULE = Rule(
+    "UNSUBSCRIBED_SHARE",
+    ERROR,
+    "A member called unsubscribe() on a topic that others of its group still subscribe. Members "
+    "are counted by group, so it still gets a share of that topic, and nobody reads it.",
+    "memberships and epochs (UNSUBSCRIBE), ownership",
+    "Restart or stop the member named: its share is read again at once. For good: let all members "
+    "drop the topic together, or move the topic into a group of its own.",
+    find,
+)

@@ -1,0 +1,92 @@
+"""What the brokers say of a group's topics at the end of the night."""
+
+from __future__ import annotations
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.model.events import TOPIC_DELETED
+from rebalance_core.model.queue import is_retry_topic
+
+READ, WRITE = 4, 2
+DEFAULT_PERM = READ | WRITE
+
+SYSTEM_PREFIXES = ("rmq_sys_", "%SYS%", "%DLQ%", "%REPLY%")
+SYSTEM_TOPICS = frozenset(
+    {
+        "TBW102",
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+"""TopicValidator.SYSTEM_TOPIC_SET and its prefixes: brokers make and read these by themselves."""
+
+SYSTEM_GROUPS = frozenset(
+    {
+        "TOOLS_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PULL",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "__MONITOR_CONSUMER",
+        "CLIENT_INNER_PRODUCER",
+    }
+)
+"""MixAll's own groups; those that begin with CID_RMQ_SYS_ are the brokers' too."""
+
+
+def is_system_topic(topic: str) -> bool:
+    """True for a topic that belongs to the brokers."""
+    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIXES)
+
+
+def is_system_group(group: str) -> bool:
+    """True for a group that belongs to the brokers or to mqadmin."""
+    return group in SYSTEM_GROUPS or group.startswith("CID_RMQ_SYS_")
+
+
+def perm_of(row: Row) -> int:
+    """Permission of a TOPIC_CONFIG row."""
+    return DEFAULT_PERM if row.get("perm") is None else int(row["perm"])
+
+
+def is_deleted(row: Row) -> bool:
+    """True for the row of a deletion."""
+    return bool(row["event_type"] == TOPIC_DELETED)
+
+
+def configs(case: GroupCase, topic: str) -> list[Row]:
+    """The topic's configuration at each broker that has it, brokers in order."""
+    found = [r for r in case.rows("topics") if r["topic"] == topic and not is_deleted(r)]
+    return sorted(found, key=lambda row: row["broker_name"] or "")
+
+
+def subscribed_topics(case: GroupCase, *, retry: bool = False) -> list[str]:
+    """Topics that members at the end subscribe, in order."""
+    topics = {topic for row in case.members for topic in row["subscriptions"]}
+    return sorted(topic for topic in topics if retry or not is_retry_topic(topic))
+
+
+def last_topics(case: GroupCase) -> list[str]:
+    """Topics of the members at the end, else those of the members that were the last to go."""
+    if case.members:
+        return subscribed_topics(case)
+    gone = [row for row in case.rows("memberships") if row["to_ms"] is not None]
+    last = max((row["to_ms"] for row in gone), default=None)
+    return sorted({t for r in gone if r["to_ms"] == last for t in r["subscriptions"]})
+
+
+def readable_queues(case: GroupCase, topic: str) -> set[tuple[str, int]]:
+    """(broker name, queue id) that the topic's configurations let consumers read."""
+    return {
+        (row["broker_name"], queue_id)
+        for row in configs(case, topic)
+        if perm_of(row) & READ
+        for queue_id in range(row["read_queue_nums"] or 0)
+    }

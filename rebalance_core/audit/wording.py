@@ -1,0 +1,69 @@
+"""How findings name times, lists and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+LISTED = 20
+"""As many items of a list are shown; the rest is counted."""
+
+
+def listed(items: Iterable[Any], limit: int = LISTED) -> str:
+    """The items, cut.
+
+    >>> listed("abcd", 2)
+    'a, b and 2 more'
+    """
+    texts = [str(item) for item in items]
+    more = f" and {len(texts) - limit} more" if len(texts) > limit else ""
+    return ", ".join(texts[:limit]) + more
+
+
+def clock(at_ms: int) -> str:
+    """A moment in UTC, to the second.
+
+    >>> clock(1795232855742)
+    '2026-11-21 03:47:35Z'
+    """
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def lasting(span_ms: int) -> str:
+    """A duration in the unit that reads best.
+
+    >>> lasting(87_400), lasting(600_000), lasting(7_200_000)
+    ('87 s', '10 min', '2.0 h')
+    """
+    if span_ms < 180_000:
+        return f"{span_ms // 1000} s"
+    return f"{span_ms // 60_000} min" if span_ms < 7_200_000 else f"{span_ms / 3_600_000:.1f} h"
+
+
+def plural(count: int, noun: str) -> str:
+    """The count with its noun.
+
+    >>> plural(1, "queue"), plural(3, "queue"), plural(2, "process")
+    ('1 queue', '3 queues', '2 processes')
+    """
+    return f"{count} {noun}" + ("" if count == 1 else "es" if noun.endswith("s") else "s")
+
+
+def queue_names(queues: Iterable[tuple[str, int]]) -> str:
+    """Queues of one topic as (broker name, queue id), runs of ids drawn together.
+
+    >>> queue_names([("b", 1), ("a", 0), ("a", 2), ("a", 1)])
+    'a:0-2, b:1'
+    """
+    texts = []
+    for broker, of_broker in groupby(sorted(set(queues)), key=lambda queue: queue[0]):
+        ids = [queue_id for _, queue_id in of_broker]
+        runs = []
+        for _, run in groupby(enumerate(ids), key=lambda pair: pair[1] - pair[0]):
+            members = [queue_id for _, queue_id in run]
+            last = f"-{members[-1]}" if len(members) > 1 else ""
+            runs.append(f"{members[0]}{last}")
+        texts.append(f"{broker}:{','.join(runs)}")
+    return listed(texts)

@@ -1,0 +1,186 @@
+"""What the report page is told of an audited night; plain values, no Spark, no files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Verdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFinding:
+    """A row of ``findings`` as the page shows it.
+
+    Attributes:
+        first_ms: since when, epoch ms UTC; last_ms: until when, None where it still holds.
+        evidence: what it was seen by, shown in the order of its keys.
+        accepted: why it is known and accepted; None where it is not.
+    """
+
+    rule_id: str
+    severity: str
+    summary: str
+    remedy: str = ""
+    consumer_group: str | None = None
+    topic: str | None = None
+    broker_name: str | None = None
+    queue_id: int | None = None
+    client_id: str | None = None
+    first_ms: int | None = None
+    last_ms: int | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    accepted: str | None = None
+
+    @property
+    def key(self) -> tuple[str | int | None, ...]:
+        """What makes it the same finding on two nights: the rule and what it is about."""
+        return (
+            self.rule_id,
+            self.consumer_group,
+            self.topic,
+            self.broker_name,
+            self.queue_id,
+            self.client_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """How many groups there are, and how their live ownership compares with the computed one.
+
+    Attributes:
+        total: groups seen.
+        equal: live ownership is what the rules say.
+        differing: it is not.
+        unstable: no settled moment to compare at.
+        unknown: nothing observed to compare with.
+    """
+
+    total: int = 0
+    equal: int = 0
+    differing: int = 0
+    unstable: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """What changed since the night before.
+
+    Attributes:
+        time_ms: end of that night, epoch ms UTC.
+        new: findings that it did not have.
+        gone: findings that only it had.
+        still: how many both have.
+    """
+
+    time_ms: int
+    new: tuple[ShownFinding, ...] = ()
+    gone: tuple[ShownFinding, ...] = ()
+    still: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A queue held by one client (None: by nobody) from from_ms to to_ms (None: open).
+
+    ``holders`` counts the processes of that client id that hold it. Stretches of two clients that
+    overlap are a shared queue; a time without any stretch is one at which the queue was not there.
+    """
+
+    from_ms: int
+    to_ms: int | None
+    client_id: str | None
+    holders: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHistory:
+    """One queue and who held it when."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    stretches: tuple[Stretch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What set off a rebalance: an event of the log, in words."""
+
+    time_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTimeline:
+    """Who owned the queues of a group over the night; queues in RocketMQ's order."""
+
+    consumer_group: str
+    queues: tuple[QueueHistory, ...]
+    causes: tuple[Cause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBalance:
+    """How even a group is at the end of the night, and how much moved during it.
+
+    Attributes:
+        client_ids: the distinct members.
+        queues: queues of each, in the same order.
+        moved: queues moved in each epoch of the night, in order.
+        peak_ratio: most queues of one member x members / queues; None where it means nothing.
+        idle: members without a queue.
+    """
+
+    consumer_group: str
+    client_ids: tuple[str, ...] = ()
+    queues: tuple[int, ...] = ()
+    moved: tuple[int, ...] = ()
+    peak_ratio: float | None = None
+    idle: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.client_ids) != len(self.queues):
+            raise ValueError(
+                f"balance of {self.consumer_group!r}: {len(self.client_ids)} client ids and "
+                f"{len(self.queues)} numbers of queues; give one number for each client id"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class NightReport:
+    """All that the page shows.
+
+    Attributes:
+        verdict: OK = no finding that is not accepted; FINDINGS = findings, all below ``fail_on``;
+            FAILED = some at or above it; INCOMPLETE = part of the night could not be compared.
+        fail_on: the least severity at which the audit exits 3.
+        from_ms: start of the night, epoch ms UTC; to_ms: its end; generated_ms: when audited.
+        counts: findings by severity, shown or not, accepted ones not counted.
+        findings: those shown, accepted ones too, the most telling of each rule first.
+        rules: meaning of every rule.
+        more: findings of a rule that are not shown.
+        previous: None: no previous night was given.
+        timelines: groups worth a picture, the worst first.
+        notes: what a reader must know of this run, one sentence each.
+    """
+
+    cluster: str
+    verdict: Verdict
+    fail_on: str
+    from_ms: int
+    to_ms: int
+    generated_ms: int
+    library_version: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    groups: GroupCounts = field(default_factory=GroupCounts)
+    findings: tuple[ShownFinding, ...] = ()
+    rules: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, int] = field(default_factory=dict)
+    previous: Previous | None = None
+    timelines: tuple[GroupTimeline, ...] = ()
+    balance: tuple[GroupBalance, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,35 @@
+"""Tables without client ids: the same names as `rebalance_core.audit.redact` gives."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts.table import ISSUES_TYPE
+
+CLIENTS = ("client_id", "other_client_id")
+PROCESSES = ("channel_id", "client_addr")
+HIDDEN = "(redacted)"
+
+
+def redacted(frame: DataFrame, prefix: str, digits: int, salt: str) -> DataFrame:
+    """The frame with names for client ids, no connections, and no text of rejected rows."""
+
+    def hidden(name: str) -> Column:
+        column = sf.col(name)
+        if name in CLIENTS:
+            digest = sf.sha2(sf.concat(sf.lit(salt), column), 256)
+            return sf.concat(sf.lit(prefix), sf.substring(digest, 1, digits))
+        if name in PROCESSES:
+            return sf.lit(None).cast("STRING")
+        if name == "raw":
+            return sf.lit(HIDDEN)
+        if name == "issues":
+            codes = sf.transform(
+                column,
+                lambda one: sf.struct(one["code"].alias("code"), sf.lit(HIDDEN).alias("message")),
+            )
+            return codes.cast(ISSUES_TYPE)
+        return column
+
+    return frame.select(*(hidden(name).alias(name) for name in frame.columns))

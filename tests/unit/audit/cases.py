@@ -1,0 +1,180 @@
+"""Small cases: a few events are replayed into the ledger, facts and dumps are written by hand."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rebalance_core.audit.case import GroupCase, Night
+from rebalance_core.audit.finding import Finding
+from rebalance_core.audit.rules import rules_by_id
+from rebalance_core.model import events as kinds
+from rebalance_core.model.events import CONSUMER_EVENTS, TOPIC_EVENTS, Event
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.group_replay import replay_group
+from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
+from rebalance_core.strategies import parse_strategy
+
+BEGIN_MS = 1_795_000_000_000
+GROUP = "g"
+COLUMNS = tuple(Event.__dataclass_fields__)
+
+Row = dict[str, Any]
+
+
+def ms(seconds: float) -> int:
+    """A moment so many seconds after the night began."""
+    return BEGIN_MS + int(seconds * 1000)
+
+
+def event(kind: str, seconds: float, client: str | None = None, **fields: Any) -> Event:
+    return Event(ms(seconds), 0, kind, client_id=client, **fields)
+
+
+def topic(
+    name: str = "T",
+    broker: str = "a",
+    read: int = 4,
+    write: int | None = None,
+    perm: int = 6,
+    at: float = 0,
+    **fields: Any,
+) -> Event:
+    numbers = {"read_queue_nums": read, "write_queue_nums": read if write is None else write}
+    where = {"topic": name, "broker_name": broker, "perm": perm}
+    return event(kinds.TOPIC_CONFIG, at, **where, **numbers, **fields)
+
+
+def join(
+    client: str, *topics: str, at: float = 10, channel: str | None = None, **own: Any
+) -> Event:
+    channel = channel or f"{client}:1"
+    asked = topics or ("T",)
+    return event(kinds.CONSUMER_JOIN, at, client, channel_id=channel, subscriptions=asked, **own)
+
+
+def of_member(kind: str, client: str, at: float, channel: str | None = None, **own: Any) -> Event:
+    return event(kind, at, client, channel_id=channel or f"{client}:1", **own)
+
+
+def leave(client: str, at: float, channel: str | None = None) -> Event:
+    return of_member(kinds.CONSUMER_LEAVE, client, at, channel)
+
+
+def fact(kind: str, at: float, until: float | None = None, times: int = 1, **fields: Any) -> Row:
+    """A row of observed_facts; what is no column is a detail."""
+    row: Row = dict.fromkeys(("topic", "broker_name", "queue_id", "client_id"))
+    own = {name: fields.pop(name) for name in list(fields) if name in row}
+    return row | own | {
+        "cluster": "c",
+        "kind": kind,
+        "consumer_group": GROUP,
+        "first_ms": ms(at),
+        "last_ms": ms(at if until is None else until),
+        "times": times,
+        "details": {name: str(value).lower() if isinstance(value, bool) else str(value)
+                    for name, value in fields.items()},
+        "source": "file:1",
+    }  # fmt: skip
+
+
+def listed_at(broker: str, at: float, *clients: str, **own: Any) -> list[Row]:
+    """Members as consumerConnection of a broker lists them, each as ``id`` or ``id/address``."""
+    return [
+        {"cluster": "c", "consumer_group": GROUP, "asked_broker": broker,
+         "client_id": text.partition("/")[0], "client_addr": text.partition("/")[2] or text,
+         "language": "JAVA", "version": "5.3.3", "subscriptions": ["T"],
+         "message_model": "CLUSTERING", "consume_from_where": None,
+         "observed_ms": ms(at), "source": "file:1"} | own
+        for text in clients
+    ]  # fmt: skip
+
+
+def queue_row(name: str, broker: str, number: int, at: float, **fields: Any) -> Row:
+    return {"cluster": "c", "consumer_group": GROUP, "topic": name, "broker_name": broker,
+            "queue_id": number, "client_id": None, "observed_ms": ms(at)} | fields  # fmt: skip
+
+
+def end(
+    number: int, high: int, low: int = 0, at: float = 900, name: str = "T", broker: str = "a"
+) -> Row:
+    """Minimum and maximum offset of a queue."""
+    return queue_row(name, broker, number, at, min_offset=low, max_offset=high)
+
+
+def commit(
+    number: int,
+    offset: int,
+    at: float = 900,
+    name: str = "T",
+    broker: str = "a",
+    client: str | None = None,
+) -> Row:
+    return queue_row(name, broker, number, at, committed_offset=offset, client_id=client)
+
+
+def case_of(
+    *happened: Event,
+    until: float = 1000,
+    settings: GroupSettings | None = None,
+    facts: Iterable[Row] = (),
+    members: Iterable[Row] = (),
+    owned: Iterable[Row] = (),
+    ends: Iterable[Row] = (),
+    commits: Iterable[Row] | None = (),
+    stores: Iterable[str] = ("a", "b"),
+) -> GroupCase:
+    """The case of group ``g`` in a night of ``until`` seconds."""
+    settings = settings or GroupSettings()
+    happened = tuple(
+        Event(**{name: getattr(one, name) for name in COLUMNS} | {"sequence": number})
+        for number, one in enumerate(happened)
+    )
+    ends, commits = list(ends), None if commits is None else list(commits)
+    history = GroupHistory(
+        "c",
+        GROUP,
+        settings,
+        happened,
+        tuple(map(_end, ends)),
+        None if commits is None else tuple(map(_commit, commits)),
+    )
+    tables = dict(replay_group(history, lambda key: parse_strategy(key[0], version=key[1])))
+    rows = [{name: getattr(one, name) for name in COLUMNS} for one in happened]
+    last = {(r["topic"], r["broker_name"]): r for r in rows if r["event_type"] in TOPIC_EVENTS}
+    tables |= {
+        "cluster_events": [row for row in rows if row["event_type"] in CONSUMER_EVENTS],
+        "consumer_groups": [{n: getattr(settings, n) for n in settings.__dataclass_fields__}],
+        "topics": list(last.values()),
+        "observed_facts": list(facts),
+        "observed_members": list(members),
+        "observed_ownership": list(owned),
+        "queue_offsets": ends,
+        "committed_offsets": commits or [],
+    }
+    night = Night(BEGIN_MS, ms(until), brokers=("a", "b"), stores=frozenset(stores))
+    return GroupCase("c", GROUP, night, tables)
+
+
+def found(rule_id: str, case: GroupCase) -> list[Finding]:
+    """The findings of one rule."""
+    return list(rules_by_id()[rule_id].find(case))
+
+
+def severities(rule_id: str, case: GroupCase) -> list[str]:
+    """The severities of one rule's findings."""
+    rule = rules_by_id()[rule_id]
+    return [finding.severity or rule.severity for finding in rule.find(case)]
+
+
+def _end(row: Row) -> QueueOffset:
+    return QueueOffset(_queue(row), row["observed_ms"], row["min_offset"], row["max_offset"])
+
+
+def _commit(row: Row) -> CommittedOffset:
+    return CommittedOffset(
+        _queue(row), row["client_id"], row["observed_ms"], row["committed_offset"]
+    )
+
+
+def _queue(row: Row) -> MessageQueue:
+    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])

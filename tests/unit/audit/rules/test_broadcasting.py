@@ -1,0 +1,42 @@
+from rebalance_core.model.group_settings import GroupSettings
+from tests.unit.audit.cases import case_of, end, fact, found, join, leave, severities, topic
+
+REFUSED, START = "BROADCASTING_REFUSED", "BROADCAST_START"
+ALL = GroupSettings(message_model="BROADCASTING")
+
+
+def member(client="h@1", at=100):
+    return join(client, at=at, message_model="BROADCASTING")
+
+
+def config(allowed):
+    return fact("GROUP_CONFIG", 0, 1000, broker_name="a", consume_broadcast_enable=allowed)
+
+
+def test_a_configuration_that_forbids_it():
+    (one,) = found(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(False)]))
+    assert "a forbid it" in one.summary
+    assert found(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(True)])) == []
+    assert found(REFUSED, case_of(topic(), join("x"), facts=[config(False)])) == []
+
+
+def test_pulls_that_were_refused():
+    said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="x")
+    assert "refused 50 times" in found(REFUSED, case_of(topic(), facts=[said]))[0].summary
+
+
+def test_a_new_member_without_a_store():
+    case = case_of(topic(read=1), member(), settings=ALL, ends=[end(0, 50, low=20, at=50)])
+    assert severities(START, case) == ["INFO"]
+    assert "left out 30 messages" in found(START, case)[0].summary
+
+
+def test_a_member_whose_id_changed_lost_its_store():
+    again = member(), leave("h@1", 200), member("h@2", 300)
+    case = case_of(topic(read=1), *again, settings=ALL, ends=[end(0, 50, low=20, at=50)])
+    assert severities(START, case) == ["WARNING"]
+
+
+def test_nothing_was_left_out():
+    case = case_of(topic(read=1), member(), settings=ALL, ends=[end(0, 0, at=50)])
+    assert found(START, case) == []

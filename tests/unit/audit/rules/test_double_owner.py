@@ -1,0 +1,61 @@
+from rebalance_core.model.events import CONSUMER_SUSPEND
+from tests.unit.audit.cases import (
+    case_of,
+    found,
+    join,
+    of_member,
+    queue_row,
+    severities,
+    topic,
+)
+
+RULE = "DOUBLE_OWNER"
+MIXED = join("x"), join("y", strategy="AVG_BY_CIRCLE")
+
+
+def held(client, at, number=0):
+    return queue_row("T", "a", number, at, client_id=client)
+
+
+def test_two_ids_hold_a_queue():
+    (one,) = found(RULE, case_of(topic(), *MIXED))
+    assert "1 queue of T (a:1)" in one.summary
+    assert one.queue_id == 1
+
+
+def test_one_id_twice():
+    case = case_of(topic(), join("x"), join("x", channel="x:2"))
+    assert "x 2 times" in found(RULE, case)[0].summary
+
+
+def test_broadcasting_and_a_change_under_way():
+    each = join("x", message_model="BROADCASTING"), join("y", message_model="BROADCASTING")
+    assert found(RULE, case_of(topic(), *each)) == []
+    late = join("x", at=998), join("x", at=998, channel="x:2")
+    assert found(RULE, case_of(topic(), *late)) == []
+
+
+def test_a_suspended_holder_reads_nothing():
+    paused = of_member(CONSUMER_SUSPEND, "x", 50)
+    assert found(RULE, case_of(topic(), join("x"), paused, join("y", at=100))) == []
+
+
+def test_dumps_that_show_two_owners_at_rest():
+    case = case_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
+    assert severities(RULE, case) == ["ERROR"]
+    assert "dumps show that x, y hold them" in found(RULE, case)[0].summary
+
+
+def test_a_client_that_is_seen_again_after_another():
+    looks = [held("x", 500), held("y", 520), held("x", 540)]
+    assert severities(RULE, case_of(topic(), join("x"), join("y"), owned=looks)) == ["ERROR"]
+    handed_over = [held("x", 500), held("y", 520), held("y", 540)]
+    assert found(RULE, case_of(topic(), join("x"), join("y"), owned=handed_over)) == []
+
+
+def test_dumps_before_and_after_a_change():
+    looks = [held("y", 500), held("x", 520)]
+    case = case_of(topic(), join("y"), join("x", at=510), owned=looks)
+    assert found(RULE, case) == []
+    apart = [held("x", 500), held("y", 700)]
+    assert found(RULE, case_of(topic(), join("x"), join("y"), owned=apart)) == []

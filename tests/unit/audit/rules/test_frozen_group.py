@@ -1,0 +1,35 @@
+from rebalance_core.model.events import TOPIC_DELETED
+from rebalance_core.model.group_settings import GroupSettings
+from tests.unit.audit.cases import case_of, event, found, join, leave, topic
+
+RULE = "FROZEN_GROUP"
+NEARBY = "MACHINE_ROOM_NEARBY-AVG(room_separator=-)"
+
+
+def test_a_topic_that_does_not_exist():
+    (one,) = found(RULE, case_of(join("x")))
+    assert "T has no readable queue (no broker has the topic)" in one.summary
+
+
+def test_a_deleted_and_a_closed_topic():
+    gone = event(TOPIC_DELETED, 100, topic="T", broker_name="a")
+    assert "deleted from a" in found(RULE, case_of(topic(), join("x"), gone))[0].summary
+    closed = case_of(topic(), join("x"), topic(perm=2, at=100))
+    assert "no read permission on a" in found(RULE, closed)[0].summary
+
+
+def test_rooms_that_are_null():
+    case = case_of(topic(broker="r1-a"), join("plain", strategy=NEARBY))
+    assert "machine room is null for plain" in found(RULE, case)[0].summary
+
+
+def test_a_strategy_that_brokers_do_not_know():
+    case = case_of(topic(), join("x", strategy="CONSISTENT_HASH(virtual_nodes=10)"),
+                   settings=GroupSettings(rebalance_mode="BROKER"))  # fmt: skip
+    assert "brokers do not know the strategy CONSISTENT_HASH" in found(RULE, case)[0].summary
+
+
+def test_created_in_time_settling_or_offline():
+    assert found(RULE, case_of(join("x"), topic(at=100))) == []
+    assert found(RULE, case_of(topic(), join("x"), topic(perm=2, at=980))) == []
+    assert found(RULE, case_of(join("x"), leave("x", 100))) == []

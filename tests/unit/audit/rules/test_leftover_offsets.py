@@ -1,0 +1,69 @@
+from rebalance_core.model.events import TOPIC_DELETED
+from tests.unit.audit.cases import (
+    case_of,
+    commit,
+    end,
+    event,
+    fact,
+    found,
+    join,
+    leave,
+    severities,
+    topic,
+)
+
+LEFTOVER, OFFLINE = "LEFTOVER_OFFSETS", "OFFLINE_WITH_LAG"
+CONFIG = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
+GONE = topic(), join("x"), leave("x", 100)
+BEHIND = {"commits": [commit(0, 4)], "ends": [end(0, 9)]}
+
+
+def test_offsets_of_a_group_that_was_deleted():
+    deleted = fact("GROUP_DELETED", 200, broker_name="a")
+    case = case_of(*GONE, facts=[deleted], **BEHIND)
+    (one,) = found(LEFTOVER, case)
+    assert "keeps its offsets of 1 queue of T" in one.summary
+    assert found(OFFLINE, case) == []
+
+
+def test_a_configured_group_and_a_store_that_was_not_collected():
+    assert found(LEFTOVER, case_of(*GONE, facts=[CONFIG], **BEHIND)) == []
+    assert found(LEFTOVER, case_of(*GONE, stores=(), **BEHIND)) == []
+
+
+def test_offsets_of_a_deleted_topic():
+    deleted = event(TOPIC_DELETED, 300, topic="T", broker_name="a")
+    case = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4)])
+    assert "the topic was deleted there" in found(LEFTOVER, case)[0].summary
+    before = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4, at=250)])
+    assert found(LEFTOVER, before) == []
+
+
+def test_queues_beyond_those_of_the_topic():
+    extra = {"facts": [CONFIG], "commits": [commit(7, 4)]}
+    assert severities(LEFTOVER, case_of(topic(), join("x"), **extra)) == ["WARNING"]
+    scaled_in = topic(read=8), join("x"), topic(read=4, at=300)
+    assert severities(LEFTOVER, case_of(*scaled_in, **extra)) == ["INFO"]
+    inside = {"facts": [CONFIG], "commits": [commit(3, 4)]}
+    assert found(LEFTOVER, case_of(topic(), join("x"), **inside)) == []
+
+
+def test_nobody_reads_and_messages_wait():
+    (one,) = found(OFFLINE, case_of(*GONE, facts=[CONFIG], **BEHIND))
+    assert "5 messages not read: T 5" in one.summary
+
+
+def test_offline_without_lag_just_gone_or_online():
+    done = {"facts": [CONFIG], "commits": [commit(0, 9)], "ends": [end(0, 9)]}
+    assert found(OFFLINE, case_of(*GONE, **done)) == []
+    just = topic(), join("x"), leave("x", 999)
+    assert found(OFFLINE, case_of(*just, facts=[CONFIG], **BEHIND)) == []
+    while_ago = topic(), join("x"), leave("x", 970)
+    assert severities(OFFLINE, case_of(*while_ago, facts=[CONFIG], **BEHIND)) == ["INFO"]
+    assert found(OFFLINE, case_of(*GONE[:2], facts=[CONFIG], **BEHIND)) == []
+
+
+def test_a_group_that_was_never_online_in_the_night():
+    nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
+    assert severities(OFFLINE, case_of(topic(), facts=[CONFIG, nobody], **BEHIND)) == ["WARNING"]
+    assert severities(OFFLINE, case_of(topic(), facts=[CONFIG], **BEHIND)) == ["INFO"]

@@ -1,0 +1,53 @@
+import pytest
+
+from rebalance_core.audit.finding import SEVERITIES
+from rebalance_core.audit.rules import RULES, rules_by_id
+from rebalance_core.model.group_settings import GroupSettings
+from tests.unit.audit.cases import case_of, end, fact, join, listed_at, topic
+
+
+def test_an_id_stands_for_one_rule():
+    assert len(rules_by_id()) == len(RULES)
+    with pytest.raises(ValueError, match="two rules have this id"):
+        rules_by_id((RULES[0], RULES[0]))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.rule_id)
+def test_every_rule_says_what_it_means_and_what_to_do(rule):
+    assert rule.rule_id == rule.rule_id.upper()
+    assert rule.severity in SEVERITIES
+    for text in (rule.meaning, rule.remedy):
+        assert len(text.split()) >= 8
+        assert text.endswith(".")
+    assert rule.seen_by
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.rule_id)
+def test_nothing_is_found_where_nothing_is_known(rule):
+    assert list(rule.find(case_of())) == []
+
+
+HEALTHY = {
+    "push": case_of(
+        topic(), topic(broker="b"), join("x"), join("y", at=20),
+        members=[*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x", "y")],
+        ends=[end(n, 50) for n in range(4)],
+        facts=[fact("GROUP_CONFIG", 0, 1000, broker_name=b, retry_queue_nums=1) for b in "ab"],
+    ),
+    "orderly": case_of(
+        topic(), join("x"), join("y", at=20), settings=GroupSettings(ordered=True), stores=()
+    ),
+    "broadcasting": case_of(
+        topic(), join("x", message_model="BROADCASTING"),
+        settings=GroupSettings(message_model="BROADCASTING"), stores=(),
+    ),
+    "joined just now": case_of(
+        topic(), join("x"), join("y", at=999), join("y", at=999.5, channel="n"), stores=()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.rule_id)
+@pytest.mark.parametrize("case", HEALTHY.values(), ids=HEALTHY)
+def test_a_healthy_group_has_no_warning(rule, case):
+    assert [one for one in rule.find(case) if (one.severity or rule.severity) != "INFO"] == []

@@ -1,0 +1,29 @@
+from tests.unit.audit.cases import case_of, end, fact, found, join, topic
+
+IMBALANCE, UNREAD = "RETRY_IMBALANCE", "RETRY_QUEUES_UNREAD"
+RETRY = "%RETRY%g"
+TWO = topic(), join("x"), join("y")
+
+
+def test_more_members_than_retry_queues():
+    (one,) = found(IMBALANCE, case_of(*TWO, ends=[end(0, 3, name=RETRY)]))
+    assert "2 members share 1 retry queue" in one.summary
+    assert "3 messages waiting" in one.summary
+
+
+def test_no_retry_waits_or_enough_queues():
+    assert found(IMBALANCE, case_of(*TWO, ends=[end(0, 0, name=RETRY)])) == []
+    assert found(IMBALANCE, case_of(*TWO, topic(broker="b"))) == []
+
+
+def config(queues):
+    return fact("GROUP_CONFIG", 0, 1000, broker_name="a", retry_queue_nums=queues)
+
+
+def test_retries_go_to_queues_nobody_reads():
+    retry = topic(RETRY, read=1)
+    (one,) = found(UNREAD, case_of(*TWO, retry, facts=[config(4)], ends=[end(2, 6, name=RETRY)]))
+    assert "4 queues (retryQueueNums)" in one.summary
+    assert "6 messages in the rest" in one.summary
+    assert found(UNREAD, case_of(*TWO, retry, facts=[config(1)])) == []
+    assert found(UNREAD, case_of(*TWO, facts=[config(4)])) == []

@@ -1,0 +1,195 @@
+"""Nights for the tests of the page, and a reader of what was rendered."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+from rebalance_core.report.night import (
+    Cause,
+    GroupBalance,
+    GroupCounts,
+    GroupTimeline,
+    NightReport,
+    Previous,
+    QueueHistory,
+    ShownFinding,
+    Stretch,
+)
+
+MIDNIGHT = 1_795_219_200_000  # 2026-11-21T00:00:00Z
+HOUR = 3_600_000
+FROM, TO = MIDNIGHT, MIDNIGHT + 6 * HOUR
+VOID = {"meta", "br", "link", "hr", "img"}
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(2)>'",
+    "evil\u202egnp.exe\u200f",
+    "ctl\x00\x1b[31m\r\n\t\x7f\x85",
+    "L" * 300,
+    "Z" + "\u0301" * 60,
+    "sur\ud800rogate\ufffe",
+    "日本語トピック" * 20,
+    "مجموعة",
+    "{{ 7*7 }}{% raw %}",
+    "</style></title>]]>-->&lt;",
+    "%s %(x)s {0}",
+)
+
+
+def finding(rule_id: str = "ORPHANED_QUEUE", severity: str = "ERROR", **more: Any) -> ShownFinding:
+    return ShownFinding(rule_id, severity, more.pop("summary", "a queue has no owner"), **more)
+
+
+def night(**more: Any) -> NightReport:
+    given: dict[str, Any] = {
+        "cluster": "c1",
+        "verdict": "FINDINGS",
+        "fail_on": "ERROR",
+        "from_ms": FROM,
+        "to_ms": TO,
+        "generated_ms": TO + 1,
+        "library_version": "1.2.3",
+    }
+    return NightReport(**(given | more))
+
+
+def queue(queue_id: int, *owners: str | None, broker: str = "broker-a", topic: str = "orders"):
+    """A queue whose owners take turns, an hour each; the last one stays."""
+    stretches = tuple(
+        Stretch(
+            FROM + at * HOUR,
+            FROM + (at + 1) * HOUR if at + 1 < len(owners) else None,
+            owner,
+            0 if owner is None else 1,
+        )
+        for at, owner in enumerate(owners)
+    )
+    return QueueHistory(topic, broker, queue_id, stretches)
+
+
+def busy_night() -> NightReport:
+    """Something in every section."""
+    orphaned = finding(
+        consumer_group="g1",
+        topic="orders",
+        broker_name="broker-a",
+        queue_id=1,
+        first_ms=MIDNIGHT + 12_345,
+        evidence={"backlog": "41202", "at": "x.txt:3"},
+        remedy="Start a consumer.",
+    )
+    flapping = finding("FLAPPING", "INFO", summary="came back", client_id="c9")
+    shared = QueueHistory("orders", "broker-a", 2, (Stretch(FROM, None, "c1", 2),))
+    double = QueueHistory(
+        "orders", "broker-a", 3, (Stretch(FROM, None, "c1"), Stretch(FROM + HOUR, TO, "c2"))
+    )
+    return night(
+        verdict="FAILED",
+        counts={"ERROR": 1, "INFO": 1},
+        groups=GroupCounts(4, 1, 1, 1, 1),
+        findings=(orphaned, flapping, replace(flapping, accepted="PAY-1182", client_id="c8")),
+        rules={"ORPHANED_QUEUE": "No owner.", "FLAPPING": "Never settles."},
+        more={"FLAPPING": 3},
+        previous=Previous(FROM, (orphaned,), (flapping,), 7),
+        timelines=(
+            GroupTimeline(
+                "g1",
+                (queue(0, "c1", "c2"), queue(1, "c1", None), shared, double),
+                (Cause(FROM + HOUR, "CONSUMER_LOST c1"),),
+            ),
+        ),
+        balance=(GroupBalance("g1", ("c1", "c2"), (3, 0), (0, 2), 2.0, 1),),
+        notes=("broker-c was not collected.",),
+    )
+
+
+def hostile_night() -> NightReport:
+    """Every text from outside is one of HOSTILE."""
+    bad = HOSTILE
+    found = tuple(
+        finding(
+            name,
+            ("ERROR", "WARNING", "INFO", bad[0])[at % 4],
+            summary=bad[at - 5],
+            consumer_group=name,
+            topic=bad[at - 1],
+            broker_name=bad[at - 2],
+            queue_id=10**9 + at,
+            client_id=bad[at - 3],
+            first_ms=10**18 if at == 0 else MIDNIGHT,
+            last_ms=-(10**18) if at == 1 else None,
+            evidence={name: bad[at - 1]},
+            remedy=bad[at - 4],
+            accepted=name if at == 5 else None,
+        )
+        for at, name in enumerate(bad)
+    )
+    queues = tuple(
+        queue(at, bad[at - 1], bad[at - 2], broker=bad[at - 3], topic=name)
+        for at, name in enumerate(bad)
+    )
+    causes = tuple(Cause(FROM + at * HOUR // 3, name) for at, name in enumerate(bad))
+    return night(
+        cluster=bad[0] + bad[2],
+        verdict="INCOMPLETE",
+        fail_on=bad[1],
+        library_version=bad[0],
+        counts={"ERROR": 3, bad[0]: 2},
+        findings=found,
+        rules=dict(zip(bad, reversed(bad), strict=True)),
+        more={bad[0]: 3, "NOT_" + bad[0]: 4},
+        previous=Previous(FROM, found[:4], found[4:], 7),
+        timelines=tuple(GroupTimeline(name, queues, causes) for name in bad[:3]),
+        balance=tuple(GroupBalance(name, bad, tuple(range(len(bad))), (1,)) for name in bad),
+        notes=bad,
+    )
+
+
+class Reader(HTMLParser):
+    """Checks that every element is closed in order; gathers tags, attributes and text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+        assert not self.stack, f"never closed: {self.stack}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), f"<{tag}> says an attribute twice: {names}"
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack, f"</{tag}> closes nothing"
+        assert self.stack.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.stack:
+            self.text += data
+
+
+def svgs(page: str) -> list[str]:
+    """The outermost SVG elements of a page."""
+    found, depth, start = [], 0, 0
+    for match in re.finditer(r"<svg\b[^>]*?(/?)>|</svg>", page):
+        if match.group(1):
+            continue
+        if match.group().startswith("</"):
+            depth -= 1
+            if depth == 0:
+                found.append(page[start : match.end()])
+        else:
+            if depth == 0:
+                start = match.start()
+            depth += 1
+    return found
