@@ -7,7 +7,8 @@ from rebalance_core.cli.explain_ledger import LedgerFolder
 from rebalance_core.cli.explain_options import ExplainOptions
 from rebalance_core.cli.explain_text import render_explanation
 from rebalance_core.cli.job import JobReport
-from rebalance_core.planning.explain import Explainer, Explanation, queue_text
+from rebalance_core.planning.explain import Explainer, queue_text
+from rebalance_core.planning.explain_answer import Explanation
 
 
 def run_explain(options: ExplainOptions) -> JobReport:

@@ -77,7 +77,7 @@ class LedgerFolder:
         """What there is about a queue up to the epoch of that instant, and about the epoch before.
 
         Raises:
-            UsageError: the instant is outside the ledger of the group, or the queue has no row then.
+            UsageError: the instant is outside the group's ledger, or the queue has no row then.
         """
         import pyarrow.dataset as ds
 
@@ -119,8 +119,8 @@ class LedgerFolder:
             end = "now" if None in ends else utc(max(ends))
             start = utc(min(row["from_ms"] for row in lives))
             return (
-                f"--queue {text}: {group} cannot read it at {utc(at_ms)}; the ledger has it between "
-                f"{start} and {end}"
+                f"--queue {text}: {group} cannot read it at {utc(at_ms)}; the ledger has it "
+                f"between {start} and {end}"
             )
         known = {
             "/".join(str(row[column]) for column in QUEUE_COLUMNS)

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 
-from rebalance_core.planning.explain import Event, Explanation, Holder, Lists, Taking, queue_text
+from rebalance_core.planning.explain import queue_text
+from rebalance_core.planning.explain_answer import Event, Explanation, Holder, Lists, Taking
 from rebalance_core.planning.explain_reason import Reason
 from rebalance_core.planning.explain_start import start_lines
 

@@ -1,0 +1,46 @@
+"""Capacity planning: what if, which strategy, how many.
+
+Pure Python, no Spark: `what_if` (one change of one group), `planning_strategy` (every strategy of
+RocketMQ and two that it lacks), `movement` (movement beside balance), `consumer_counts` and
+`queues_needed` (how many), `load_per_consumer` and `backlog` (when queues carry rates).
+"""
+
+from rebalance_core.planning.change import (
+    Change,
+    add_consumers,
+    lose_broker,
+    remove_consumers,
+    set_queues,
+    switch_strategy,
+)
+from rebalance_core.planning.movement import Movement, StepMovement, movement
+from rebalance_core.planning.rates import Backlog, backlog, load_per_consumer, rates_at
+from rebalance_core.planning.sizing import ConsumerCount, consumer_counts, queues_needed
+from rebalance_core.planning.spi import PlanningStrategy
+from rebalance_core.planning.strategies import PLANNING_NAMES, planning_strategy
+from rebalance_core.planning.what_if import Allocation, WhatIf, what_if
+
+__all__ = [
+    "PLANNING_NAMES",
+    "Allocation",
+    "Backlog",
+    "Change",
+    "ConsumerCount",
+    "Movement",
+    "PlanningStrategy",
+    "StepMovement",
+    "WhatIf",
+    "add_consumers",
+    "backlog",
+    "consumer_counts",
+    "load_per_consumer",
+    "lose_broker",
+    "movement",
+    "planning_strategy",
+    "queues_needed",
+    "rates_at",
+    "remove_consumers",
+    "set_queues",
+    "switch_strategy",
+    "what_if",
+]

@@ -1,0 +1,104 @@
+"""One epoch of a group as its ledger shows it: members, holders, and the queues members could read.
+
+The ledger has no list of readable queues; it has a row for each queue that is readable or held, and
+their number. Where both agree nothing is left open; else `explain_readable` finds out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
+
+Row = Mapping[str, Any]
+ProcessKey = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """Ledger rows of one group; more epochs than the one explained do no harm."""
+
+    epochs: Sequence[Row]
+    ownership: Sequence[Row]
+    memberships: Sequence[Row]
+    diffs: Sequence[Row]
+    pull_starts: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class View:
+    """The state of one group in one epoch."""
+
+    row: Row
+    members: tuple[Row, ...]
+    """Rows of memberships, one a process."""
+    holders: Mapping[MessageQueue, Counter[str]]
+    """Each queue with a row: how many processes of which id hold it; empty: nobody."""
+
+    @property
+    def epoch(self) -> int:
+        """Its number."""
+        return int(self.row["epoch"])
+
+    @cached_property
+    def client_ids(self) -> list[str]:
+        """cidAll: one entry a process."""
+        return sort_client_ids(member["client_id"] for member in self.members)
+
+    @cached_property
+    def processes(self) -> frozenset[ProcessKey]:
+        """Who is there."""
+        return frozenset((member["client_id"], member["channel_id"]) for member in self.members)
+
+    @cached_property
+    def queues(self) -> dict[str, list[MessageQueue]]:
+        """Sorted queues of each topic that have a row: readable, held or both."""
+        topics: dict[str, list[MessageQueue]] = {}
+        for queue in sort_queues(self.holders):
+            topics.setdefault(queue.topic, []).append(queue)
+        return topics
+
+    @property
+    def unreadable(self) -> int:
+        """How many of them cannot be read, though somebody holds them."""
+        return len(self.holders) - int(self.row["queues"])
+
+    def held_by(self, queue: MessageQueue) -> Counter[str]:
+        """The holders of a queue; none if it has no row."""
+        return self.holders.get(queue, Counter())
+
+
+def view_of(rows: GroupRows, epoch: Row) -> View:
+    """The view of one of the group's epochs."""
+    number = epoch["epoch"]
+    holders: dict[MessageQueue, Counter[str]] = {}
+    for row in _covering(rows.ownership, number):
+        queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
+        held = holders.setdefault(queue, Counter())
+        if row["client_id"] is not None:
+            held[row["client_id"]] += row["holders"]
+    return View(epoch, tuple(_covering(rows.memberships, number)), holders)
+
+
+def subscribes(member: Row, topic: str) -> bool:
+    """True if a process allocates the topic: subscribed, or the retry topic of push CLUSTERING.
+
+    A ledger has rows of a group's own retry topic only if the group is one of push consumers.
+    """
+    if topic == retry_topic(member["consumer_group"]):
+        return bool(member["message_model"] != BROADCASTING)
+    return topic in member["subscriptions"]
+
+
+def _covering(rows: Iterable[Row], epoch: int) -> list[Row]:
+    return [
+        row
+        for row in rows
+        if row["from_epoch"] <= epoch and (row["to_epoch"] is None or epoch < row["to_epoch"])
+    ]

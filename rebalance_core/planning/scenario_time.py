@@ -1,0 +1,94 @@
+"""Times as people write them: durations, instants, and moments that hang on a history's end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PART = r"\d+(?:ms|s|m|h|d)"
+_DURATION = re.compile(rf"(?:{_PART})+")
+_PARTS = re.compile(r"(\d+)(ms|s|m|h|d)")
+
+END = "end"
+DURATION_FORM = 'a duration such as "90s", "5m" or "1h30m"'
+INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
+MOMENT_FORM = f'"end", "+10m" after it, "-2h" before it, {INSTANT_FORM}'
+
+
+def read_duration(value: Any) -> int:
+    """Milliseconds of a duration; raises ValueError that says what is valid.
+
+    >>> read_duration("1h30m")
+    5400000
+    """
+    text = value.replace(" ", "") if isinstance(value, str) else ""
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"expected {DURATION_FORM}")
+    return sum(int(number) * _UNIT_MS[unit] for number, unit in _PARTS.findall(text))
+
+
+def read_instant(value: Any) -> int:
+    """Epoch milliseconds of a number, its text, an RFC 3339 text or a TOML date-time.
+
+    >>> read_instant("1970-01-01T01:00:00+01:00")
+    0
+    """
+    if isinstance(value, bool) or (isinstance(value, date) and not isinstance(value, datetime)):
+        raise ValueError(f"expected {INSTANT_FORM}")
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        if value.strip().isdecimal():
+            return int(value)
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise ValueError(f"expected {INSTANT_FORM}") from None
+    if not isinstance(value, datetime):
+        raise ValueError(f"expected {INSTANT_FORM}")
+    if value.tzinfo is None:
+        raise ValueError("the time zone is missing: end it with Z or an offset such as +08:00")
+    since = value.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000 + since.microseconds // 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An instant, or a distance from the end of a cluster's history."""
+
+    ms: int
+    from_end: bool
+
+    def at(self, end_ms: int) -> int:
+        """Epoch milliseconds in a history whose last event is at ``end_ms``."""
+        return end_ms + self.ms if self.from_end else self.ms
+
+
+END_MOMENT = Moment(1, from_end=True)
+"""``end``: just after the last event, so that there is a state before and one after."""
+
+
+def read_moment(value: Any) -> Moment:
+    """The moment of ``at``; raises ValueError that says what is valid.
+
+    >>> read_moment("-2h").at(end_ms=10_000_000)
+    2800000
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if text == END:
+            return END_MOMENT
+        if text[:1] in ("+", "-"):
+            try:
+                distance = read_duration(text[1:])
+            except ValueError:
+                raise ValueError(f"expected {MOMENT_FORM}") from None
+            return Moment(distance if text[0] == "+" else -distance, from_end=True)
+    try:
+        return Moment(read_instant(value), from_end=False)
+    except ValueError as error:
+        zone = str(error) if "time zone" in str(error) else f"expected {MOMENT_FORM}"
+        raise ValueError(zone) from None

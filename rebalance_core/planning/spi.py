@@ -1,0 +1,131 @@
+"""What a plan asks of a strategy: the whole group's allocation, given the one before.
+
+RocketMQ's strategies know nothing of the allocation before; the two of this package that are not
+RocketMQ's may. `PlanningStrategy` is the face both kinds have here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
+
+from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.strategies import AllocationStrategy
+
+Previous: TypeAlias = Mapping[MessageQueue, str | None]
+"""Who held each queue before: a client id, None or no key for nobody; other queues are ignored."""
+
+Owners: TypeAlias = Mapping[MessageQueue, tuple[str, ...]]
+"""Who holds each queue: client ids in Java's order, each once; () is nobody."""
+
+
+@dataclass(frozen=True)
+class PlanningStrategy(ABC):
+    """A strategy as plans use it: frozen, comparable, picklable."""
+
+    of_rocketmq: ClassVar[bool] = False
+    """False: RocketMQ has no such strategy; label it wherever it is shown."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the text form."""
+
+    @abstractmethod
+    def assign(
+        self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
+    ) -> dict[MessageQueue, tuple[str, ...]]:
+        """The owners of every queue, topic by topic, as RocketMQ divides.
+
+        Args:
+            previous: The allocation before; RocketMQ's strategies ignore it.
+            queues: Readable queues of any number of topics, in any order.
+            members: Client ids in any order; one entry a process, so a repeat is a second process.
+
+        Returns:
+            Keys are the queues in RocketMQ's order. Without members everything is nobody's.
+
+        Raises:
+            AllocationError: RocketMQ's strategy throws (a real client then keeps what it holds).
+        """
+
+    @abstractmethod
+    def as_allocation(self, previous: Previous) -> AllocationStrategy:
+        """The strategy as clients ask it, one by one, in **one** step from ``previous``."""
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, value) pairs of the strategy text."""
+        return []
+
+    def __str__(self) -> str:
+        """The strategy text; `planning_strategy` reads it back."""
+        settings = ", ".join(f"{key}={value}" for key, value in self.settings())
+        return f"{self.name}({settings})" if settings else self.name
+
+
+@dataclass(frozen=True)
+class OwnStrategy(PlanningStrategy):
+    """A strategy that RocketMQ lacks: one owner a queue, ids that repeat count once."""
+
+    @abstractmethod
+    def assign_one(
+        self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
+    ) -> dict[MessageQueue, str]:
+        """The owner of every queue, as `assign`; there is at least one member."""
+
+    def assign(
+        self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
+    ) -> dict[MessageQueue, tuple[str, ...]]:
+        """`assign_one`, and nobody where there is no member. Raises nothing."""
+        present = tuple(dict.fromkeys(members))
+        if not present:
+            return dict.fromkeys(sort_queues(set(queues)), ())
+        owners = self.assign_one(previous, queues, present)
+        return {queue: (owner,) for queue, owner in owners.items()}
+
+    def as_allocation(self, previous: Previous) -> AllocationStrategy:
+        """Every member is told its part of the same result."""
+        return _AskedByMembers(self, previous)
+
+
+@dataclass(frozen=True)
+class _AskedByMembers(AllocationStrategy):
+    """One step of an own strategy; all members ask with the same queues of a topic and members."""
+
+    strategy: OwnStrategy
+    previous: Previous
+    shares_of_topic: dict[str, dict[str, list[MessageQueue]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    @property
+    def name(self) -> str:
+        return self.strategy.name
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        topic = queues[0].topic
+        shares = self.shares_of_topic.get(topic)
+        if shares is None:
+            shares = {}
+            owners = self.strategy.assign_one(self.previous, queues, dict.fromkeys(client_ids))
+            for queue, owner in owners.items():
+                shares.setdefault(owner, []).append(queue)
+            self.shares_of_topic[topic] = shares
+        return shares.get(client_id, [])
+
+
+def by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    """The distinct queues of each topic, both in RocketMQ's order.
+
+    >>> {t: [q.queue_id for q in qs] for t, qs in by_topic([MessageQueue("T", "a", 10),
+    ...     MessageQueue("T", "a", 2), MessageQueue("S", "a", 0)]).items()}
+    {'S': [0], 'T': [2, 10]}
+    """
+    topics: dict[str, list[MessageQueue]] = {}
+    for queue in sort_queues(set(queues)):
+        topics.setdefault(queue.topic, []).append(queue)
+    return topics

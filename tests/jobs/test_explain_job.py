@@ -1,0 +1,117 @@
+"""`explain` as an operator runs it: on a ledger's folders, without Spark."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.cli.main import main
+from tests.recordings.tables import Tables, replayed
+from tests.unit.planning.explain.ledgers import RECORD, write_ledger
+
+TREE = Path(__file__).resolve().parents[2]
+QUEUE = "OrderTopic/broker-b/1"
+AT = "2026-11-21T03:29:30Z"
+WORDS = ("--group", "order-service", "--queue", QUEUE, "--at", AT)
+
+
+@pytest.fixture(scope="module")
+def tables() -> Tables:
+    return replayed("join-leave")
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory, tables: Tables) -> Path:
+    return write_ledger(tmp_path_factory.mktemp("ledger"), tables)
+
+
+def test_it_runs_without_spark_and_java(ledger: Path) -> None:
+    code = "import sys; sys.modules['pyspark'] = None; from rebalance_core.cli.main import main; "
+    code += "sys.exit(main('explain'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--ledger", ledger, *WORDS],
+        cwd=TREE,
+        env=os.environ | {"JAVA_HOME": "/none"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(
+        f"{QUEUE} of order-service (DefaultCluster) at 2026-11-21 03:29:30"
+    )
+    assert "startIndex = index * averageSize" in done.stdout
+    assert "DIFFERS" not in done.stdout
+
+
+def test_one_json_object(ledger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("explain", ["--ledger", str(ledger), *WORDS, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["job"] == "explain"
+    assert facts["queue"] == {"topic": "OrderTopic", "broker_name": "broker-b", "queue_id": 1}
+    assert facts["agrees"]
+    holder = facts["holders"][0]
+    assert facts["after"]["cid_all"][holder["index"]] == holder["client_id"]
+    assert facts["after"]["mq_all"][facts["after"]["queue_index"]] == QUEUE
+    assert holder["reason"]["formula"]["values"]["cidAll"] == 3
+
+
+def test_every_row_of_the_ledger_as_it_is_on_disk(
+    ledger: Path, tables: Tables, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for row in tables["ownership"]:
+        queue = f"{row['topic']}/{row['broker_name']}/{row['queue_id']}"
+        words = ["--group", row["consumer_group"], "--queue", queue, "--at", str(row["from_ms"])]
+        assert main("explain", ["--ledger", str(ledger), *words, "--json"]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert facts["agrees"]
+        owners = [holder["client_id"] for holder in facts["holders"]]
+        assert owners == ([row["client_id"]] if row["client_id"] else [])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 2, "--group G is missing"),
+        (("--group", "g", "--queue", "T/a", "--at", "noon"), 2, "--queue T/a: not TOPIC/BROKER/ID"),
+        (("--group", "g", "--queue", "T/a/0", "--at", "noon"), 2, "epoch milliseconds or RFC 3339"),
+        ((*WORDS, "--group", "order-servise"), 2, "did you mean order-service? (1 groups)"),
+        ((*WORDS, "--cluster", "DefaultClutser"), 2, "did you mean DefaultCluster?"),
+        ((*WORDS, "--queue", "OrderTopic/broker-b/9"), 2, "did you mean OrderTopic/broker-b/"),
+        (
+            (*WORDS, "--at", "2026-11-20T00:00:00Z"),
+            2,
+            "from 2026-11-21 03:28:35Z (1795231715717) to",
+        ),
+        ((*WORDS, "--at", "2026-11-20T00:00:00"), 2, "the time zone is missing"),
+    ],
+)
+def test_mistakes(
+    words: tuple[str, ...], code: int, said: str, ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("explain", ["--ledger", str(ledger), *words]) == code
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (None, "holds no _run.json of ours"),
+        (RECORD | {"status": "FAILED", "error": "no disk"}, "a run that failed: no disk"),
+        (RECORD | {"contract_version": 99}, "upgrade it"),
+        (RECORD, "has no table epochs: it is no ledger"),
+    ],
+)
+def test_folders_that_are_no_ledger(
+    record: dict[str, object] | None,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if record is not None:
+        (tmp_path / "_run.json").write_text(json.dumps(record))
+    assert main("explain", ["--ledger", str(tmp_path), *WORDS]) == 4
+    assert said in capsys.readouterr().err

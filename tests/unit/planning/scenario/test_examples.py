@@ -1,0 +1,37 @@
+"""The example files: each reads, and does something to recorded histories that the replay takes."""
+
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.planning.edits import EDIT_KINDS
+from rebalance_core.planning.scenario import edit_history
+from rebalance_core.planning.scenario_file import read_scenarios
+from tests.recordings.tables import Tables, derived_tables, ledger_of
+
+FILES = sorted((Path(__file__).resolve().parents[4] / "conf/scenarios").glob("*.toml"))
+
+
+@lru_cache
+def unedited(recording: str) -> Tables:
+    return ledger_of(derived_tables(recording))
+
+
+def test_there_is_one_of_each_kind() -> None:
+    kinds = {edit.KIND for scenario in read_scenarios(FILES) for edit in scenario.edits}
+    assert kinds == EDIT_KINDS.keys()
+
+
+@pytest.mark.parametrize("recording", ["join-leave", "nightly"])
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_it_applies_to_a_recording(file: Path, recording: str) -> None:
+    (scenario,) = read_scenarios([file])
+    assert scenario.name == file.stem
+    tables = derived_tables(recording)
+    done = edit_history(scenario, tables["cluster_events"], tables["consumer_groups"])
+    events = [{name: v for name, v in row.items() if v is not None} for row in done.rows]
+    ledger = ledger_of(tables | {"cluster_events": events})
+    assert ledger["rejected"] == []
+    assert len(ledger["epochs"]) > len(unedited(recording)["epochs"])
+    assert not any("matches none" in warning for warning in done.warnings)
