@@ -76,7 +76,7 @@ def night_report(
     more = {rule: total - on_page.get(rule, 0) for rule, total in totals.items()}
     rows = {
         name: _by_group(of_groups(tables[name], worst, ROWS_OF_A_TIMELINE))
-        for name in ("ownership", "epochs", "consumer_load", "group_metrics")
+        for name in ("ownership", "epochs", "consumer_load", "group_metrics", "memberships")
     }
     return NightReport(
         cluster=night.cluster,
@@ -93,6 +93,7 @@ def night_report(
             differing=night.groups.get("DIFFERS", 0),
             unstable=night.groups.get("UNSTABLE", 0),
             unknown=night.groups.get("UNKNOWN", 0),
+            offline=night.groups.get("OFFLINE", 0),
         ),
         findings=tuple(shown),
         rules={rule.rule_id: rule.meaning for rule in ALL_RULES},
@@ -101,6 +102,7 @@ def night_report(
         timelines=tuple(
             _timeline(group, rows["ownership"].get(group, []), rows["epochs"].get(group, []))
             for _, group in worst
+            if not _broadcasting(rows["memberships"].get(group, []))
         ),
         balance=tuple(
             _balance(
@@ -147,6 +149,11 @@ def _shown(row: Row) -> ShownFinding:
     evidence = dict(sorted((row["evidence"] or {}).items()))
     return ShownFinding(**{k: v for k, v in row.items() if k not in ("cluster", "evidence")},
                         evidence=evidence)  # fmt: skip
+
+
+def _broadcasting(memberships: Sequence[Row]) -> bool:
+    """Every queue of such a group is everybody's: nothing to draw."""
+    return any(row["message_model"] == "BROADCASTING" for row in memberships)
 
 
 def _by_group(rows: Sequence[Row]) -> dict[str, list[Row]]:

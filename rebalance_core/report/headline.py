@@ -39,14 +39,18 @@ def _compared(night: NightReport) -> str:
     groups = night.groups
     if not groups.total:
         return "No group was seen."
+    online = groups.total - groups.offline
+    idle = f" {groups.offline:,} more have no member." if groups.offline else ""
+    if not online:
+        return f"No group is online: {groups.total:,} have no member."
     if groups.differing:
         return (
-            f"In {groups.differing:,} of {groups.total:,} groups the live owners differ from the "
-            "computed ones."
+            f"In {groups.differing:,} of {online:,} groups online the live owners differ from the "
+            f"computed ones.{idle}"
         )
-    if groups.equal == groups.total:
-        return f"In all {groups.total:,} groups the live owners are the computed ones."
+    if groups.equal == online:
+        return f"In all {online:,} groups online the live owners are the computed ones.{idle}"
     return (
-        f"In {groups.equal:,} of {groups.total:,} groups the live owners are the computed ones; "
-        f"the other {groups.total - groups.equal:,} could not be compared."
+        f"In {groups.equal:,} of {online:,} groups online the live owners are the computed ones; "
+        f"the other {online - groups.equal:,} could not be compared.{idle}"
     )

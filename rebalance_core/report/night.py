@@ -56,6 +56,7 @@ class GroupCounts:
         differing: it is not.
         unstable: no settled moment to compare at.
         unknown: nothing observed to compare with.
+        offline: no member at the end, so nothing to compare.
     """
 
     total: int = 0
@@ -63,6 +64,7 @@ class GroupCounts:
     differing: int = 0
     unstable: int = 0
     unknown: int = 0
+    offline: int = 0
 
 
 @dataclass(frozen=True, slots=True)

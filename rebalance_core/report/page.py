@@ -27,6 +27,8 @@ from rebalance_core.report.visible import visible
 
 TEMPLATES = "templates"
 PAGE = "page.html.j2"
+GROUPS_NAMED = 6
+"""Groups of a rule that the table at the top names."""
 
 
 def render_page(night: NightReport) -> str:
@@ -55,6 +57,7 @@ def page_facts(night: NightReport) -> Mapping[str, Any]:
         "sections": sections,
         "severities": severities_of(sections),
         "worst_first": WORST_FIRST,
+        "groups_named": GROUPS_NAMED,
         "accepted": [f for f in night.findings if f.accepted is not None],
         "new_keys": frozenset(f.key for f in night.previous.new) if night.previous else frozenset(),
         "group_bar": group_bar(night.groups),

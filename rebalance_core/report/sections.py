@@ -36,9 +36,9 @@ class RuleSection:
         return len(self.findings) + self.more
 
     @property
-    def groups(self) -> int:
-        """Consumer groups that the shown findings name."""
-        return len({f.consumer_group for f in self.findings if f.consumer_group is not None})
+    def groups(self) -> tuple[str, ...]:
+        """Consumer groups that the shown findings name, in the order of the findings."""
+        return tuple(dict.fromkeys(f.consumer_group for f in self.findings if f.consumer_group))
 
     @property
     def first_ms(self) -> int | None:

@@ -26,7 +26,7 @@ OF_GROUPS = (
 
 @cache
 def audited(recording: str) -> Tables:
-    """``findings`` and ``group_verdicts`` of a recording's collection."""
+    """``findings``, ``group_verdicts`` and ``epochs`` of a recording's collection."""
     return audit_folder(DATA / recording / "collection")
 
 
@@ -49,7 +49,8 @@ def audit_tables(tables: Tables) -> Tables:
     )
     rows += [dict(row) for row in tables["findings"] if not row.get("consumer_group")]
     judged: Tables = {"findings": rows, "group_verdicts": []}
-    for (cluster, group), found in sorted(_by_group(tables | ledger_of(given)).items()):
+    ledger = ledger_of(given)
+    for (cluster, group), found in sorted(_by_group(tables | ledger).items()):
         topics = _topics_of(group, found)
         found["topics"] = _topic_states(events, topics)
         found["queue_offsets"] = [r for r in tables["queue_offsets"] if r["topic"] in topics]
@@ -63,7 +64,7 @@ def audit_tables(tables: Tables) -> Tables:
     compared = sum(row["looks"] > 0 for row in judged["group_verdicts"])
     counted = {reason: (len(names), names) for reason, names in unknown.items()}
     judged["findings"] += missing_of_groups(counted, compared)
-    return judged
+    return judged | {"epochs": ledger["epochs"]}
 
 
 def _whole(table: str, row: Row) -> Row:

@@ -1,0 +1,168 @@
+"""The page a picture is drawn on: size in inches, one font, greys with one accent."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from functools import wraps
+from os import PathLike
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+
+INK, QUIET, LINE, PAPER = "#1e293b", "#475569", "#cbd5e1", "#ffffff"
+FILL, ACCENT, ALARM = "#9fb3cc", "#1d4ed8", "#b91c1c"
+IDLE_HATCH, NOBODY_HATCH, UNCERTAIN_HATCH = "xxxx", "\\\\\\\\", "////"
+
+WIDTH = 9.6
+"""Inches; what a page and a notebook show without scaling."""
+TOP = 0.95
+"""Inches above the first panel: title, and a line or two below it."""
+MONO = "DejaVu Sans Mono"
+SMALL = 8.0
+LETTER = 0.602 * SMALL / 72
+"""Width in inches of a letter of MONO at SMALL: what labels are measured by."""
+
+LOOK = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": QUIET,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": False,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": SMALL,
+    "figure.facecolor": PAPER,
+    "figure.dpi": 110.0,
+    "savefig.dpi": "figure",
+    "text.usetex": False,
+    "text.parse_math": False,  # a client id may hold two dollars
+    "svg.hashsalt": "rebalance-core",
+    "svg.fonttype": "path",
+    "path.simplify": True,
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_our_look(draw: Callable[P, R]) -> Callable[P, R]:
+    """What is drawn does not depend on the caller's rcParams, and does not change them."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
+        with mpl.rc_context(LOOK):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+class Picture(Figure):
+    """A Figure that a notebook shows without pyplot and without a magic line."""
+
+    @in_our_look
+    def _repr_png_(self) -> bytes:
+        return png_bytes(self)
+
+
+@in_our_look
+def png_bytes(figure: Figure) -> bytes:
+    """The picture as PNG; the same picture gives the same bytes (of one matplotlib)."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", metadata={"Software": None})
+    return drawn.getvalue()
+
+
+@in_our_look
+def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a picture; ``.png`` or ``.svg``, by the name. The same picture gives the same bytes."""
+    if Path(path).suffix == ".svg":
+        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+    else:
+        Path(path).write_bytes(png_bytes(figure))
+
+
+def page(title: str, subtitle: str, height: float, width: float = WIDTH) -> Picture:
+    """An empty page; height in inches, all in all."""
+    figure = Picture(figsize=(width, height))
+    FigureCanvasAgg(figure)
+    figure.text(0.2 / width, 1 - 0.34 / height, title, size=12.5, weight="bold", color=INK)
+    figure.text(
+        0.2 / width, 1 - 0.45 / height, subtitle, size=SMALL + 0.5, color=QUIET, va="top",
+        linespacing=1.4,
+    )  # fmt: skip
+    return figure
+
+
+def panel(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+    """Axes at a place in inches from the left upper corner."""
+    across, down = figure.get_size_inches()
+    place = (left / across, 1 - (top + height) / down, width / across, height / down)
+    return figure.add_axes(place)
+
+
+def bare(axes: Axes) -> None:
+    """Axes without ticks and frame."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def grid(axes: Axes) -> None:
+    """Faint horizontal lines."""
+    axes.grid(axis="y", color=LINE, linewidth=0.5, alpha=0.7)
+    axes.tick_params(length=0)
+
+
+def note(figure: Figure, lines: Sequence[str]) -> None:
+    """Small print at the foot of the page; 0.17 inches a line."""
+    across, down = figure.get_size_inches()
+    figure.text(
+        0.2 / across, 0.1 / down, "\n".join(lines), size=SMALL - 0.5, color=QUIET, va="bottom",
+        linespacing=1.35,
+    )  # fmt: skip
+
+
+def note_height(lines: Sequence[str]) -> float:
+    """Inches that `note` takes."""
+    return 0.15 + 0.16 * len(lines)
+
+
+def key(figure: Figure, samples: Sequence[Any], left: float, top: float, columns: int) -> Legend:
+    """A legend with its left upper corner at a place in inches."""
+    across, down = figure.get_size_inches()
+    return figure.legend(
+        handles=list(samples), ncols=max(columns, 1), loc="upper left", borderaxespad=0,
+        bbox_to_anchor=(left / across, 1 - top / down), labelcolor=INK, columnspacing=1.6,
+        handlelength=1.6, handleheight=1.0,
+    )  # fmt: skip
+
+
+def nothing_to_draw(title: str, why: str) -> Picture:
+    """The picture of no rows: says so instead of failing."""
+    figure = page(title, "", 1.5)
+    figure.text(0.2 / WIDTH, 0.4, why, size=10, color=QUIET)
+    return figure
+
+
+def whole(value: float) -> str:
+    """A number for a label: digits grouped, one decimal where there is one.
+
+    >>> whole(1234), whole(2.5), whole(12.04)
+    ('1,234', '2.5', '12')
+    """
+    return f"{value:,.1f}".removesuffix(".0")

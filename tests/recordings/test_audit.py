@@ -1,0 +1,179 @@
+"""The audit of every recording: what was planted is found, what is healthy is left alone."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.recordings.audited import audit_folder, audited
+from tests.recordings.tables import DATA, RECORDINGS, Tables
+
+EXPECTED = Path(__file__).with_name("audit_expected.tsv")
+"""recording, severity, rule and group of each finding; looked at one by one, then kept."""
+
+PLANTED = {
+    "nightly": {
+        "audit-writer": "IDLE_MEMBER",
+        "batch-loader": "OFFLINE_WITH_LAG",
+        "click-agg": "READ_FEWER_THAN_WRITTEN",
+        "crm": "INCONSISTENT_SUBSCRIPTION",
+        "legacy-reader": "TOPIC_GONE",
+        "notify": "DUPLICATE_CLIENT_ID",
+        "pay-service": "READ_MORE_THAN_WRITTEN",
+        "report-old": "LEFTOVER_OFFSETS",
+        "search": "UNSUBSCRIBED_SHARE",
+        "stock-sync": "READ_ONLY_BROKER_COUNTED",
+    },
+    "pathologies": {
+        "p-dup": "DUPLICATE_CLIENT_ID",
+        "p-idle": "IDLE_MEMBER",
+        "p-mixed": "MIXED_STRATEGIES",
+        "p-susp": "MEMBER_SUSPENDED",
+        "p-topics": "INCONSISTENT_SUBSCRIPTION",
+        "p-unsub": "UNSUBSCRIBED_SHARE",
+    },
+}
+HEALTHY = {"nightly": {"order-service", "pay-service", "stock-sync"}}
+ONLY_TRANSIENTS = (
+    "broker-loss-4.9",
+    "join-leave",
+    "orderly",
+    "scale-out",
+    "scale-out-4.9",
+    "silent-loss",
+    "timing",
+)
+"""Recordings in which nothing is wrong but what a logged event explains."""
+
+
+def found(tables: Tables) -> set[tuple[str, str, str]]:
+    """Severity, rule and group of the audit's own findings."""
+    return {
+        (row["severity"], row["rule_id"], row["consumer_group"] or "")
+        for row in tables["findings"]
+        if not row["rule_id"].startswith("INGEST_")
+    }
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_the_findings_of_a_recording(recording: str) -> None:
+    lines = [line.split("\t") for line in EXPECTED.read_text().splitlines()]
+    expected = {(a, b, c) for name, a, b, c in lines if name == recording}
+    assert found(audited(recording)) == expected
+
+
+@pytest.mark.parametrize("recording", PLANTED)
+def test_everything_planted_is_found(recording: str) -> None:
+    pairs = {(group, rule) for _, rule, group in found(audited(recording))}
+    assert PLANTED[recording].items() <= pairs
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_no_false_alarm(recording: str) -> None:
+    alarms = {group for severity, _, group in found(audited(recording)) if severity != "INFO"}
+    assert not alarms & HEALTHY.get(recording, set())
+    if recording in ONLY_TRANSIENTS:
+        assert alarms == set()
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_live_ownership_is_the_predicted_one_wherever_it_settled(recording: str) -> None:
+    verdicts = {row["verdict"] for row in audited(recording)["group_verdicts"]}
+    assert verdicts <= {"EQUAL", "UNSTABLE", "OFFLINE", "UNKNOWN"}
+    if recording in PLANTED:
+        assert verdicts - {"OFFLINE"} == {"EQUAL"}
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Path:
+    """A copy of the nightly collection, to take things away from."""
+    return Path(shutil.copytree(DATA / "nightly" / "collection", tmp_path / "night"))
+
+
+def verdicts(tables: Tables) -> dict[str, tuple[str, str]]:
+    return {
+        row["consumer_group"]: (row["verdict"], row["reason"]) for row in tables["group_verdicts"]
+    }
+
+
+def incomplete(tables: Tables) -> list[str]:
+    return [
+        row["summary"] for row in tables["findings"] if row["rule_id"] == "COLLECTION_INCOMPLETE"
+    ]
+
+
+def test_a_night_with_a_broker_missing_is_incomplete_and_what_depends_on_it_unknown(
+    night: Path,
+) -> None:
+    shutil.rmtree(night / "brokers" / "broker-c")
+    for path in (night / "mqadmin").glob("*-broker-c*"):
+        path.unlink()
+    tables = audit_folder(night)
+    assert any("broker-c" in text for text in incomplete(tables))
+    compared = verdicts(tables)
+    assert compared["stock-sync"] == compared["search"] == ("UNKNOWN", "INCOMPLETE")
+    assert compared["click-agg"][0] == "EQUAL"
+
+
+def renamed(folder: Path, rename: Callable[[int, str], int]) -> None:
+    """Give each dump the time that `rename` says of its time and command."""
+    for path in list(folder.iterdir()):
+        ms, _, command = path.name.partition("-")
+        path.rename(folder / f"{rename(int(ms), command)}-{command}")
+
+
+def test_dumps_of_yesterday_are_stale(night: Path) -> None:
+    renamed(night / "mqadmin", lambda ms, command: ms - 25 * 3_600_000)
+    tables = audit_folder(night)
+    texts = incomplete(tables)
+    assert any("who holds which queue" in text and "25 h" in text for text in texts)
+    assert {v for v, _ in verdicts(tables).values()} == {"UNKNOWN", "OFFLINE"}
+
+
+def test_one_group_that_was_not_dumped_this_night(night: Path) -> None:
+    def yesterday(ms: int, command: str) -> int:
+        return ms - 25 * 3_600_000 * command.endswith(("order-service", "order-service.txt"))
+
+    renamed(night / "mqadmin", yesterday)
+    tables = audit_folder(night)
+    compared = verdicts(tables)
+    assert compared["order-service"] == ("UNKNOWN", "STALE_DUMP")
+    assert compared["pay-service"][0] == "EQUAL"
+    assert any("order-service" in text for text in incomplete(tables))
+
+
+def test_a_group_that_changes_during_the_dump_is_unstable(night: Path) -> None:
+    joined = next(
+        row["from_ms"]
+        for row in audited("nightly")["epochs"]
+        if row["consumer_group"] == "order-service" and row["epoch"] == 2
+    )
+
+    def long_dump(ms: int, command: str) -> int:
+        return joined - 500 if command.startswith("consumerStatus-order-service") else ms
+
+    renamed(night / "mqadmin", long_dump)
+    tables = audit_folder(night)
+    assert verdicts(tables)["order-service"][0] == "UNSTABLE"
+    assert verdicts(tables)["pay-service"][0] == "EQUAL"
+    rules = {
+        (row["rule_id"], row["severity"])
+        for row in tables["findings"]
+        if row["consumer_group"] == "order-service"
+    }
+    assert ("GROUP_UNSTABLE", "INFO") in rules
+    assert all(severity == "INFO" for _, severity in rules)
+
+
+def test_a_night_without_any_dump_is_not_green(night: Path) -> None:
+    shutil.rmtree(night / "mqadmin")
+    tables = audit_folder(night)
+    assert len(incomplete(tables)) == 2
+    assert {v for v, _ in verdicts(tables).values()} == {"UNKNOWN", "OFFLINE"}
+
+
+def test_a_name_server_whose_log_is_missing(night: Path) -> None:
+    settings = night / "collection.toml"
+    settings.write_text(settings.read_text().replace('["namesrv-1"]', '["namesrv-1", "namesrv-2"]'))
+    assert any("name servers" in text for text in incomplete(audit_folder(night)))

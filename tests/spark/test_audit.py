@@ -1,0 +1,123 @@
+"""The distributed audit gives what the plain one gives, and what goes with a night at scale."""
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_core.audit.accepted import Acceptance
+from rebalance_core.audit.nightly import AuditedNight, audit_night
+from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.ingest.ingest import ingest_collection
+from rebalance_core.spark import InputTables, simulate
+from rebalance_core.spark.night import capped, changed_since, count_findings
+from rebalance_core.spark.observed import read_observed
+from rebalance_core.spark.quarantine import quarantine
+from rebalance_core.spark.redact import redacted
+from rebalance_core.spark.write import write_table
+from tests.recordings.audited import audited
+from tests.recordings.tables import DATA, Row
+
+FLEET = ("nightly", "silent-loss")
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
+    """Two recordings as one fleet of two clusters, through JSON lines in reverse order."""
+    folder = tmp_path_factory.mktemp("ingested")
+    for table in INGESTED_TABLES:
+        lines = [json.dumps(row) for name in FLEET for row in ingested(name, table)]
+        (folder / f"{table}.jsonl").write_text("\n".join(reversed(lines)) + "\n")
+    observed = read_observed(spark, str(folder))
+    inputs = InputTables.read(spark, str(folder))
+    ledger = tmp_path_factory.mktemp("ledger")
+    for name, frame in simulate(inputs).frames().items():
+        write_table(frame, str(ledger), name)
+    back = {path.name: spark.read.parquet(str(path)) for path in ledger.iterdir()}
+    return {**quarantine(inputs).tables, **observed.tables, **back}
+
+
+def ingested(recording: str, table: str) -> Iterator[Row]:
+    for row in ingest_collection(DATA / recording / "collection").tables[table]:
+        yield row | ({"cluster": recording} if "cluster" in row else {})
+
+
+@pytest.fixture(scope="module")
+def night(tables: dict[str, DataFrame]) -> AuditedNight:
+    known = Acceptance("IDLE_MEMBER", (("consumer_group", "audit-*"),), "a spare", date(2026, 1, 1))
+    return audit_night(tables, accepted=(known,))
+
+
+def test_findings_and_verdicts_are_those_of_the_plain_audit(night: AuditedNight) -> None:
+    found = rows(night.findings)
+    expected = [row | {"cluster": name} for name in FLEET for row in audited(name)["findings"]]
+    for row in expected:
+        if row["rule_id"] == "IDLE_MEMBER" and row["consumer_group"] == "audit-writer":
+            row["accepted"] = "a spare"
+    assert by_text(found) == by_text(expected)
+    verdicts = [r | {"cluster": n} for n in FLEET for r in audited(n)["group_verdicts"]]
+    assert by_text(rows(night.verdicts)) == by_text(verdicts)
+
+
+def test_findings_are_counted_before_they_are_cut(night: AuditedNight) -> None:
+    counts = {(r["rule_id"], r["severity"], r["accepted"]): r["findings"]
+              for r in count_findings(night.findings)}  # fmt: skip
+    assert counts["ORPHAN_QUEUES", "ERROR", False] == 4
+    assert counts["IDLE_MEMBER", "WARNING", True] == 1
+    kept = rows(capped(night.findings, 2))
+    orphans = [row for row in kept if row["rule_id"] == "ORPHAN_QUEUES"]
+    assert [row["severity"] for row in orphans] == ["ERROR", "ERROR"]
+
+
+def test_what_is_new_gone_and_still_there(night: AuditedNight) -> None:
+    findings = night.findings
+    before = findings.where("rule_id <> 'ORPHAN_QUEUES' OR consumer_group <> 'crm'")
+    now = findings.where("rule_id <> 'DOUBLE_OWNER'")
+    new, gone, still = changed_since(now, before)
+    assert {(r["rule_id"], r["consumer_group"]) for r in rows(new)} == {("ORPHAN_QUEUES", "crm")}
+    assert {row["rule_id"] for row in rows(gone)} == {"DOUBLE_OWNER"}
+    assert {row["severity"] for row in rows(still)} == {"ERROR", "WARNING"}
+
+
+def test_redacted_findings_and_tables_show_no_client(tables: dict[str, DataFrame]) -> None:
+    clients = {row["client_id"] for row in tables["memberships"].select("client_id").collect()}
+    hidden = audit_night(tables, redact_salt="s").findings
+    told = json.dumps(rows(hidden.drop("remedy")))
+    assert not any(client in told for client in clients)
+    assert "client-" in told
+    assert "127.0.0.1" not in told
+    names = {r["client_id"] for r in rows(redacted(tables["memberships"], "client-", 10, "s"))}
+    assert len(names) == len(clients)
+    assert names & {row["client_id"] for row in rows(hidden)}
+
+
+def test_observed_rows_that_are_none_are_rejected_with_their_place(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    good = {"cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "b", "queue_id": 0,
+            "client_id": "a", "observed_ms": 1, "source": "s"}  # fmt: skip
+    bad = good | {"queue_id": "x"}
+    path = tmp_path / "observed_ownership.jsonl"
+    path.write_text("\n".join(map(json.dumps, (good, bad))) + "\n")
+    facts = {"cluster": "c", "kind": "DUMP", "first_ms": 1, "last_ms": 1, "times": 1,
+             "details": {"command": "clusterList"}, "source": "s"}  # fmt: skip
+    (tmp_path / "observed_facts.jsonl").write_text(json.dumps(facts) + "\n")
+    observed = read_observed(spark, str(tmp_path))
+    assert rows(observed.tables["observed_ownership"]) == [good]
+    (fact,) = rows(observed.tables["observed_facts"])
+    assert fact["details"] == {"command": "clusterList"}
+    (rejected,) = rows(observed.rejected)
+    assert rejected["source"].endswith("observed_ownership.jsonl:2")
+    assert rejected["issues"][0]["code"] == "BAD_TYPE"
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+def by_text(found: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in found)
