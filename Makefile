@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 DEMO_INPUT ?= demo/join-leave/tables
+DEMO_COLLECTION ?= tests/recordings/data/nightly/collection
 VECTORS ?= $(wildcard tests/vectors/*)
 
 BIN := .venv/bin
@@ -24,8 +25,11 @@ setup: $(STAMP) ## Make .venv from requirements.lock, and find or fetch a Java
 $(STAMP): requirements.lock pyproject.toml scripts/setup.py
 	@$(PYTHON) scripts/setup.py venv
 
-demo: setup ## Simulate a bundled recording and print who owned what
+demo: setup ## Simulate one bundled recording, audit another, print what was found
 	$(BIN)/rebalance simulate --input $(DEMO_INPUT) --output out/demo --overwrite
+	@echo
+	$(BIN)/rebalance audit --collection $(DEMO_COLLECTION) --output out/audit --overwrite \
+	  || { code=$$?; echo; echo "rebalance ended with exit code $$code"; test $$code -eq 3; }
 
 test: setup ## Run the lanes unit, conformance, spark and jobs
 	$(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)"

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Any
 from rebalance_core.audit.accepted import Acceptance, read_accepted
 from rebalance_core.audit.judge import ALL_RULES
 from rebalance_core.cli.audit_options import AuditOptions
-from rebalance_core.cli.audit_output import INGESTED, NEVER_ACCEPTED, PRIVATE, WRITTEN, NightOutput
+from rebalance_core.cli.audit_output import (
+    INGESTED,
+    NEVER_ACCEPTED,
+    PRIVATE,
+    WRITTEN,
+    NightOutput,
+    audit_record,
+)
 from rebalance_core.cli.audit_summary import audit_facts, render_audit
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.ingest_job import assumptions, ingest_and_write, understood
 from rebalance_core.cli.input_files import fingerprint, tables_in
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.output_folder import is_local, local_path, spark_location
+from rebalance_core.cli.output_folder import LocalFolder, is_local, local_path, spark_location
 from rebalance_core.cli.output_run import Outcome, OutputRun
 from rebalance_core.cli.running import check_free, running, say
 from rebalance_core.cli.session import versions
@@ -75,11 +82,14 @@ def check_before_spark(
     Raises:
         UsageError: jinja2 is missing, or the file of accepted findings is wrong.
         OutputExists: the file for the findings to accept is there.
+        InputRefused: the previous night is not the result of an audit.
     """
     if find_spec("jinja2") is None:
         raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
     if options.write_accepted and Path(options.write_accepted).exists():
         raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
+    if options.previous is not None and is_local(options.previous):
+        audit_record(LocalFolder(options.previous))
     if not options.accepted:
         return (), ()
     try:

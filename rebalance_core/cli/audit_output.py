@@ -125,21 +125,13 @@ class NightOutput:
         return self._table(redacted(frame, PREFIX, DIGITS, salt), name)
 
     def _previous(self) -> "Previous | None":
-        """What changed since the night of ``--previous``.
-
-        Raises:
-            InputRefused: the folder is not the result of an audit.
-        """
+        """What changed since the night of ``--previous``."""
         where = self.options.previous
         if where is None:
             return None
         from rebalance_core.spark.night import changed_since
 
-        record = read_run(_folder(where, self.session))
-        if record["job"] != "audit":
-            raise InputRefused(
-                f"--previous {where}: is the result of {record['job']}, not of audit"
-            )
+        record = audit_record(_folder(where, self.session))
         table = ALL_TABLES["findings"]
         location = f"{spark_location(where).rstrip('/')}/findings"
         before = self.session.read.schema(table.ddl).parquet(location)
@@ -164,6 +156,20 @@ class NightOutput:
         rows = [row for row in rows if row["rule_id"] not in NEVER_ACCEPTED]
         Path(target).write_text(write_accepted(rows, self.now.date()), "utf-8")
         say(f"{target} accepts what was found this night; give each entry its reason")
+
+
+def audit_record(folder: OutputFolder) -> dict[str, Any]:
+    """The record of an audited night.
+
+    Raises:
+        InputRefused: the folder is not the result of an audit that this version reads.
+    """
+    record = read_run(folder)
+    if record["job"] != "audit":
+        raise InputRefused(
+            f"--previous {folder.location}: is the result of {record['job']}, not of audit"
+        )
+    return record
 
 
 def _folder(location: str, session: "SparkSession") -> OutputFolder:

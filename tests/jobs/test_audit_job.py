@@ -1,0 +1,102 @@
+"""`audit` as cron runs it: exit codes, what is written, the second night, redaction."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.cli.main import main
+from rebalance_core.contracts import AUDITED_TABLES
+from tests.recordings.tables import DATA
+
+COLLECTION = DATA / "pathologies" / "collection"
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = main("audit", [str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_first_night_and_the_next_one(
+    spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, known = tmp_path / "first", tmp_path / "second", tmp_path / "known.toml"
+    code, out, err = run(
+        capsys, "--collection", COLLECTION, "--output", first, "--write-accepted", known
+    )
+    assert code == 3, err
+    assert out.startswith("FAILED: ")
+    assert "DUPLICATE_CLIENT_ID  p-dup" in out
+    assert "-> Give each process its own id" in out
+    record = json.loads((first / "_run.json").read_text())
+    assert (record["status"], record["exit_code"]) == ("OK", 3)
+    assert set(record["outputs"]) == set(AUDITED_TABLES)
+    assert record["audit"]["groups"] == {
+        "EQUAL": 6,
+        "OFFLINE": record["audit"]["groups"]["OFFLINE"],
+    }
+    page = (first / "report.html").read_text()
+    assert "p-topics" in page
+    assert "<script" not in page
+    assert (
+        'rebalance_audit_verdict{cluster="DefaultCluster",verdict="FAILED"} 1'
+        in (first / "metrics.prom").read_text()
+    )
+
+    code, out, err = run(
+        capsys, "--input", first / "ingested", "--output", second, "--accepted", known,
+        "--previous", first, "--redact-clients", "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    facts = json.loads(out)
+    assert (facts["verdict"], facts["exit_code"]) == ("OK", 0)
+    assert facts["findings"]["DUPLICATE_CLIENT_ID"] == {"accepted": 1}
+    assert not (second / "private").exists()
+    assert not (second / "ingested").exists()
+    told = (second / "report.html").read_text() + out
+    assert "172.17.0.2@svc" not in told
+    assert "10.0.5.1" not in told
+    assert "client-" in told
+
+
+def test_what_is_wrong_is_told_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text('[[accepted]]\nrule_id = "IDLE_MEMBR"\nreason = "r"\nexpires = 2030-01-01\n')
+    output = tmp_path / "out"
+    code, _, err = run(capsys, "--output", output, "--fail-on", "FATAL")
+    assert code == 2
+    assert "--collection DIR or --input DIR" in err
+    assert "--fail-on FATAL: expected one of" in err
+    code, _, err = run(capsys, "--collection", COLLECTION, "--output", output, "--accepted", known)
+    assert code == 2
+    assert "known.toml:1: rule_id = 'IDLE_MEMBR' is no rule; did you mean IDLE_MEMBER?" in err
+    code, _, err = run(
+        capsys, "--collection", COLLECTION, "--output", output, "--write-accepted", known
+    )
+    assert code == 5
+    assert not output.exists()
+
+
+def test_a_dry_run_says_what_would_be_read_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(
+        capsys, "--collection", COLLECTION, "--output", tmp_path / "out", "--dry-run"
+    )
+    assert code == 0
+    assert "report.html" in out
+    assert "fail on   ERROR" in out
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_previous_night_that_is_none_is_refused(
+    spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(
+        capsys, "--collection", COLLECTION, "--output", tmp_path / "out", "--previous", tmp_path
+    )
+    assert code == 4, err
+    assert not (tmp_path / "out" / "_run.json").exists()
