@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -53,14 +54,8 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         "groups    " + (_counts(facts["groups"]) or "none"),
         "findings  " + (_counts(_severities(facts["findings"])) or "none"),
     ]
-    for one in facts["top_findings"]:
-        accepted = f" (accepted: {one['accepted']})" if one["accepted"] else ""
-        about = one["consumer_group"] or one["broker_name"] or one["topic"] or ""
-        lines += ["", f"  {one['severity']:<8} {one['rule_id']}  {about}{accepted}"]
-        lines += wrap(one["summary"], WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 11)
-        if not one["accepted"]:
-            told = f"-> {one['remedy']}"
-            lines += wrap(told, WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 14)
+    for (severity, rule_id), found in groupby(facts["top_findings"], _rule):
+        lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(found))]
     shown = len(facts["top_findings"])
     grave = sum(
         n for counts in facts["findings"].values() for kind, n in counts.items() if kind != "INFO"
@@ -68,6 +63,27 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     if grave > shown:
         lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
     return "\n".join(lines)
+
+
+def _rule(finding: Mapping[str, Any]) -> tuple[str, str]:
+    return finding["severity"], finding["rule_id"]
+
+
+def _findings(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The findings of one rule; what to do stands once where they all say the same."""
+    lines = []
+    for index, one in enumerate(found):
+        about = one["consumer_group"] or one["broker_name"] or one["topic"] or "cluster"
+        accepted = f" (accepted: {one['accepted']})" if one["accepted"] else ""
+        lines += _wrapped(f"{about}{accepted}: ", one["summary"])
+        following = found[index + 1 : index + 2]
+        if not following or following[0]["remedy"] != one["remedy"]:
+            lines += _wrapped("-> ", one["remedy"])
+    return lines
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return wrap(head + text, WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 13)
 
 
 def _severities(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:

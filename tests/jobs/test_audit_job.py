@@ -27,7 +27,7 @@ def test_a_first_night_and_the_next_one(
     )
     assert code == 3, err
     assert out.startswith("FAILED: ")
-    assert "DUPLICATE_CLIENT_ID  p-dup" in out
+    assert "ERROR    DUPLICATE_CLIENT_ID\n           p-dup: 2 processes use" in out
     assert "-> Give each process its own id" in out
     record = json.loads((first / "_run.json").read_text())
     assert (record["status"], record["exit_code"]) == ("OK", 3)

@@ -32,7 +32,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
         yield _finding(topic, rows, "")
     for topic, rows in by_topic(_seen(case)).items():
         if topic not in predicted:
-            yield _finding(topic, rows, "dumps show that ")
+            yield _finding(topic, rows, "as dumps show, ")
 
 
 def _twice(case: GroupCase) -> list[Row]:
@@ -105,7 +105,7 @@ def _as_held(look: Row) -> Row:
 def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
     who: dict[Queue, set[str]] = {}
     for row in rows:
-        times = f" {row['holders']} times" if row["holders"] > 1 else ""
+        times = f" ({row['holders']} processes)" if row["holders"] > 1 else ""
         who.setdefault(queue_of(row), set()).add(f"{row['client_id']}{times}")
     queues = queue_names((broker, number) for _, broker, number in who)
     clients = sorted(set[str]().union(*who.values()))
@@ -115,7 +115,7 @@ def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
     until = "" if over is None else f" until {clock(over)}"
     return Finding(
         f"{plural(len(who), 'queue')} of {topic} ({queues}) held more than once{until}: "
-        f"{seen}{listed(clients, 4)} hold them.",
+        f"{seen}by {listed(clients, 4)}.",
         {"queues": queues, "clients": listed(clients)},
         severity=ERROR if over is None else WARNING,
         topic=topic,

@@ -25,7 +25,7 @@ def test_two_ids_hold_a_queue():
 
 def test_one_id_twice():
     case = case_of(topic(), join("x"), join("x", channel="x:2"))
-    assert "x 2 times" in found(RULE, case)[0].summary
+    assert "by x (2 processes)" in found(RULE, case)[0].summary
 
 
 def test_broadcasting_and_a_change_under_way():
@@ -43,7 +43,7 @@ def test_a_suspended_holder_reads_nothing():
 def test_dumps_that_show_two_owners_at_rest():
     case = case_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
     assert severities(RULE, case) == ["ERROR"]
-    assert "dumps show that x, y hold them" in found(RULE, case)[0].summary
+    assert "as dumps show, by x, y" in found(RULE, case)[0].summary
 
 
 def test_a_client_that_is_seen_again_after_another():

@@ -1,0 +1,84 @@
+"""The script that cron runs, with a stand-in for the audit."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "nightly_audit.sh"
+STAND_IN = """#!/bin/bash
+echo "$@" >> "$CALLS"
+while [[ $# -gt 0 ]]; do [[ $1 == --output ]] && out=$2; shift; done
+[[ $CODE -eq 0 || $CODE -eq 3 ]] || exit "$CODE"
+mkdir -p "$out"; echo '{}' > "$out/_run.json"; echo 'm 1' > "$out/metrics.prom"
+exit "$CODE"
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    audit = tmp_path / "audit"
+    audit.write_text(STAND_IN)
+    audit.chmod(0o755)
+    for name in ("nights", "textfiles", "collection"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def run(place: Path, code: int) -> subprocess.CompletedProcess[str]:
+    settings = {
+        "REBALANCE": str(place / "audit"),
+        "CALLS": str(place / "calls"),
+        "CODE": str(code),
+        "TEXTFILES": str(place / "textfiles"),
+    }
+    words = [str(SCRIPT), str(place / "collection"), str(place / "nights"), "--fail-on", "WARNING"]
+    return subprocess.run(
+        words, env=os.environ | settings, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_night_with_a_verdict_becomes_the_latest(place: Path, code: int) -> None:
+    assert run(place, code).returncode == code
+    latest = place / "nights" / "latest"
+    assert (latest / "_run.json").exists()
+    assert (place / "textfiles" / "rebalance_audit.prom").read_text() == "m 1\n"
+    call = (place / "calls").read_text()
+    assert "--fail-on WARNING" in call
+    assert "--previous" not in call
+    assert "--accepted" not in call
+
+
+def test_the_next_night_is_compared_and_accepts(place: Path) -> None:
+    run(place, 0)
+    (place / "nights" / "known.toml").write_text("")
+    time.sleep(1.1)  # a night is named by its second
+    run(place, 0)
+    second = (place / "calls").read_text().splitlines()[1]
+    assert f"--previous {place}/nights/latest/" in second
+    assert f"--accepted {place}/nights/known.toml" in second
+
+
+def test_an_audit_that_fails_leaves_the_last_night(place: Path) -> None:
+    run(place, 0)
+    before = (place / "nights" / "latest").resolve()
+    failed = run(place, 4)
+    assert failed.returncode == 4
+    assert "no verdict" in failed.stderr
+    assert (place / "nights" / "latest").resolve() == before
+
+
+def test_old_nights_go_and_nothing_else(place: Path) -> None:
+    nights = place / "nights"
+    month_ago = time.time() - 40 * 86_400
+    for name in ("2026-01-01T000000", "2026-01-02T000000", "other"):
+        (nights / name).mkdir()
+        if name != "2026-01-02T000000":
+            os.utime(nights / name, (month_ago, month_ago))
+    run(place, 0)
+    left = {path.name for path in nights.iterdir()}
+    assert "2026-01-01T000000" not in left
+    assert {"2026-01-02T000000", "other", "latest"} < left
