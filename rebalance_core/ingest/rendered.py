@@ -92,44 +92,25 @@ def _subscriptions(text: str) -> dict[str, Any]:
 
 def topic_config(text: str) -> dict[str, Any] | None:
     """``TopicConfig [topicName=…, readQueueNums=…, writeQueueNums=…, perm=RW-, …]``."""
-    pieces = cut(
-        text,
-        "TopicConfig [topicName=",
-        ", readQueueNums=",
-        ", writeQueueNums=",
-        ", perm=",
-        ", topicFilterType=",
-    )
-    if pieces is None:
-        return None
-    topic, read, write, perm = pieces
-    config = {
-        "read": whole(read, INT_MAX),
-        "write": whole(write, INT_MAX),
-        "perm": perm_bits(perm),
-    }
-    return None if not topic or None in config.values() else {"topic": topic, **config}
+    return _queue_numbers(text, "topic", "TopicConfig [topicName=", ", topicFilterType=")
 
 
 def queue_data(text: str) -> dict[str, Any] | None:
     """``QueueData [brokerName=…, readQueueNums=…, writeQueueNums=…, perm=6, topicSysFlag=…]``."""
-    pieces = cut(
-        text,
-        "QueueData [brokerName=",
-        ", readQueueNums=",
-        ", writeQueueNums=",
-        ", perm=",
-        ", topicSysFlag=",
-    )
-    if pieces is None:
+    return _queue_numbers(text, "broker_name", "QueueData [brokerName=", ", topicSysFlag=")
+
+
+def _queue_numbers(text: str, what: str, begin: str, end: str) -> dict[str, Any] | None:
+    pieces = cut(text, begin, ", readQueueNums=", ", writeQueueNums=", ", perm=", end)
+    if pieces is None or not pieces[0]:
         return None
-    broker, read, write, perm = pieces
-    config = {
+    name, read, write, perm = pieces
+    numbers = {
         "read": whole(read, INT_MAX),
         "write": whole(write, INT_MAX),
         "perm": perm_bits(perm),
     }
-    return None if not broker or None in config.values() else {"broker_name": broker, **config}
+    return None if None in numbers.values() else {what: name, **numbers}
 
 
 def perm_bits(text: str) -> int | None:
