@@ -6,6 +6,7 @@ member at index i of epoch e is entry ``first[e] + i``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,8 @@ from rebalance_core.kernels.segments import (
 MASK_BITS = 62
 """Group topics that the mask of a member can tell apart."""
 ALL_TOPICS = -1
+MOST_NARROW = np.iinfo(np.int32).max
+"""Indexes of so many entries fit 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,39 @@ class Roster:
     """Entries in the order of (group, client, epoch)."""
     uniform: Bools
     """By epoch: all members subscribe the same topics."""
+
+    def __reduce__(self) -> tuple[Callable[..., Roster], tuple[object, ...]]:
+        """A small pickle: by far the largest arrays of a world follow from their runs."""
+        entries = (self.run, self.following[:-2], self.entry_at)
+        narrow = tuple(a.astype(np.int32) if len(a) <= MOST_NARROW else a for a in entries)
+        topics = np.zeros(len(self.runs.group), np.int64)
+        topics[self.run] = self.topics[:-2]
+        return _widened, (self.runs, self.first, topics, *narrow, self.uniform)
+
+
+def _widened(
+    runs: Runs,
+    first: Ints,
+    topics: Ints,
+    run: Ints,
+    following: Ints,
+    entry_at: Ints,
+    uniform: Bools,
+) -> Roster:
+    """A roster from its pickle; ``topics`` are by run."""
+    run, following, entry_at = (a.astype(np.int64) for a in (run, following, entry_at))
+    return Roster(
+        runs,
+        first,
+        np.repeat(np.arange(len(first) - 1), np.diff(first)),
+        run,
+        np.append(runs.client[run], [ABSENT, NOBODY]),
+        np.append(runs.process[run], [-1, -1]),
+        np.append(topics[run], [0, 0]),
+        np.append(following, [-1, -1]),
+        entry_at,
+        uniform,
+    )
 
 
 def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:

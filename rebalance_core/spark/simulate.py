@@ -13,6 +13,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.spark.engine import replayed_groups, table_of
 from rebalance_core.spark.fan_out import GROUP, fan_out, of_groups_with_events
 from rebalance_core.spark.ledger import Ledger
+from rebalance_core.spark.prepared import prepared
 from rebalance_core.spark.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
 from rebalance_core.spark.read import InputTables
 from rebalance_core.spark.reference import replayed_tables
@@ -75,7 +76,12 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
         frames = replayed_tables(fanned, fleet)
         replayed = fanned.select(*GROUP, sf.lit("REFERENCE").alias("reason")).distinct()
     else:
-        dealt = deal_out(checked.tables, pattern, options.partitions)
+        dealt = deal_out(
+            checked.tables,
+            pattern,
+            options.partitions,
+            pack=lambda rows: prepared(rows, fleet),
+        )
         frames = {name: table_of(name, dealt, fleet) for name in LEDGER_TABLES}
         replayed = replayed_groups(dealt, fleet)
     frames["rejected"] = checked.rejected.unionByName(frames["rejected"])

@@ -7,7 +7,7 @@ every task about the same, however skewed the groups are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Window
@@ -62,8 +62,8 @@ def units(
 class Dealt:
     """Rows of `fan_out` with ``_part`` and ``_parts``, each unit whole and in one task.
 
-    ``members`` are the rows of `member_rows`, packed (`packing`) and kept once computed: every
-    table but one needs no more. ``everything`` has the offsets, too.
+    ``members`` are the rows of `member_rows`, packed and kept once computed: every table but one
+    needs no more. ``everything`` has the offsets, too.
     """
 
     members: DataFrame
@@ -75,6 +75,7 @@ def deal_out(
     group_pattern: str | None,
     partitions: int | None,
     giant_cells: int = GIANT_CELLS,
+    pack: Callable[[DataFrame], DataFrame] = packed,
 ) -> Dealt:
     """Fan the tables out and deal their rows to tasks.
 
@@ -83,10 +84,12 @@ def deal_out(
         group_pattern: SQL LIKE pattern of the groups wanted; None: all.
         partitions: how many tasks; None: Spark joins small ones by size.
         giant_cells: the most cells of a unit.
+        pack: from the rows of members to what is kept of them: chunks of the rows themselves, or
+            what `prepared` makes of them.
     """
     who = units(tables, group_topics(tables, group_pattern), giant_cells)
     return Dealt(
-        packed(_deal(member_rows(tables, group_pattern), who, partitions)).persist(),
+        pack(_deal(member_rows(tables, group_pattern), who, partitions)).persist(),
         _deal(fan_out(tables, group_pattern).drop(SOURCE, RAW), who, partitions),
     )
 

@@ -29,7 +29,7 @@ from rebalance_core.spark.conform import RAW, SOURCE
 from rebalance_core.spark.engine import ROWS_PER_BATCH, replayed_groups, table_of
 from rebalance_core.spark.fan_out import TABLE
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.packing import packed
+from rebalance_core.spark.prepared import prepared
 from rebalance_core.spark.reference import replayed_tables
 from rebalance_core.spark.units import Dealt, deal_out
 from rebalance_core.spark.write import row_hash, write_table
@@ -91,7 +91,7 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     }  # fmt: skip
     rows = {name: frame.count() for name, frame in tables.items()}
     tasks = task_count(sum(rows.values()), spark.sparkContext.defaultParallelism)
-    dealt = deal_out(tables, None, tasks)
+    dealt = deal_out(tables, None, tasks, pack=prepared_rows)
     dealt = Dealt(dealt.members, dealt.everything.persist(StorageLevel.MEMORY_AND_DISK))
     fanned = dealt.everything.groupBy(TABLE).count().collect()
     rows_of_members = dealt.everything.where(sf.col(TABLE).isin(EVENTS, GROUPS)).persist()
@@ -101,6 +101,11 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     say(f"fanned out, dealt and packed in {time.perf_counter() - begin:.1f} s")
     say(f"input rows {rows}, fanned out {dict(sorted(map(tuple, fanned)))}, {tasks} tasks")
     return Bench(spark, dealt, rows_of_members, tasks)
+
+
+def prepared_rows(rows: DataFrame) -> DataFrame:
+    """Members as the engine keeps them."""
+    return prepared(rows, OPTIONS)
 
 
 def fingerprint(frame: DataFrame, table: str = "ownership") -> tuple[int, int]:
@@ -120,7 +125,7 @@ def compare(bench: Bench, rounds: int) -> dict[str, Any]:
     assert memory.count() == expected[0]
     alone = per_group(bench.members)
     share = share_of_groups(bench.dealt.everything, REFERENCE_SHARE)
-    share_of_members = packed(share_of_groups(bench.members, REFERENCE_SHARE))
+    share_of_members = prepared_rows(share_of_groups(bench.members, REFERENCE_SHARE))
     of_share = fingerprint(table_of("ownership", Dealt(share_of_members, share), OPTIONS))
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}: {expected[0]:,} rows of ownership")

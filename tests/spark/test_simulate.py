@@ -15,6 +15,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, Ledger, SimulationOptions, simulate
 from rebalance_core.spark.engine import table_of
 from rebalance_core.spark.generate import generate
+from rebalance_core.spark.prepared import prepared
 from rebalance_core.spark.quarantine import quarantine
 from rebalance_core.spark.units import deal_out
 from rebalance_core.spark.write import row_hash
@@ -72,10 +73,14 @@ def test_both_engines_give_the_same_day(day: InputTables) -> None:
 def test_a_giant_group_is_divided_by_its_queues(day: InputTables) -> None:
     checked = quarantine(day)
     tables = checked.tables
-    whole = deal_out(tables, None, 2)
-    parts = deal_out(tables, None, 3, giant_cells=2_000)
-    assert parts.everything.where("_parts > 1").count() > 0
     options = FleetOptions(queue_offsets_given=True, committed_offsets_given=True)
+
+    def pack(rows: DataFrame) -> DataFrame:
+        return prepared(rows, options)
+
+    whole = deal_out(tables, None, 2, pack=pack)
+    parts = deal_out(tables, None, 3, giant_cells=2_000, pack=pack)
+    assert parts.everything.where("_parts > 1").count() > 0
     for name in ("epochs", "ownership", "pull_starts"):  # counted whole, and by queue
         ours, theirs = (fingerprint(table_of(name, d, options), name) for d in (parts, whole))
         assert ours == theirs, name

@@ -1,6 +1,7 @@
 """Groups as the rows the kernels read, and what the kernels and the replay make of them."""
 
 import json
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
@@ -96,7 +97,9 @@ def build(
     override: str | None = None,
     rows: pa.Table | None = None,
 ) -> World:
-    """The groups as the kernels see them; offsets are given if the first group's are.
+    """The groups as the kernels see them, pickled and back as the engine keeps them.
+
+    Offsets are given if the first group's are.
 
     Args:
         histories: the groups.
@@ -111,7 +114,9 @@ def build(
         strategy_override=override,
     )
     table = fleet_table(histories) if rows is None else rows
-    return build_world(read_fleet(table, options, strategy_for, table_column=TABLE))
+    world = build_world(read_fleet(table, options, strategy_for, table_column=TABLE))
+    kept: World = pickle.loads(pickle.dumps(world))
+    return kept
 
 
 def reasons_of(world: World) -> dict[GroupName, str]:
