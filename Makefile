@@ -14,7 +14,7 @@ STAMP := .venv/setup.stamp
 LANES := unit or conformance or spark or jobs
 NOT_BY_DEFAULT := not (oracle or slow or bench)
 
-.PHONY: help setup demo test test-unit test-all oracle conformance bench lint format dist docs lock clean
+.PHONY: help setup demo test test-unit test-all oracle conformance notebook bench lint format dist docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -46,6 +46,11 @@ oracle: setup ## Run the tests that execute the released Java classes
 conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
 	@$(BIN)/python -m tests.conformance $(VECTORS)
 
+notebook: setup ## Execute notebooks/capacity_planning.py into its .ipynb, and draw docs/pictures
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  -r requirements-notebook.lock
+	$(BIN)/python scripts/plan_pictures.py
+
 bench: setup ## Measure speeds and print them (20 minutes, an idle machine)
 	@mkdir -p out
 	$(BIN)/python -m tests.bench.engine --out out/bench-engine.json
@@ -75,6 +80,10 @@ lock:
 	  --no-emit-find-links --no-header --no-annotate --quiet --extra spark --extra report --group dev \
 	  pyproject.toml >> requirements.lock.new
 	mv requirements.lock.new requirements.lock
+	{ echo "# What \`make notebook\` adds to requirements.lock; made by \`make lock\`."; \
+	  uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-emit-find-links --no-header --no-annotate --quiet --group notebook \
+	  -c requirements.lock pyproject.toml; } > requirements-notebook.lock
 
 clean: ## Remove what was built or written, but not .venv and .java
 	rm -rf dist build out spark-warehouse metastore_db derby.log artifacts

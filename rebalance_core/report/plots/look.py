@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from matplotlib.ticker import MaxNLocator
 
 INK, QUIET, LINE, PAPER = "#1e293b", "#475569", "#cbd5e1", "#ffffff"
 FILL, ACCENT, ALARM = "#9fb3cc", "#1d4ed8", "#b91c1c"
@@ -21,14 +22,14 @@ IDLE_HATCH, NOBODY_HATCH, UNCERTAIN_HATCH = "xxxx", "\\\\\\\\", "////"
 
 WIDTH = 9.6
 """Inches; what a page and a notebook show without scaling."""
-TOP = 0.95
+TOP = 0.86
 """Inches above the first panel: title, and a line or two below it."""
 MONO = "DejaVu Sans Mono"
 SMALL = 8.0
 LETTER = 0.602 * SMALL / 72
 """Width in inches of a letter of MONO at SMALL: what labels are measured by."""
 
-LOOK = {
+LOOK: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9.0,
     "axes.edgecolor": LINE,
@@ -126,6 +127,20 @@ def grid(axes: Axes) -> None:
     """Faint horizontal lines."""
     axes.grid(axis="y", color=LINE, linewidth=0.5, alpha=0.7)
     axes.tick_params(length=0)
+
+
+def head(axes: Axes, x: float, y: float, text: str, line: float) -> None:
+    """The head of a column: its last line stands at y, the others ``line`` above each other."""
+    for number, words in enumerate(reversed(text.split("\n"))):
+        axes.text(
+            x, y - number * line, words, ha="center", va="baseline", size=SMALL - 0.5,
+            weight="bold", color=INK, clip_on=False,
+        )  # fmt: skip
+
+
+def few_ticks(axes: Axes, most: int) -> None:
+    """At most so many whole numbers at the left."""
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, min_n_ticks=2))
 
 
 def note(figure: Figure, lines: Sequence[str]) -> None:

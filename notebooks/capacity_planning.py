@@ -1,0 +1,379 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent,ipynb
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Capacity planning: how many consumers, how many queues, which strategy
+#
+# **The question.** `order-service` reads `OrderTopic`: 8 queues on two brokers, a few consumers,
+# `AVG`. A sale will bring three times the messages. A consumer copes with what the busiest one reads
+# today, not with more, and that must hold while any one of them is missing.
+# *How many consumers do we start, do they need more queues, do we change the strategy, and how many
+# queues change hands when we do it?*
+#
+# The history is a recording of a real RocketMQ 5.3.3 cluster that comes with this repository
+# (`demo/join-leave`). Set `INPUT` and `GROUP` to plan for a group of yours: what `rebalance ingest`
+# writes is enough.
+
+# %%
+import os
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+try:
+    HERE = Path(__file__).resolve().parent
+except NameError:  # a notebook has no __file__; it runs in its own folder
+    HERE = Path.cwd()
+TREE = HERE.parent if HERE.name == "notebooks" else HERE
+
+INPUT = os.environ.get("PLAN_INPUT", str(TREE / "demo/join-leave/tables"))
+GROUP = os.environ.get("PLAN_GROUP", "order-service")
+GROWTH = 3.0  # messages in the sale / messages today
+PICTURES = os.environ.get("PLAN_PICTURES")  # a folder: the pictures are written there too
+STRATEGIES = ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH(virtual_nodes=10)",
+              "CONSISTENT_HASH(virtual_nodes=200)"]
+NOT_OF_ROCKETMQ = ["STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED(epsilon=0.25)"]
+
+# %%
+from rebalance_core.cli.session import open_session
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.planning import (
+    consumer_counts, movement, planning_strategy, what_if,
+)
+from rebalance_core.report import (
+    draw_league, draw_load, draw_moves, draw_ownership, draw_what_if, save_picture,
+)
+from rebalance_core.spark import InputTables, SimulationOptions, simulate
+
+# Small data: few tasks, little compiling, and no planning anew after each stage.
+spark = open_session(
+    "capacity-planning",
+    master="local[2]",
+    settings={
+        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false", "spark.default.parallelism": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    },
+)
+spark.sparkContext.setLogLevel("ERROR")
+
+
+def show(figure, name):
+    """The picture in the notebook, and as a file where PLAN_PICTURES says so."""
+    if PICTURES:
+        save_picture(figure, Path(PICTURES) / f"{name}.png")
+    return figure
+
+
+# %% [markdown]
+# ## 1. The same history under each strategy
+#
+# `simulate` replays the history once as it was, and once for each strategy. `group_metrics` has
+# movement and balance of every rebalance, and the proven minimum: the fewest queues that *any*
+# balanced result must move.
+
+# %%
+inputs = InputTables.read(spark, INPUT)
+# offsets say where new owners start to read; who owns what does not depend on them
+inputs = replace(inputs, queue_offsets=None, committed_offsets=None)
+KEYS = ["cluster", "consumer_group", "epoch"]
+
+
+def steps_of(ledger, strategy, of_rocketmq=True):
+    """Rows as `plan_steps` has them: movement and balance of each rebalance."""
+    metrics = ledger.group_metrics.where("topic IS NULL")
+    epochs = ledger.epochs.selectExpr(*KEYS, "from_ms AS change_ms", "causes", "orphaned", "shared")
+    steps = metrics.join(epochs, on=KEYS, how="inner").toPandas()
+    # the first joins are the same under every strategy: one member takes all there is
+    steps = steps[(steps["epoch"] > 0) & (steps["members"] > 0)]
+    return steps.assign(strategy=strategy, of_rocketmq=of_rocketmq).sort_values(KEYS)
+
+
+recorded = simulate(inputs, SimulationOptions(group=GROUP))
+ownership, load, memberships = (
+    table.toPandas() for table in (recorded.ownership, recorded.consumer_load, recorded.memberships)
+)
+used = sorted(memberships["strategy"].unique())  # what the members really had
+steps = []
+for name in STRATEGIES:
+    asked = SimulationOptions(group=GROUP, strategy=name)
+    steps.append(steps_of(recorded if used == [name] else simulate(inputs, asked), name))
+
+# %% [markdown]
+# Two strategies that **RocketMQ does not have** say what would be possible. They need no Spark: each
+# step takes the members and queues of the epoch and what was held before.
+
+
+# %%
+def during(table, epoch):
+    """The rows of a table of intervals that hold in an epoch."""
+    return table[(table["from_epoch"] <= epoch) & ~(table["to_epoch"] <= epoch)]
+
+
+readable = ownership[~ownership["topic"].str.startswith("%RETRY%")]
+for name in NOT_OF_ROCKETMQ:
+    strategy, held, rows = planning_strategy(name), {}, []
+    for base in steps[0].itertuples():
+        if not held:  # the state before the first step
+            held = {
+                MessageQueue(row.topic, row.broker_name, row.queue_id): row.client_id
+                for row in during(readable, base.epoch - 1).itertuples()
+            }
+        members = list(during(memberships, base.epoch)["client_id"])
+        queues = [
+            MessageQueue(row.topic, row.broker_name, row.queue_id)
+            for row in during(readable, base.epoch).itertuples()
+        ]
+        owners = strategy.assign(held, queues, members)
+        figures = movement(held, members, owners).group
+        rows.append({
+            **base._asdict(), "strategy": str(strategy), "of_rocketmq": False,
+            **{key: getattr(figures, key) for key in (
+                "moved", "minimum_moves", "max_queues", "min_queues", "peak_ratio", "idle_members",
+            )},
+        })
+        held = {queue: clients[0] for queue, clients in owners.items() if clients}
+    steps.append(pd.DataFrame(rows))
+steps = pd.concat(steps, ignore_index=True)
+show(draw_moves(steps), "moves")
+
+# %% [markdown]
+# A bar above the black line moved queues that could have stayed. CONSISTENT_HASH can lie **below**
+# it: the minimum is that of a *balanced* result, and CONSISTENT_HASH does not balance. Moved / fewest
+# means nothing for BROADCASTING, and where queues are left to nobody.
+#
+# ## 2. What the consumers had
+#
+# Queues per consumer in the recorded history, and who owned which queue. Consumers stand in the
+# order in which RocketMQ sorts them, which decides what AVG gives to whom.
+
+# %%
+show(draw_load(load), "load")
+
+# %%
+show(draw_ownership(ownership), "ownership")
+
+# %% [markdown]
+# The same under every strategy: the band goes from the consumer with the fewest queues to the one
+# with the most. What AVG moves more, it has more even.
+
+# %%
+show(draw_load(steps[steps["of_rocketmq"].astype(bool)]), "bands")
+
+# %% [markdown]
+# ## 3. Is it the group, or the strategy? A fleet
+#
+# One group and a handful of rebalances are an anecdote. A generated fleet (`rebalance generate`) has
+# hundreds of rebalances of groups of many sizes. One point is one strategy: to the right what it
+# moves, upwards how uneven it is.
+
+
+# %%
+def league_of(steps):
+    """Rows as `plan_league` has them."""
+    rows = []
+    for name, of in steps.groupby("strategy", sort=False):
+        compared = of[(of["orphaned"] == 0) & (of["shared"] == 0)]
+        fewest = int(compared["minimum_moves"].sum())
+        rows.append({
+            "strategy": name, "of_rocketmq": bool(of["of_rocketmq"].iloc[0]),
+            "groups": of["consumer_group"].nunique(), "rebalances": len(of),
+            "moved": int(of["moved"].sum()), "moved_per_rebalance": of["moved"].mean(),
+            "minimum_moves": fewest,
+            "amplification": compared["moved"].sum() / fewest if fewest else None,
+            "mean_peak_ratio": of["peak_ratio"].mean(), "worst_peak_ratio": of["peak_ratio"].max(),
+            "idle_members": int(of.groupby(KEYS[:2])["idle_members"].last().sum()),
+            "orphaned": int(of.groupby(KEYS[:2])["orphaned"].last().sum()),
+            "caveat": None if len(compared) == len(of) else "some rebalances have no minimum",
+        })
+    return pd.DataFrame(rows)
+
+
+from rebalance_core.spark.generate import generate
+from rebalance_core.synthetic.fleet import FleetPlan
+
+with tempfile.TemporaryDirectory() as folder:
+    for name, frame in generate(spark, FleetPlan(groups=20, days=1, seed=7)).tables().items():
+        if name in ("cluster_events", "consumer_groups"):
+            frame.write.parquet(f"{folder}/{name}")
+    fleet_inputs = InputTables.read(spark, folder)
+    fleet = pd.concat([
+        steps_of(simulate(fleet_inputs, SimulationOptions(strategy=name)), name)
+        for name in STRATEGIES
+    ])
+# under BROADCASTING every member owns everything: no strategy is asked, no minimum, no balance
+fleet = fleet[fleet["minimum_moves"].notna()]
+league = league_of(fleet)
+show(draw_league(league), "league")
+
+# %% [markdown]
+# ## 4. How many
+#
+# Today's peak, times the growth, is what the busiest consumer may carry: fewer queues each, or
+# queues with less in each. Either way the plan must hold with one consumer missing.
+
+# %%
+intervals = (ownership, load, memberships)
+last = max(table[["from_epoch", "to_epoch"]].max().max() for table in intervals)
+today = during(memberships, last)
+members = sorted(today["client_id"])
+now = during(readable, last).drop_duplicates(["topic", "broker_name", "queue_id"])
+numbers = {
+    topic: rows.groupby("broker_name").size().astype(int).to_dict()
+    for topic, rows in now.groupby("topic")
+}
+doubled = {topic: {b: 2 * n for b, n in brokers.items()} for topic, brokers in numbers.items()}
+in_total = {topic: sum(brokers.values()) for topic, brokers in numbers.items()}
+strategy_today = today["strategy"].iloc[0]
+# In queues as they are today: a queue of the sale weighs GROWTH of them, half of that when doubled.
+capacity = int(during(load, last)["queues"].max())
+limits = {1: capacity / GROWTH, 2: 2 * capacity / GROWTH}
+
+
+def fewest_consumers(factor):
+    """The first number of consumers whose peak is inside the limit with one of them missing."""
+    totals = {topic: n * factor for topic, n in in_total.items()}
+    for count in consumer_counts(totals, range(1, 2 * sum(totals.values()) + 2)):
+        if count.peak <= limits[factor]:
+            return count.consumers + 1
+    return None
+
+
+needed = {factor: fewest_consumers(factor) for factor in limits}
+for factor, count in needed.items():
+    total = sum(in_total.values()) * factor
+    print(f"{total} queues: at most {limits[factor]:.3g} each; {count} consumers, one to spare")
+
+# %% [markdown]
+# ## 5. What if
+#
+# The plans side by side, computed by the replay's own pass, no Spark. Hatched cells are idle: a
+# consumer that is paid for and reads nothing. New ids are made up to sort after the group's highest
+# address; see how RocketMQ's order puts them *before* some of the old ones.
+
+# %%
+plans = {}
+for factor, count in needed.items():
+    if count is None:
+        continue
+    change = {"add_consumers": max(0, count - len(members))}
+    if factor > 1:
+        change["queues"] = doubled
+    for name in (strategy_today, *STRATEGIES, *NOT_OF_ROCKETMQ):
+        asked = change if name == strategy_today else {**change, "strategy": name}
+        plans[factor, name] = what_if(members, numbers, strategy_today, asked)
+
+
+def peak_with_one_missing(factor, plan):
+    """Most queues of one consumer when any one of them is gone."""
+    queues = doubled if factor > 1 else numbers
+    there = plan.after.client_ids
+    return max(
+        what_if(there, queues, plan.after.strategy, {"remove_consumers": [one]}).after.peak
+        for one in there
+    )
+
+
+own_plans = [plan for (_, name), plan in plans.items() if name == strategy_today]
+too_many = max(1, max(in_total.values()) + 2 - len(members))
+trap = what_if(members, numbers, strategy_today, {"add_consumers": too_many})
+lost = what_if(members, numbers, strategy_today, {"lose_broker": sorted(next(iter(numbers.values())))[0]})
+hashed = [plan for (factor, name), plan in plans.items()
+          if factor == 2 and name == "CONSISTENT_HASH(virtual_nodes=10)"]
+show(draw_what_if([lost, trap, *own_plans, *hashed]), "what-if")
+
+# %% [markdown]
+# ## 6. The recommendation
+#
+# Of the plans whose busiest consumer stays inside the limit with any one consumer missing, idle consumers count against a plan
+# first, then the queues that its strategy moved per rebalance over the fleet. Strategies that
+# RocketMQ does not have are no choice; they only say what is lost by that.
+
+# %%
+per_rebalance = league.set_index("strategy")["moved_per_rebalance"].to_dict()
+verdicts = pd.DataFrame([
+    {
+        "queues": len(plan.after.owners), "consumers": len(plan.after.client_ids),
+        "strategy": name, "of_rocketmq": plan.after.strategy.of_rocketmq,
+        "peak": plan.after.peak, "limit": limits[factor],
+        "one_missing": (worst := peak_with_one_missing(factor, plan)),
+        "fits": worst <= limits[factor], "idle": len(plan.after.idle),
+        "moved": plan.moves, "fewest": plan.minimum,
+        "moved_per_rebalance": per_rebalance.get(name),
+    }
+    for (factor, name), plan in plans.items()
+]).drop_duplicates(["queues", "strategy"])
+print(verdicts.round(2).to_string(index=False))
+
+# %%
+possible = verdicts[verdicts["of_rocketmq"] & verdicts["fits"]]
+ranked = possible.sort_values(["idle", "moved_per_rebalance", "moved"], kind="stable")
+
+
+def recommendation():
+    """The answer in words; every number in it was computed above."""
+    today_peak = own_plans[0].before.peak
+    words = [
+        f"Today {len(members)} consumers share {sum(in_total.values())} queues of {GROUP} under"
+        f" {strategy_today}; the busiest has {today_peak}. {GROWTH:.3g} times the messages leave room"
+        f" for {limits[1]:.3g} of today's queues each, or {limits[2]:.3g} if there are twice as many."
+    ]
+    if ranked.empty:
+        return words[0] + " No plan of RocketMQ's strategies fits: reduce the load of a queue first."
+    best = ranked.iloc[0]
+    more_queues = best["queues"] > sum(in_total.values())
+    add = best["consumers"] - len(members)
+    words.append(
+        f"RECOMMENDATION: start {add} more consumers ({best['consumers']} in all),"
+        f" {'scale the topic to' if more_queues else 'leave the topic at'} {best['queues']} queues"
+        f" {'first ' if more_queues else ''}and"
+        f" {'keep' if best['strategy'] == strategy_today else 'change to'} {best['strategy']}."
+    )
+    words.append(
+        f"The busiest consumer then has {best['peak']} (limit {best['limit']:.3g}), {best['idle']} are"
+        f" idle; with any one of them missing it has {best['one_missing']}. The change moves {best['moved']} queues; no balanced result could"
+        f" do with fewer than {best['fewest']}."
+    )
+    for other in ranked.iloc[1:].itertuples():
+        if other.strategy == best["strategy"]:
+            words.append(
+                f"With {other.queues} queues instead {other.consumers} consumers would do, but"
+                f" {other.idle} of them would be idle until another fails."
+            )
+    for loser in verdicts[verdicts["of_rocketmq"] & ~verdicts["fits"]].itertuples():
+        if loser.queues == best["queues"]:
+            words.append(
+                f"{loser.strategy} does not fit: its busiest consumer would have {loser.peak},"
+                f" {loser.one_missing} with one missing."
+            )
+    words.append(
+        f"Not {len(trap.after.client_ids)} consumers on today's queues: {len(trap.after.idle)} would"
+        f" be idle ({', '.join(trap.after.idle)})."
+    )
+    sticky = verdicts[(verdicts["strategy"] == "STICKY_BALANCED") & (verdicts["queues"] == best["queues"])]
+    for row in sticky.itertuples():
+        words.append(
+            f"STICKY_BALANCED, which RocketMQ does not have, would move {row.moved}: that is what"
+            f" {best['strategy']} costs."
+        )
+    return "\n".join(words)
+
+
+print(recommendation())
+
+# %%
+if hasattr(sys, "ps1") or "ipykernel" not in sys.modules:
+    spark.stop()

@@ -1,0 +1,216 @@
+"""Queues of each consumer over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.report.axis import Axis
+from rebalance_core.report.plots.bands import (
+    Band,
+    band_samples,
+    bands_of_loads,
+    bands_of_steps,
+    draw_bands,
+    draw_idle,
+)
+from rebalance_core.report.plots.clock import clock, draw_clock, from_to
+from rebalance_core.report.plots.look import (
+    IDLE_HATCH,
+    INK,
+    LETTER,
+    MONO,
+    PAPER,
+    QUIET,
+    SMALL,
+    TOP,
+    WIDTH,
+    bare,
+    in_our_look,
+    key,
+    note,
+    note_height,
+    nothing_to_draw,
+    page,
+    panel,
+)
+from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.shades import shade, text_on
+from rebalance_core.report.plots.steps import read_steps, strategies, strategy_lines
+from rebalance_core.report.plots.table import Rows, only, table
+
+TITLE = "Queues per consumer"
+LOADS = ("consumer_group", "client_id", "from_ms", "to_ms", "queues")
+STEPS = ("members", "queues", "max_queues", "min_queues")
+MOST_ROWS = 40
+"""Consumers drawn one by one; of more the fewest, average and most are drawn."""
+MOST_STRATEGIES = 10
+ROW = 0.24
+ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of strings)."
+
+
+@in_our_look
+def draw_load(load: Rows) -> Figure:
+    """Queues of each consumer over time, idle ones hatched.
+
+    Up to 40 consumers have a row each, with the number in it; of more there is a band from the
+    fewest to the most, and the number of idle consumers below it.
+
+    Args:
+        load: Rows of `consumer_load`, of one group; or rows of `plan_steps`, of one group in one
+            scenario and seed: a band for each strategy.
+
+    Raises:
+        UsageError: Columns are missing, or the rows are of several groups, scenarios or seeds.
+    """
+    frame = table(load, ())
+    if frame.empty:
+        return nothing_to_draw(TITLE, "No consumer.")
+    if "client_id" not in frame.columns:
+        return _of_steps(read_steps(frame, STEPS))
+    frame = table(frame, LOADS, {"cluster": "", "suspended": False})
+    _, group = only(frame, ("cluster", "consumer_group"), TITLE)
+    ends = [None if end != end or end is None else int(end) for end in frame["to_ms"]]
+    axis = clock(frame["from_ms"].astype(int), ends, WIDTH - 0.5)
+    title = f"{TITLE} of {short(group, 40)}"
+    rows = list(zip(frame["from_ms"].astype(int), ends, frame["queues"].astype(int), strict=True))
+    consumers = sort_client_ids(set(frame["client_id"]))
+    if len(consumers) > MOST_ROWS:
+        many = f"{len(consumers):,} consumers, {from_to(axis)}"
+        return _banded(title, many, {"": bands_of_loads(rows)}, 2.4)
+    return _one_by_one(title, frame, rows, consumers)
+
+
+def _one_by_one(title: str, frame: Any, rows: list[Any], consumers: list[str]) -> Figure:
+    names = [short(client_id) for client_id in consumers]
+    left = 0.45 + LETTER * max(map(len, names))
+    inches = WIDTH - left - 0.3
+    axis = clock([row[0] for row in rows], [row[1] for row in rows], inches)
+    feet = [ORDER]
+    height = TOP + 0.25 + ROW * len(consumers) + 0.45 + note_height(feet)
+    figure = page(title, from_to(axis), height)
+    axes = panel(figure, left, TOP + 0.25, inches, ROW * len(consumers))
+    bare(axes)
+    draw_clock(axes, axis)
+    axes.set_ylim(len(consumers), 0)
+    axes.set_yticks([at + 0.5 for at in range(len(consumers))], names, family=MONO, color=INK)
+    axes.tick_params(axis="y", length=0)
+    top_of = {client_id: at for at, client_id in enumerate(consumers)}
+    _cells(axes, axis, [
+        (top_of[client_id], *row, bool(suspended))
+        for client_id, suspended, row in zip(
+            frame["client_id"], frame["suspended"], rows, strict=True
+        )
+    ])  # fmt: skip
+    key(figure, _samples(frame), left, TOP - 0.05, 5)
+    note(figure, feet)
+    return figure
+
+
+def _cells(axes: Axes, axis: Axis, cells: list[tuple[int, int, int | None, int, bool]]) -> None:
+    most = max(cell[3] for cell in cells)
+    held, shades, idle = [], [], []
+    for top, from_ms, to_ms, queues, suspended in cells:
+        left, right = axis.at(from_ms), axis.at(axis.to_ms if to_ms is None else to_ms)
+        corners = [(left, top + 0.06), (right, top + 0.06), (right, top + 0.94), (left, top + 0.94)]
+        if queues:
+            held.append(corners)
+            shades.append(shade(queues, most))
+        else:
+            idle.append(corners)
+        text = f"{queues or 'idle'}{' s' if suspended else ''}"
+        if right - left > 100 * LETTER * (len(text) + 1):
+            box = None if queues else {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0}
+            axes.text(
+                (left + right) / 2, top + 0.53, text, ha="center", va="center", size=SMALL,
+                color=text_on(queues, most), bbox=box,
+            )  # fmt: skip
+    axes.add_collection(
+        PolyCollection(held, facecolors=shades, edgecolors=PAPER, linewidths=0.6, zorder=1)
+    )
+    axes.add_collection(
+        PolyCollection(
+            idle, facecolors=PAPER, edgecolors=INK, linewidths=0.5, hatch=IDLE_HATCH, zorder=1.5
+        )
+    )
+
+
+def _samples(frame: Any) -> list[Any]:
+    most = int(frame["queues"].max())
+    samples = [
+        Patch(facecolor=shade(n, most), edgecolor=PAPER, label=f"{n:,} queue{'s' if n > 1 else ''}")
+        for n in sorted({1, most} - {0})
+    ]
+    idle: dict[str, Any] = {
+        "facecolor": PAPER,
+        "edgecolor": INK,
+        "hatch": IDLE_HATCH,
+        "linewidth": 0.5,
+    }
+    samples.append(Patch(**idle, label="idle: no queue"))
+    if frame["suspended"].any():
+        samples.append(Patch(facecolor="none", edgecolor="none", label="s: suspended"))
+    return samples
+
+
+def _of_steps(frame: Any) -> Figure:
+    one = ("cluster", "consumer_group", "scenario", "seed")
+    _, group, scenario, _ = only(frame, one, TITLE)
+    names = strategies(frame)
+    if frame.duplicated(["strategy", "epoch"]).any():
+        raise UsageError("an epoch is there twice under one strategy")
+    panels = {}
+    for name in names[:MOST_STRATEGIES]:
+        rows = frame[frame["strategy"] == name]
+        own = bool(rows["of_rocketmq"].iloc[0])
+        panels[strategy_lines(name, own)] = bands_of_steps(rows)
+    first, last = int(frame["change_ms"].min()), int(frame["change_ms"].max())
+    axis = clock([first, last], [None], 1.0)
+    where = f"{short(scenario, 40)}, " if scenario else ""
+    more = len(names) - MOST_STRATEGIES
+    feet = [f"… and {more} more strategies, not drawn."] if more > 0 else []
+    title = f"{TITLE} of {short(group, 40)}" if group else TITLE
+    return _banded(title, f"{where}{from_to(axis)}", panels, 0.85, feet)
+
+
+def _banded(
+    title: str,
+    subtitle: str,
+    panels: dict[str, list[Band]],
+    high: float,
+    feet: list[str] | None = None,
+) -> Figure:
+    """A band for each strategy, and the idle consumers below each."""
+    left = 2.3 if any(panels) else 0.75
+    inches, low, gap = WIDTH - left - 0.35, 0.34, 0.22
+    every = [band for bands in panels.values() for band in bands]
+    axis = clock([band.from_ms for band in every], [None], inches)
+    feet = feet or []
+    step = high + low + 0.08 + gap
+    height = TOP + 0.25 + step * len(panels) + 0.25 + note_height(feet)
+    figure = page(title, subtitle, height)
+    highest = max(band.most for band in every)
+    for at, (label, bands) in enumerate(panels.items()):
+        top = TOP + 0.25 + at * step
+        axes = panel(figure, left, top, inches, high)
+        draw_bands(axes, bands, axis, highest)
+        axes.text(
+            -0.45 / inches, 0.5, label, transform=axes.transAxes, ha="right", va="center",
+            family=MONO, size=SMALL, color=INK,
+        )  # fmt: skip
+        below = panel(figure, left, top + high + 0.08, inches, low)
+        draw_idle(below, bands, axis)
+        below.text(
+            -0.45 / inches, 0.5, "consumers", transform=below.transAxes, ha="right", va="center",
+            size=SMALL, color=QUIET, rotation=0 if label else 90,
+        )  # fmt: skip
+    draw_clock(below, axis)
+    key(figure, band_samples(), left, TOP - 0.05, 4)
+    note(figure, feet)
+    return figure

@@ -1,0 +1,223 @@
+"""Moves of each rebalance by strategy, the proven minimum marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from rebalance_core.report.plots.look import (
+    FILL,
+    INK,
+    MONO,
+    PAPER,
+    QUIET,
+    SMALL,
+    TOP,
+    UNCERTAIN_HATCH,
+    WIDTH,
+    few_ticks,
+    grid,
+    in_our_look,
+    key,
+    note,
+    note_height,
+    nothing_to_draw,
+    page,
+    panel,
+    whole,
+)
+from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.steps import (
+    BELOW_ONE,
+    cause_lines,
+    read_steps,
+    slots,
+    strategies,
+    strategy_lines,
+    total,
+)
+from rebalance_core.report.plots.table import Rows
+from rebalance_core.report.times import utc
+
+TITLE = "Queues moved by each rebalance"
+MOST_STRATEGIES = 12
+MOST_BARS = 48
+"""More rebalances than this share bars: each is then the mean of so many in a row."""
+MOST_NAMED = 14
+"""Bars with time and cause below them."""
+NO_MINIMUM = (
+    "Not in the sums: rebalances for which moved / fewest means nothing (BROADCASTING, frozen,"
+    " queues left to nobody or shared)."
+)
+LEFT, RIGHT, ROW, GAP = 2.15, 1.95, 0.78, 0.16
+
+
+@in_our_look
+def draw_moves(steps: Rows) -> Figure:
+    """A row for each strategy, a bar for each rebalance, a black line at the fewest possible.
+
+    All strategies share both axes. Beyond 48 rebalances (of any number of groups, scenarios and
+    seeds) a bar is the mean of several in a row, in order of scenario, seed and time.
+
+    Args:
+        steps: Rows of `plan_steps`; needed: strategy, epoch, change_ms, moved, minimum_moves.
+            Where the minimum means nothing (null, or queues are left to nobody or shared) the bar
+            is hatched, and is not in the sums on the right.
+
+    Raises:
+        UsageError: Columns are missing.
+    """
+    frame = read_steps(steps, ("moved", "minimum_moves"))
+    if frame.empty:
+        return nothing_to_draw(TITLE, "No rebalance.")
+    places = slots(frame)
+    each = -(-len(places) // MOST_BARS)
+    frame = frame.merge(places, on=[name for name in places.columns if name != "slot"])
+    frame["bar"] = frame["slot"] // each
+    names = strategies(frame)
+    drawn = names[:MOST_STRATEGIES]
+    feet = _feet(frame, names, each)
+    bottom = 0.5 + note_height(feet)
+    height = TOP + 0.3 + len(drawn) * (ROW + GAP) + bottom
+    figure = page(TITLE, _subtitle(frame, len(places)), height)
+    highest = max(_bars(frame, name)[1].max() for name in drawn)
+    bars = int(frame["bar"].max()) + 1
+    for at, name in enumerate(drawn):
+        axes = panel(figure, LEFT, TOP + 0.3 + at * (ROW + GAP), WIDTH - LEFT - RIGHT, ROW)
+        _row(axes, frame, name, bars, highest)
+    _time_labels(axes, frame, bars, each)
+    key(figure, _samples(frame), LEFT, TOP - 0.02, 3)
+    note(figure, feet)
+    return figure
+
+
+def _bars(frame: Any, name: str) -> tuple[Any, Any, Any, Any]:
+    """Of a strategy: bar numbers, mean moved and mean fewest of those compared, whether any is."""
+    rows = frame[frame["strategy"] == name]
+    grouped = rows.groupby("bar", sort=True)
+    compared = rows[rows["compared"]].groupby("bar", sort=True)
+    fewest = compared["minimum_moves"].apply(lambda column: column.astype(float).mean())
+    moved = compared["moved"].mean().reindex(grouped.groups).fillna(grouped["moved"].mean())
+    return (
+        moved.index.to_numpy(),
+        moved.to_numpy(dtype=float),
+        fewest.reindex(moved.index).to_numpy(dtype=float),
+        grouped["compared"].any().to_numpy(dtype=bool),
+    )
+
+
+def _row(axes: Axes, frame: Any, name: str, bars: int, highest: float) -> None:
+    at, moved, fewest, compared = _bars(frame, name)
+    axes.bar(at[compared], moved[compared], 0.72, color=FILL, edgecolor=QUIET, linewidth=0.5)
+    axes.bar(
+        at[~compared], moved[~compared], 0.72, color=PAPER, edgecolor=QUIET, linewidth=0.5,
+        hatch=UNCERTAIN_HATCH,
+    )  # fmt: skip
+    if bars <= MOST_NAMED:
+        for x, y, least in zip(at, moved, fewest, strict=True):
+            above = y if least - y > 0.3 * highest else np.fmax(y, least)
+            axes.annotate(
+                whole(float(y)), (x, above), (0, 2.5), textcoords="offset points",
+                ha="center", size=SMALL - 0.5, color=INK, zorder=4,
+            )  # fmt: skip
+    marks = [[(x - 0.46, y), (x + 0.46, y)] for x, y in zip(at, fewest, strict=True) if y == y]
+    axes.add_collection(LineCollection(marks, colors=INK, linewidths=2.0, zorder=3))
+    axes.set_xlim(-0.6, bars - 0.4)
+    axes.set_ylim(0, max(highest, 1.0) * 1.3)
+    axes.set_xticks([])
+    few_ticks(axes, 3)
+    grid(axes)
+    rows = frame[frame["strategy"] == name]
+    label = strategy_lines(name, bool(rows["of_rocketmq"].iloc[0]))
+    axes.text(
+        -0.42 / (WIDTH - LEFT - RIGHT), 0.5, label, transform=axes.transAxes, ha="right",
+        va="center", family=MONO, size=SMALL, color=INK,
+    )  # fmt: skip
+    head, detail = _sums(rows)
+    edge = 1 + 0.15 / (WIDTH - LEFT - RIGHT)
+    axes.text(
+        edge, 0.52, head, transform=axes.transAxes, va="bottom", size=10, weight="bold", color=INK
+    )
+    axes.text(edge, 0.47, detail, transform=axes.transAxes, va="top", size=SMALL, color=QUIET)
+
+
+def _sums(rows: Any) -> tuple[str, str]:
+    sums = total(rows)
+    if sums.ratio is None:
+        return f"{sums.moved:,} moved", "no minimum to compare" if not sums.compared else "fewest 0"
+    head = f"{sums.ratio:.2f} x fewest"
+    part = (
+        "" if sums.compared == sums.rebalances else f"\nin {sums.compared:,} of {sums.rebalances:,}"
+    )
+    return head, f"{sums.moved_compared:,} moved, fewest {sums.fewest:,}{part}"
+
+
+def _samples(frame: Any) -> list[Any]:
+    samples: list[Any] = [
+        Patch(facecolor=FILL, edgecolor=QUIET, linewidth=0.5, label="queues moved"),
+        Line2D([], [], color=INK, linewidth=2.0, label="proven fewest for a balanced result"),
+    ]
+    if not frame.groupby(["strategy", "bar"])["compared"].any().all():
+        samples.append(
+            Patch(
+                facecolor=PAPER, edgecolor=QUIET, linewidth=0.5, hatch=UNCERTAIN_HATCH,
+                label="no minimum to compare with",
+            )
+        )  # fmt: skip
+    return samples
+
+
+def _subtitle(frame: Any, rebalances: int) -> str:
+    groups = frame[["cluster", "consumer_group"]].drop_duplicates()
+    scenarios = sorted(set(frame["scenario"].astype(str)) - {""})
+    first, last = int(frame["change_ms"].min()), int(frame["change_ms"].max())
+    who = (
+        short(str(groups["consumer_group"].iloc[0]), 40) if len(groups) == 1
+        else f"{len(groups):,} groups"
+    )  # fmt: skip
+    what = ""
+    if scenarios:
+        what = (
+            f", {short(scenarios[0], 30)}"
+            if len(scenarios) == 1
+            else f", {len(scenarios)} scenarios"
+        )
+    times = f"{utc(first)} to {utc(last)}"
+    return f"{who or 'one group'}{what}: {rebalances:,} rebalances, {times}".lstrip(": ")
+
+
+def _feet(frame: Any, names: list[str], each: int) -> list[str]:
+    feet = []
+    if each > 1:
+        feet.append(f"A bar is the mean of up to {each:,} rebalances, in order of time.")
+    if len(names) > MOST_STRATEGIES:
+        feet.append(f"… and {len(names) - MOST_STRATEGIES} more strategies, not drawn.")
+    if not frame["compared"].all():
+        feet.append(NO_MINIMUM)
+    if any((total(frame[frame["strategy"] == name]).ratio or 1) < 1 for name in names):
+        feet.append(BELOW_ONE)
+    return feet
+
+
+def _time_labels(axes: Axes, frame: Any, bars: int, each: int) -> None:
+    if each == 1 and bars <= MOST_NAMED:
+        rows = frame.drop_duplicates("bar").sort_values("bar")
+        labels = [
+            f"{utc(int(ms), '%H:%M:%S')}\n{cause_lines(causes)}"
+            for ms, causes in zip(rows["change_ms"], rows["causes"], strict=True)
+        ]
+        axes.set_xticks(rows["bar"].to_numpy(), labels, size=SMALL - 1, linespacing=1.3)
+        return
+    step = max(1, bars // 8)
+    at = np.arange(0, bars, step)
+    axes.set_xticks(at, [f"{number * each + 1:,}" for number in at])
+    axes.set_xlabel("rebalances, in order of time" if each == 1 else "rebalances", size=SMALL)
+    axes.tick_params(axis="x", length=0)
+    axes.xaxis.labelpad = 3
+    axes.set_xlabel(axes.get_xlabel(), loc="left")

@@ -1,0 +1,49 @@
+"""Run notebooks/capacity_planning.py: write its .ipynb and the pictures of docs/planning.md.
+
+The same data give the same bytes, so a run that changes nothing leaves nothing to commit.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import jupytext
+from nbclient import NotebookClient
+
+TREE = Path(__file__).resolve().parent.parent
+SOURCE = TREE / "notebooks/capacity_planning.py"
+NOTEBOOK = SOURCE.with_suffix(".ipynb")
+PICTURES = TREE / "docs/pictures"
+MOST_BYTES = 1_500_000
+SECONDS_PER_CELL = 600
+
+
+def main() -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    # The kernel is a child: it finds the pictures' folder and this interpreter in its environment.
+    os.environ["PLAN_PICTURES"] = str(PICTURES)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    notebook = jupytext.read(SOURCE)
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS_PER_CELL,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(SOURCE.parent)}},
+    )
+    client.execute()
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number:02}"
+        if cell.cell_type == "code":
+            # What the JVM says while it starts is another on each machine.
+            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
+    notebook.metadata.pop("language_info", None)
+    jupytext.write(notebook, NOTEBOOK, fmt="ipynb")
+    size = NOTEBOOK.stat().st_size
+    print(f"{NOTEBOOK.relative_to(TREE)}: {size:,} bytes", file=sys.stderr)
+    if size > MOST_BYTES:
+        sys.exit(f"the notebook is larger than {MOST_BYTES:,} bytes: draw less")
+
+
+if __name__ == "__main__":
+    main()
