@@ -54,6 +54,7 @@ notebook: setup ## Execute notebooks/capacity_planning.py into its .ipynb, and d
 bench: setup ## Measure speeds and print them (20 minutes, an idle machine)
 	@mkdir -p out
 	$(BIN)/python -m tests.bench.engine --out out/bench-engine.json
+	$(BIN)/python -m tests.bench.sweep --out out/bench-sweep.json
 	$(BIN)/python -m pytest -m bench tests/bench -q
 
 lint: setup ## Check style, format and types

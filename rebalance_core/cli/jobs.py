@@ -9,6 +9,8 @@ from rebalance_core.cli.generate_options import add_generate_options, read_gener
 from rebalance_core.cli.ingest_job import run_ingest
 from rebalance_core.cli.ingest_options import add_ingest_options, read_ingest_options
 from rebalance_core.cli.job import Job
+from rebalance_core.cli.plan_job import run_plan
+from rebalance_core.cli.plan_options import add_plan_options, read_plan_options
 from rebalance_core.cli.simulate_job import run_simulate
 from rebalance_core.cli.simulate_options import add_simulate_options, read_simulate_options
 
@@ -42,6 +44,13 @@ JOBS: dict[str, Job] = {
             add_audit_options,
             read_audit_options,
             run_audit,
+        ),
+        Job(
+            "plan",
+            "what if: scenarios and strategies over the same history, movement beside balance",
+            add_plan_options,
+            read_plan_options,
+            run_plan,
         ),
         Job(
             "explain",

@@ -70,6 +70,13 @@ class AuditSettings:
 
 
 @dataclass(frozen=True)
+class PlanSettings:
+    """Of how many groups `plan` shows the owners of every queue, if none is named."""
+
+    ownership_groups: int
+
+
+@dataclass(frozen=True)
 class Settings:
     """The resolved settings of one run."""
 
@@ -81,6 +88,7 @@ class Settings:
     spark: SparkSettings
     assume: AssumeSettings
     audit: AuditSettings
+    plan: PlanSettings
     summary: SummarySettings
 
     def as_dict(self) -> dict[str, Any]:
@@ -144,6 +152,7 @@ def _build(values: Mapping[str, Any]) -> Settings:
         spark=SparkSettings(**section("spark")),
         assume=AssumeSettings(**section("assume")),
         audit=AuditSettings(**section("audit")),
+        plan=PlanSettings(**section("plan")),
         summary=SummarySettings(**section("summary")),
     )
 

@@ -9,6 +9,7 @@ from rebalance_core.contracts.ledger import (
     SIMULATED_TABLES,
 )
 from rebalance_core.contracts.observed import OBSERVED_TABLES
+from rebalance_core.contracts.planning import PLANNED_TABLES, PLANNING_TABLES
 from rebalance_core.contracts.table import Column, Table
 
 CONTRACT_VERSION = 1
@@ -26,7 +27,9 @@ AUDITED_TABLES: dict[str, Table] = (
 )
 """Everything `audit` writes."""
 
-ALL_TABLES: dict[str, Table] = INPUT_TABLES | OBSERVED_TABLES | AUDITED_TABLES
+ALL_TABLES: dict[str, Table] = (
+    INPUT_TABLES | OBSERVED_TABLES | AUDITED_TABLES | PLANNING_TABLES | PLANNED_TABLES
+)
 
 __all__ = [
     "ALL_TABLES",
@@ -37,6 +40,8 @@ __all__ = [
     "INPUT_TABLES",
     "LEDGER_TABLES",
     "OBSERVED_TABLES",
+    "PLANNED_TABLES",
+    "PLANNING_TABLES",
     "REJECTED",
     "SIMULATED_TABLES",
     "Column",

@@ -1,6 +1,6 @@
-"""The tables that only plans read."""
+"""The tables of plans: what they read beside a simulation's input, and what they write."""
 
-from rebalance_core.contracts.table import Table, columns
+from rebalance_core.contracts.table import Column, Table, columns
 
 QUEUE_RATES = Table(
     "queue_rates",
@@ -22,3 +22,128 @@ QUEUE_RATES = Table(
 
 PLANNING_TABLES = {QUEUE_RATES.name: QUEUE_RATES}
 """What `plan` reads beside the input tables."""
+
+
+_VARIANT = columns(
+    """
+    cluster STRING the RocketMQ cluster
+    consumer_group STRING the group
+    scenario STRING the scenario; baseline = the history as it was given
+    strategy STRING strategy text; recorded = every member's own
+    of_rocketmq BOOLEAN false: RocketMQ has no such strategy
+    seed BIGINT seed of what the scenario leaves to chance
+    """
+)
+
+
+def _of_variant(text: str) -> tuple[Column, ...]:
+    """Columns of a table that says something of a group under each variant."""
+    return _VARIANT + columns(text)
+
+
+VARIANT_KEY = ("cluster", "consumer_group", "scenario", "strategy", "seed")
+
+PLAN_STEPS = Table(
+    "plan_steps",
+    "Every epoch of every group under every variant: movement beside balance.",
+    _of_variant(
+        """
+        epoch INT the epoch that starts with this step
+        change_ms BIGINT start of the epoch, epoch ms UTC
+        causes ARRAY<STRING> distinct types, by sequence, of the events that changed the state
+        status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
+        counted BOOLEAN the step comes after the state called before: the summary counts it
+        members INT distinct ids that subscribe
+        queues INT readable queues, retry topics not counted
+        moved INT queues with an ADD, new ones included
+        voluntary_moves INT queues with a VOLUNTARY ADD
+        minimum_moves? INT proven minimum for a balanced result; null where it means nothing
+        amplification? DOUBLE moved / minimum_moves; null at 0 and where queues have no owner
+        stickiness? DOUBLE share of the queues held before that keep a holder
+        max_queues INT most queues of one member
+        min_queues INT fewest queues of one member
+        peak_ratio? DOUBLE max_queues x members / queues
+        idle_members INT members without a queue
+        orphaned INT readable queues with no owner, retry queues counted
+        shared INT queues held by more than one process, retry queues counted
+        """
+    ),
+    key=(*VARIANT_KEY, "epoch"),
+)
+
+PLAN_SUMMARY = Table(
+    "plan_summary",
+    "A group before and after: before = the last epoch before the first edit (baseline: the first "
+    "epoch), after = the end. Counts are of the steps in between.",
+    _of_variant(
+        """
+        rebalances INT steps counted
+        members_before INT members before; 0 where the group was not there yet
+        members_after INT members after
+        queues_before INT readable queues before
+        queues_after INT readable queues after
+        moved BIGINT sum of moved
+        minimum_moves? BIGINT sum of the proven minimum; null where a step has none
+        amplification? DOUBLE moved / minimum_moves; null at 0 and where a caveat says why
+        stickiness? DOUBLE mean of the steps
+        peak_queues_before INT most queues of one member before
+        peak_queues_after INT most queues of one member after
+        peak_ratio_before? DOUBLE max_queues x members / queues before
+        peak_ratio_after? DOUBLE max_queues x members / queues after
+        idle_before INT members without a queue before
+        idle_after INT members without a queue after
+        orphaned_before INT readable queues with no owner before
+        orphaned_after INT readable queues with no owner after
+        frozen BOOLEAN in a counted step, or after, a member could not allocate a topic
+        caveat? STRING why amplification means nothing here
+        replayed_messages? BIGINT read twice: commits above the new owner's start; null: unknown
+        skipped_messages? BIGINT never read: sum of pull_starts.skipped; null: unknown
+        peak_messages_per_second? DOUBLE most of one member after; null without queue_rates
+        """
+    ),
+    key=VARIANT_KEY,
+)
+
+PLAN_LEAGUE = Table(
+    "plan_league",
+    "Every strategy over all groups, scenarios and seeds: movement beside balance.",
+    columns(
+        """
+        strategy STRING strategy text; recorded = every member's own
+        of_rocketmq BOOLEAN false: RocketMQ has no such strategy
+        groups BIGINT groups
+        rebalances BIGINT steps counted
+        moved BIGINT queues moved
+        moved_per_rebalance? DOUBLE moved / rebalances
+        minimum_moves? BIGINT proven minimum, where amplification means something
+        amplification? DOUBLE moved / minimum_moves, both where it means something
+        stickiness? DOUBLE mean of the counted steps
+        mean_peak_ratio? DOUBLE mean of counted steps in which every queue has an owner; 1 = even
+        worst_peak_ratio? DOUBLE largest of these
+        idle_members BIGINT members without a queue after
+        orphaned BIGINT queues without an owner after
+        caveat? STRING what amplification leaves out, and why
+        """
+    ),
+    key=("strategy",),
+)
+
+PLAN_OWNERSHIP = Table(
+    "plan_ownership",
+    "Who holds each queue before and after, of the groups that were asked for.",
+    _of_variant(
+        """
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        owners_before ARRAY<STRING> client ids; empty: nobody, or no such queue
+        owners_after ARRAY<STRING> client ids; empty: nobody, or no such queue
+        """
+    ),
+    key=(*VARIANT_KEY, "topic", "broker_name", "queue_id"),
+)
+
+PLANNED_TABLES = {
+    table.name: table for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP)
+}
+"""What `plan` writes, beside `rejected`."""

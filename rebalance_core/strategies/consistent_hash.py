@@ -21,6 +21,15 @@ def ring_point(key: str, charset: str) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
+# From one change of a group to the next most of its ids stay.
+@lru_cache(maxsize=256)
+def _node_points(client_id: str, first: int, count: int, charset: str) -> tuple[int, ...]:
+    """The points of an id's nodes of these numbers."""
+    return tuple(
+        ring_point(f"{client_id}-{number}", charset) for number in range(first, first + count)
+    )
+
+
 # A ring costs members x virtual nodes MD5s and every member of a group asks for the same one.
 @lru_cache(maxsize=16)
 def build_ring(
@@ -36,8 +45,9 @@ def build_ring(
     for client_id in client_ids:
         existing = list(ring.values()).count(client_id) if client_id in seen else 0
         seen.add(client_id)
-        for number in range(existing, existing + virtual_nodes):
-            ring[ring_point(f"{client_id}-{number}", charset)] = client_id
+        ring.update(
+            dict.fromkeys(_node_points(client_id, existing, virtual_nodes, charset), client_id)
+        )
     points = tuple(sorted(ring))
     return points, tuple(ring[point] for point in points)
 

@@ -1,0 +1,70 @@
+"""What the summary of a plan tells, counted from the tables as they were written."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+VARIANT = ["scenario", "strategy"]
+SUMS = (
+    "rebalances",
+    "moved",
+    "idle_before",
+    "idle_after",
+    "orphaned_before",
+    "orphaned_after",
+    "replayed_messages",
+    "skipped_messages",
+)
+
+
+def scenario_rows(read: "Callable[[str], DataFrame]") -> list[dict[str, Any]]:
+    """One row a scenario and strategy, over all groups and seeds, as plain values.
+
+    ``mean_peak_ratio`` is that of the groups all of whose queues have an owner after; ``left_out``
+    counts the groups (per seed) that ``minimum_moves`` and ``amplification`` leave out.
+    """
+    from pyspark.sql import functions as sf
+
+    sound = sf.col("caveat").isNull()
+    rows = (
+        read("plan_summary")
+        .groupBy(*VARIANT, "of_rocketmq")
+        .agg(
+            sf.countDistinct("cluster", "consumer_group").alias("groups"),
+            sf.countDistinct("seed").alias("seeds"),
+            *(sf.sum(name).alias(name) for name in SUMS),
+            sf.sum(sf.when(sound, sf.col("moved"))).alias("moved_sound"),
+            sf.sum(sf.when(sound, sf.col("minimum_moves"))).alias("minimum_moves"),
+            sf.avg(_even("before")).alias("mean_peak_ratio_before"),
+            sf.avg(_even("after")).alias("mean_peak_ratio"),
+            sf.max(_even("after")).alias("worst_peak_ratio"),
+            sf.max("peak_messages_per_second").alias("peak_messages_per_second"),
+            sf.sum(sf.col("frozen").cast("INT")).alias("frozen"),
+            sf.sum((~sound).cast("INT")).alias("left_out"),
+            sf.sort_array(sf.collect_set("caveat")).alias("caveats"),
+        )
+    )
+    return [_with_ratio(row.asDict()) for row in rows.collect()]
+
+
+def league_rows(read: "Callable[[str], DataFrame]") -> list[dict[str, Any]]:
+    """The rows of ``plan_league``, as plain values."""
+    return [row.asDict() for row in read("plan_league").collect()]
+
+
+def _even(side: str) -> "Column":
+    """The peak ratio of groups all of whose queues have an owner: others only look even."""
+    from pyspark.sql import functions as sf
+
+    return sf.when(sf.col(f"orphaned_{side}") == 0, sf.col(f"peak_ratio_{side}"))
+
+
+def _with_ratio(row: dict[str, Any]) -> dict[str, Any]:
+    minimum, moved = row["minimum_moves"], row.pop("moved_sound")
+    return row | {
+        "amplification": moved / minimum if minimum else None,
+        "idle": row["idle_after"],
+        "orphaned": row["orphaned_after"],
+    }

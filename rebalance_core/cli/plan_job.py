@@ -1,0 +1,198 @@
+"""`plan`: what if, under which strategy. One application computes every variant."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.cli.input_files import check_exists, fingerprint, tables_in
+from rebalance_core.cli.job import JobReport
+from rebalance_core.cli.output_folder import is_local, local_path, spark_location
+from rebalance_core.cli.output_run import Outcome, OutputRun
+from rebalance_core.cli.plan_counts import league_rows, scenario_rows
+from rebalance_core.cli.plan_options import PlanOptions
+from rebalance_core.cli.plan_summary import (
+    dry_run_facts,
+    plan_facts,
+    render_dry_run,
+    render_plan,
+)
+from rebalance_core.cli.run_record import TableRecord
+from rebalance_core.cli.running import check_free, running, say
+from rebalance_core.cli.session import versions
+from rebalance_core.cli.settings import Settings, resolve_settings
+from rebalance_core.cli.simulate_job import refuse_bad_rows, task_count
+from rebalance_core.contracts import PLANNED_TABLES, REJECTED
+from rebalance_core.model.errors import InputRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rebalance_core.planning.sweep import PreparedSweep
+    from rebalance_core.spark.gate import RowCounts
+    from rebalance_core.spark.quarantine import Quarantined
+
+WRITTEN = (*PLANNED_TABLES, REJECTED.name)
+
+
+def run_plan(options: PlanOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    from rebalance_core.planning.variants import idle_switches
+
+    settings = resolve_settings(options.config, options.set)
+    inputs = _inputs(options)
+    if options.dry_run:
+        check_free(options)
+        facts = dry_run_facts(options, inputs)
+        return JobReport(render_dry_run(facts), facts)
+    for warning in idle_switches(options.variants):
+        say(f"warning: {warning}")
+    with running("plan", options, settings, WRITTEN) as (run, session):
+        records = [fingerprint(table, path, session) for table, path in inputs.items()]
+        checked, counts = _checked(session, options, settings, inputs)
+        rates = _rates(session, options)
+        run.clear()
+        variants = options.variants
+        say(f"planning {len(variants):,} variants of {counts['cluster_events'].rows:,} events")
+        sweep = _prepared(checked, options, settings, session, counts)
+        tables = _Tables(run, session)
+        _write(tables, sweep, rates, checked.rejected)
+        for warning in (*sweep.unmatched, *sweep.warnings()):
+            say(f"warning: {warning}")
+        scenarios, league = scenario_rows(tables.read), league_rows(tables.read)
+        record = run.finish(
+            Outcome(
+                outputs=tables.written,
+                inputs=[_with_rows(item, counts) for item in records],
+                rejected=_rejected(tables.read("rejected")),
+                versions=versions(session),
+                seed=_only_seed(options),
+            )
+        )
+    rows = {name: table.rows for name, table in tables.written.items()}
+    facts = plan_facts(options, scenarios, league, rows, record.seconds)
+    return JobReport(render_plan(facts), facts)
+
+
+class _Tables:
+    """Writes the tables of a run, and reads back what was written."""
+
+    def __init__(self, run: OutputRun, session: "SparkSession") -> None:
+        self._location = run.folder.table_location("").rstrip("/")
+        self._session = session
+        self.written: dict[str, TableRecord] = {}
+
+    def write(self, name: str, frame: "DataFrame") -> "DataFrame":
+        """Write one table; what lies there now."""
+        from rebalance_core.spark.write import write_table
+
+        written = write_table(frame, self._location, name)
+        self.written[name] = TableRecord(written.rows, written.digest)
+        return self.read(name)
+
+    def read(self, name: str) -> "DataFrame":
+        """A table that was written."""
+        return self._session.read.parquet(f"{self._location}/{name}")
+
+
+def _write(
+    tables: _Tables, sweep: "PreparedSweep", rates: "DataFrame | None", rejected: "DataFrame"
+) -> None:
+    """Every table; what builds on another one reads it as it was written."""
+    from rebalance_core.spark.plan_league import plan_league
+    from rebalance_core.spark.plan_tables import plan_summary
+
+    steps = tables.write("plan_steps", sweep.steps())
+    loads = None if rates is None else sweep.peak_rates(rates)
+    summary = tables.write("plan_summary", plan_summary(steps, sweep.starts(), loads))
+    tables.write("plan_league", plan_league(steps, summary))
+    tables.write("plan_ownership", sweep.ownership())
+    tables.write("rejected", rejected)
+
+
+def _checked(
+    session: "SparkSession", options: PlanOptions, settings: Settings, inputs: Mapping[str, str]
+) -> "tuple[Quarantined, Mapping[str, RowCounts]]":
+    """The input, refused if too much of it is bad."""
+    from rebalance_core.spark import InputTables
+    from rebalance_core.spark.gate import count_rows
+    from rebalance_core.spark.quarantine import quarantine
+
+    remote = None if is_local(options.input) else options.input
+    paths = {name: spark_location(path) for name, path in inputs.items()} if not remote else {}
+    read = InputTables.read(session, remote, **paths, input_format=options.input_format)
+    for name, columns in read.unknown_columns().items():
+        say(f"warning: {name} has unknown column(s), not read: {', '.join(columns)}")
+    checked = quarantine(read, max_queue_nums=settings.limits.max_queue_nums)
+    counts = count_rows(checked)
+    rows = {name: count.rows for name, count in counts.items()}
+    refuse_bad_rows(rows, {name: count.bad for name, count in counts.items()}, settings)
+    return checked, counts
+
+
+def _prepared(
+    checked: "Quarantined",
+    options: PlanOptions,
+    settings: Settings,
+    session: "SparkSession",
+    counts: "Mapping[str, RowCounts]",
+) -> "PreparedSweep":
+    from rebalance_core.planning.sweep import SweepOptions, prepare_sweep
+
+    rows = sum(count.rows for count in counts.values()) * len(options.variants.histories)
+    return prepare_sweep(
+        checked.tables,
+        options.variants,
+        SweepOptions(
+            include_retry_topics=settings.include_retry_topics,
+            group=options.group,
+            ownership_groups=settings.plan.ownership_groups,
+            partitions=task_count(rows, session.sparkContext.defaultParallelism),
+        ),
+    )
+
+
+def _rates(session: "SparkSession", options: PlanOptions) -> "DataFrame | None":
+    """The rows of queue_rates; any bad one refuses the table."""
+    from rebalance_core.contracts.planning import QUEUE_RATES
+    from rebalance_core.spark.quarantine import check, split
+    from rebalance_core.spark.read import read_table
+
+    if options.queue_rates is None:
+        return None
+    location = spark_location(options.queue_rates)
+    frame, _ = read_table(session, QUEUE_RATES, location, options.input_format)
+    good, bad = split(check(QUEUE_RATES.name, frame), QUEUE_RATES.name)
+    negative = good.where("isnan(messages_per_second) OR messages_per_second < 0")
+    reasons = [row["issues"][0]["message"] for row in bad.limit(3).collect()]
+    reasons += [
+        f"messages_per_second is {row['messages_per_second']}; valid: 0 and more"
+        for row in negative.limit(3).collect()
+    ]
+    if reasons:
+        raise InputRefused(f"--queue-rates {options.queue_rates}: {'; '.join(reasons)}")
+    return good
+
+
+def _inputs(options: PlanOptions) -> dict[str, str]:
+    """Path by input table; those of a remote folder are for the reader to find."""
+    if options.queue_rates is not None:
+        check_exists("--queue-rates", options.queue_rates)
+    if not is_local(options.input):
+        return {}
+    return {table: str(path) for table, path in tables_in(local_path(options.input)).items()}
+
+
+def _only_seed(options: PlanOptions) -> int | None:
+    """The seed, if there is but one; more stand in the arguments."""
+    seeds = {history.seed for history in options.variants.histories}
+    return seeds.pop() if len(seeds) == 1 else None
+
+
+def _with_rows(record: Any, counts: "Mapping[str, RowCounts]") -> Any:
+    return replace(record, rows=counts[record.table].rows) if record.table in counts else record
+
+
+def _rejected(rejected: "DataFrame") -> dict[str, int]:
+    from rebalance_core.cli.ledger_counts import rejected_per_code
+
+    return rejected_per_code(rejected)

@@ -1,0 +1,185 @@
+"""What a plan computes: histories (a scenario under a seed) times strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance_core.model.errors import RebalanceError
+from rebalance_core.planning.edits.spi import matches
+from rebalance_core.planning.scenario import Scenario, group_edits, shared_edits
+from rebalance_core.planning.scenario_rows import Edited
+from rebalance_core.planning.spi import PlanningStrategy
+from rebalance_core.planning.strategies import planning_strategy
+
+BASELINE = "baseline"
+"""The history as it was given, without an edit."""
+RECORDED = "recorded"
+"""Every member's own strategy, as the history has it."""
+LEAGUE = "league"
+LEAGUE_STRATEGIES = (
+    "AVG",
+    "AVG_BY_CIRCLE",
+    "CONSISTENT_HASH(virtual_nodes=10)",
+    "CONSISTENT_HASH(virtual_nodes=100)",
+    "CONSISTENT_HASH(virtual_nodes=500)",
+    "MACHINE_ROOM_NEARBY-AVG",
+    "STICKY_BALANCED",
+    "CONSISTENT_HASH_BOUNDED(epsilon=0.25)",
+)
+"""What ``--strategy league`` stands for."""
+NEVER_MS = 1 << 62
+"""After every event: no edit of the scenario concerns the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A scenario under a seed; without a scenario the baseline."""
+
+    scenario: Scenario | None
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """As the column ``scenario`` has it."""
+        return BASELINE if self.scenario is None else self.scenario.name
+
+
+@dataclass(frozen=True, slots=True)
+class SweptStrategy:
+    """A strategy of a sweep; ``strategy`` None keeps every member's own."""
+
+    strategy: PlanningStrategy | None
+
+    @property
+    def text(self) -> str:
+        """As the column ``strategy`` has it."""
+        return RECORDED if self.strategy is None else str(self.strategy)
+
+    @property
+    def of_rocketmq(self) -> bool:
+        """False for what RocketMQ lacks."""
+        return self.strategy is None or self.strategy.of_rocketmq
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """All histories and all strategies of a sweep; every pair is a variant."""
+
+    histories: tuple[History, ...]
+    strategies: tuple[SweptStrategy, ...]
+
+    def __len__(self) -> int:
+        return len(self.histories) * len(self.strategies)
+
+    def of_engine(self) -> list[tuple[int, str | None]]:
+        """(number, text) of the strategies that are RocketMQ's; None: the members' own."""
+        return [
+            (number, None if swept.strategy is None else swept.text)
+            for number, swept in enumerate(self.strategies)
+            if swept.of_rocketmq
+        ]
+
+    def own(self) -> list[tuple[int, PlanningStrategy]]:
+        """(number, strategy) of those that RocketMQ lacks."""
+        return [
+            (number, swept.strategy)
+            for number, swept in enumerate(self.strategies)
+            if swept.strategy is not None and not swept.of_rocketmq
+        ]
+
+
+def read_strategies(texts: Iterable[str], mistakes: list[str]) -> tuple[SweptStrategy, ...]:
+    """Strategies by their texts, each once; ``recorded`` if there is no text.
+
+    Args:
+        texts: strategy texts, ``recorded``, or ``league`` for `LEAGUE_STRATEGIES`.
+        mistakes: gets a sentence for every text that is none.
+    """
+    found: dict[SweptStrategy, None] = {}
+    for text in texts:
+        listed = LEAGUE_STRATEGIES if text.strip() == LEAGUE else (text,)
+        for one in listed:
+            try:
+                own = one.strip() == RECORDED
+                found[SweptStrategy(None if own else planning_strategy(one))] = None
+            except RebalanceError as error:
+                mistakes.append(f"--strategy {one}: {error}")
+    return tuple(found) or (SweptStrategy(None),)
+
+
+def variants_of(
+    scenarios: Sequence[Scenario], strategies: Sequence[SweptStrategy], seeds: Sequence[int]
+) -> Variants:
+    """The baseline, which leaves nothing to chance, once, and every scenario under every seed."""
+    of_scenarios = [History(scenario, seed) for scenario in scenarios for seed in seeds]
+    return Variants((History(None, seeds[0]), *of_scenarios), tuple(strategies))
+
+
+def idle_switches(variants: Variants) -> Iterator[str]:
+    """Scenarios whose switch of strategy does nothing under strategies that replace all."""
+    if all(swept.strategy is None for swept in variants.strategies):
+        return
+    for scenario in {
+        h.scenario.name: h.scenario for h in variants.histories if h.scenario
+    }.values():
+        if any(edit.KIND == "switch_strategy" for edit in scenario.edits):
+            yield (
+                f"{scenario.name}: its switch_strategy shows under --strategy {RECORDED} only; "
+                "any other strategy replaces what it switches to"
+            )
+
+
+def first_edit_ms(history: History, cluster: str, end_ms: int) -> int | None:
+    """When the first edit of a cluster happens; None for the baseline."""
+    if history.scenario is None:
+        return None
+    edits = history.scenario.edits
+    moments = (edit.at.at(end_ms) for edit in edits if matches(cluster, edit.cluster))
+    return min(moments, default=NEVER_MS)
+
+
+@dataclass(frozen=True)
+class HistoryEdits:
+    """The edits of every history, for the tasks (`spark.variants.Edits`)."""
+
+    histories: tuple[History, ...]
+    ends: Mapping[str, int] = field(repr=False)
+
+    def touches(self, history: int, cluster: str, consumer_group: str | None) -> bool:
+        """False: the rows stay as they are."""
+        scenario = self.histories[history].scenario
+        return scenario is not None and any(
+            matches(cluster, edit.cluster)
+            and (
+                edit.concerns_cluster()
+                if consumer_group is None
+                else edit.concerns_group(consumer_group)
+            )
+            for edit in scenario.edits
+        )
+
+    def edited(
+        self,
+        history: int,
+        cluster: str,
+        consumer_group: str | None,
+        rows: Sequence[Mapping[str, Any]],
+        group_row: Mapping[str, Any] | None,
+    ) -> Edited:
+        """`group_edits`, or `shared_edits` without a group. Errors as theirs."""
+        chosen = self.histories[history]
+        assert chosen.scenario is not None
+        end_ms = self.ends[cluster]
+        if consumer_group is None:
+            return shared_edits(chosen.scenario, rows, cluster=cluster, end_ms=end_ms)
+        return group_edits(
+            chosen.scenario,
+            consumer_group,
+            rows,
+            cluster=cluster,
+            end_ms=end_ms,
+            group_row=group_row,
+            seed=chosen.seed,
+        )

@@ -1,0 +1,143 @@
+"""`python -m tests.bench.sweep`: a plan of many variants against one simulation of the same day.
+
+Both in one session, through the same steps as the jobs: check, deal out, write every table. What is
+printed is the cost of one (variant, event) of the sweep over the cost of one event of `simulate`;
+below 1 a variant is cheaper than a simulation of its own.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from rebalance_core.cli.session import open_session
+from rebalance_core.cli.simulate_job import task_count
+from rebalance_core.planning.scenario import Scenario
+from rebalance_core.planning.scenario_file import parse_scenario
+from rebalance_core.planning.sweep import SweepOptions, prepare_sweep
+from rebalance_core.planning.variants import LEAGUE_STRATEGIES, read_strategies, variants_of
+from rebalance_core.spark import InputTables, SimulationOptions
+from rebalance_core.spark.gate import count_rows
+from rebalance_core.spark.generate import generate
+from rebalance_core.spark.plan_league import plan_league
+from rebalance_core.spark.plan_tables import plan_summary
+from rebalance_core.spark.quarantine import quarantine
+from rebalance_core.spark.simulate import simulate_checked
+from rebalance_core.spark.write import write_table
+from rebalance_core.synthetic.fleet import FleetPlan
+
+EDITS = (
+    'kind = "add_consumers"\ngroup = "*"\ncount = {n}',
+    'kind = "remove_consumers"\ngroup = "*"\ncount = {n}',
+    'kind = "rolling_restart"\ngroup = "*"\npercent = {n}0',
+    'kind = "lose_broker"\nbroker = "*-{n}"\nback_after = "10m"',
+    'kind = "scale_queues"\ntopic = "*"\nfactor = {n}',
+)
+
+
+def scenarios(count: int) -> list[Scenario]:
+    """So many scenarios, all different."""
+    made: list[Scenario] = []
+    mistakes: list[str] = []
+    for number in range(count):
+        edit = EDITS[number % len(EDITS)].format(n=number // len(EDITS) + 1)
+        text = f'name = "s{number}"\ndescription = "d"\n[[edit]]\nat = "+10m"\n{edit}\n'
+        made.append(parse_scenario(text, f"s{number}.toml", mistakes))
+    assert mistakes == []
+    return made
+
+
+def simulated(spark: SparkSession, day: str, folder: str) -> tuple[float, int, int]:
+    """Seconds, events and rows of one simulation, as the job does it."""
+    begin = time.perf_counter()
+    checked = quarantine(InputTables.read(spark, day))
+    counts = count_rows(checked)
+    tasks = task_count(sum(c.rows for c in counts.values()), 2)
+    ledger = simulate_checked(checked, SimulationOptions(partitions=tasks))
+    rows = sum(write_table(frame, folder, name).rows for name, frame in ledger.frames().items())
+    return time.perf_counter() - begin, counts["cluster_events"].rows, rows
+
+
+def planned(
+    spark: SparkSession, day: str, folder: str, count: int, strategies: int
+) -> Iterator[tuple[str, float, int]]:
+    """Name, seconds and rows of every part of the sweep."""
+    begin = time.perf_counter()
+    mistakes: list[str] = []
+    swept = read_strategies(LEAGUE_STRATEGIES[:strategies], mistakes)
+    variants = variants_of(scenarios(count), swept, (0,))
+    checked = quarantine(InputTables.read(spark, day))
+    rows = sum(c.rows for c in count_rows(checked).values()) * len(variants.histories)
+    options = SweepOptions(partitions=task_count(rows, 2))
+    sweep = prepare_sweep(checked.tables, variants, options)
+    yield "prepare", time.perf_counter() - begin, len(variants)
+
+    for name in ("plan_steps", "plan_summary", "plan_league", "plan_ownership"):
+        start = time.perf_counter()
+        back = {n: f"{folder}/{n}" for n in ("plan_steps", "plan_summary")}
+        if name == "plan_steps":
+            frame = sweep.steps()
+        elif name == "plan_summary":
+            frame = plan_summary(spark.read.parquet(back["plan_steps"]), sweep.starts(), None)
+        elif name == "plan_league":
+            frame = plan_league(*(spark.read.parquet(path) for path in back.values()))
+        else:
+            frame = sweep.ownership()
+        written = write_table(frame, folder, name).rows
+        yield name, time.perf_counter() - start, written
+
+
+def main() -> None:
+    """Run the benchmark; JSON on stdout, and into a file if one is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--groups", type=int, default=100)
+    parser.add_argument("--scenarios", type=int, default=20)
+    parser.add_argument("--strategies", type=int, default=len(LEAGUE_STRATEGIES))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "6g"}
+    spark = open_session("rebalance bench", master="local[2]", settings=settings)
+    with tempfile.TemporaryDirectory() as folder:
+        day = f"{folder}/day"
+        fleet = FleetPlan(groups=arguments.groups, days=1, seed=arguments.seed)
+        for name, frame in generate(spark, fleet).tables().items():
+            write_table(frame, day, name)
+        simulated(spark, day, f"{folder}/warm")
+        spark.catalog.clearCache()
+        seconds, events, rows = simulated(spark, day, f"{folder}/ledger")
+        say(f"simulate: {seconds:.1f} s, {events:,} events, {rows:,} rows")
+        spark.catalog.clearCache()
+        parts = {}
+        for part, taken, made in planned(
+            spark, day, f"{folder}/plan", arguments.scenarios, arguments.strategies
+        ):
+            say(f"  {part:<16} {taken:8.1f} s  {made:,}")
+            parts[part] = {"seconds": round(taken, 1), "rows": made}
+    variants = parts["prepare"]["rows"]
+    total = sum(part["seconds"] for part in parts.values())
+    result = {
+        "groups": arguments.groups, "events": events, "variants": variants,
+        "simulate seconds": round(seconds, 1), "plan seconds": round(total, 1), "parts": parts,
+        "simulate, ms an event": round(1000 * seconds / events, 4),
+        "plan, ms a (variant, event)": round(1000 * total / (events * variants), 4),
+        "plan per (variant, event) / simulate per event": round(total / variants / seconds, 4),
+    }  # fmt: skip
+    text = json.dumps(result, indent=2)
+    print(text)
+    if arguments.out:
+        arguments.out.write_text(text + "\n")
+
+
+def say(text: str) -> None:
+    """To stderr: stdout has the result alone."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The job `plan` end to end: tables, record, summary, refusals."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rebalance_core.cli.main import main
+from rebalance_core.contracts import PLANNED_TABLES
+from tests.recordings.tables import DATA
+
+TREE = Path(__file__).resolve().parents[2]
+GROW = str(TREE / "conf/scenarios/add-consumers.toml")
+
+
+def test_a_plan_writes_its_tables_and_tells_the_best(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = tmp_path / "queue_rates.jsonl"
+    rates.write_text(
+        "\n".join(
+            json.dumps({"cluster": "DefaultCluster", "topic": "OrderTopic", "broker_name": broker,
+                        "queue_id": queue, "from_ms": 0, "messages_per_second": 10.0})
+            for broker in ("broker-a", "broker-b") for queue in range(4)
+        )
+    )  # fmt: skip
+    output = tmp_path / "plan"
+    words = ["--input", str(DATA / "join-leave" / "tables"), "--output", str(output), "--json"]
+    words += ["--scenario", GROW, "--strategy", "AVG", "--strategy", "STICKY_BALANCED"]
+    words += ["--group", "order-*", "--queue-rates", str(rates)]
+    assert main("plan", words) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["variants"] == 4
+    assert [(s["scenario"], s["best"]) for s in facts["scenarios"]] == [
+        ("baseline", "AVG"),
+        ("add-consumers", "AVG"),
+    ]
+    assert "STICKY_BALANCED, which RocketMQ lacks" in facts["scenarios"][1]["possible"]
+    record = json.loads((output / "_run.json").read_text())
+    assert (record["status"], record["job"], record["seed"]) == ("OK", "plan", 0)
+    assert set(record["outputs"]) == {*PLANNED_TABLES, "rejected"}
+    for name, table in PLANNED_TABLES.items():
+        written = spark.read.parquet(str(output / name))
+        assert tuple(written.columns) == table.column_names
+        assert written.count() == record["outputs"][name]["rows"] > 0
+        keys = written.select(*table.key).distinct().count()
+        assert keys == written.count(), name
+        for column in table.columns:
+            if not column.nullable:
+                assert written.where(f"{column.name} IS NULL").count() == 0, column.name
+    summary = spark.read.parquet(str(output / "plan_summary"))
+    peaks = {
+        (row["scenario"], row["strategy"]): row["peak_messages_per_second"]
+        for row in summary.collect()
+    }
+    assert peaks["baseline", "AVG"] == 30.0
+    assert peaks["add-consumers", "STICKY_BALANCED"] == 20.0
+    assert main("plan", words) == 5
+
+
+def test_wrong_rates_and_scenarios_are_refused(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--input", str(DATA / "join-leave" / "tables"), "--output", str(tmp_path / "plan")]
+    assert main("plan", [*words, "--scenario", str(tmp_path / "none.toml")]) == 2
+    rates = tmp_path / "queue_rates.jsonl"
+    rates.write_text('{"cluster": "c", "topic": "T", "broker_name": "a", "queue_id": 0, '
+                     '"from_ms": 0, "messages_per_second": -1}')  # fmt: skip
+    assert main("plan", [*words, "--queue-rates", str(rates)]) == 4
+    assert "0 and more" in capsys.readouterr().err
+    assert (
+        not (tmp_path / "plan" / "_run.json").exists()
+        or json.loads((tmp_path / "plan" / "_run.json").read_text())["status"] == "FAILED"
+    )

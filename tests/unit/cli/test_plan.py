@@ -1,0 +1,106 @@
+"""The options of `plan`, and what it prints."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.cli.jobs import JOBS
+from rebalance_core.cli.main import main
+from rebalance_core.cli.options import parse_options
+from rebalance_core.cli.plan_options import PlanOptions
+from rebalance_core.cli.plan_summary import plan_facts, render_plan
+from rebalance_core.model.errors import UsageError
+
+TREE = Path(__file__).resolve().parents[3]
+GROW = str(TREE / "conf/scenarios/add-consumers.toml")
+BREAK = str(TREE / "conf/scenarios/lose-broker.toml")
+DATA = str(TREE / "tests/recordings/data/join-leave/tables")
+
+
+def options(*words: str) -> PlanOptions:
+    _, read = parse_options(["plan", "--input", DATA, "--output", "o", *words], JOBS)
+    assert isinstance(read, PlanOptions)
+    return read
+
+
+def test_without_scenario_and_strategy_it_is_the_recorded_history() -> None:
+    variants = options().variants
+    assert [(h.name, h.seed) for h in variants.histories] == [("baseline", 0)]
+    assert [swept.text for swept in variants.strategies] == ["recorded"]
+
+
+def test_scenarios_strategies_and_seeds_multiply() -> None:
+    words = ("--scenario", GROW, BREAK, "--strategy", "AVG", "--strategy", "STICKY_BALANCED")
+    assert len(options(*words, "--seeds", "3").variants) == (1 + 2 * 3) * 2
+    again = options("--scenario", GROW, "--scenario", BREAK, "--seed", "7", "--seed", "7")
+    assert [h.seed for h in again.variants.histories] == [7, 7, 7]
+
+
+def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('name = "w"\ndescription = "d"\n[[edit]]\nkind = "add_consumer"\n')
+    baseline = tmp_path / "baseline.toml"
+    baseline.write_text('name = "baseline"\ndescription = "d"\n')
+    words = ["plan", "--scenario", str(wrong), str(tmp_path / "none.toml"), "--strategy", "AVGG",
+             "--strategy", "CONSISTENT_HASH(nodes=3)", "--seed", "x", "--seeds", "0",
+             "--input-format", "csvv"]  # fmt: skip
+    with pytest.raises(UsageError) as told:
+        parse_options(words, JOBS)
+    text = str(told.value)
+    for part in (f"{wrong}:4:", "did you mean add_consumers", "none.toml", "AVGG", "nodes",
+                 "--seed x", "--seeds 0", "exclude each other", "csvv", "--input DIR",
+                 "--output DIR"):  # fmt: skip
+        assert part in text
+    with pytest.raises(UsageError, match="baseline"):
+        options("--scenario", str(baseline))
+
+
+def test_a_dry_run_tells_the_variants_and_starts_no_spark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--input", DATA, "--output", str(tmp_path / "o"), "--scenario", GROW, "--dry-run"]
+    assert main("plan", [*words, "--strategy", "league"]) == 0
+    told = capsys.readouterr().out
+    assert "16 variants: 2 histories x 8 strategies" in told
+    assert "STICKY_BALANCED (not RocketMQ's)" in told
+    assert main("plan", [*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["variants"] == 2
+    assert not (tmp_path / "o").exists()
+
+
+def figures(scenario: str, strategy: str, **values: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "scenario": scenario, "strategy": strategy, "of_rocketmq": strategy == "AVG", "groups": 2,
+        "seeds": 1, "rebalances": 3, "moved": 9, "minimum_moves": 6, "amplification": 1.5,
+        "idle_before": 0, "idle_after": 1, "orphaned_before": 0, "orphaned_after": 0,
+        "replayed_messages": None, "skipped_messages": 4, "mean_peak_ratio_before": 1.0,
+        "mean_peak_ratio": 1.25, "worst_peak_ratio": 1.5, "frozen": 0, "idle": 1, "orphaned": 0,
+    }  # fmt: skip
+    return row | values
+
+
+def test_the_summary_has_a_table_a_scenario_and_says_what_is_left_out() -> None:
+    asked = options("--scenario", GROW, "--strategy", "STICKY_BALANCED", "--strategy", "AVG")
+    rows = [
+        figures(scenario, strategy, moved=9 if strategy == "AVG" else 6)
+        for scenario in ("add-consumers", "baseline")
+        for strategy in ("AVG", "STICKY_BALANCED")
+    ]
+    league = [
+        {"strategy": s, "of_rocketmq": s == "AVG", "moved": 18, "moved_per_rebalance": 3.0,
+         "minimum_moves": None, "amplification": None, "stickiness": 0.5, "mean_peak_ratio": 1.1,
+         "worst_peak_ratio": 1.5, "idle_members": 2, "orphaned": 0, "caveat": "left out: 2"}
+        for s in ("AVG", "STICKY_BALANCED")
+    ]  # fmt: skip
+    facts = plan_facts(asked, rows, league, {"plan_steps": 8}, 4.0)
+    assert [shown["scenario"] for shown in facts["scenarios"]] == ["baseline", "add-consumers"]
+    text = render_plan(facts)
+    lines = [line.split() for line in text.splitlines()]
+    assert ["*", "AVG", "9", "6", "1.50", "1.00", "->", "1.25", "0", "->", "1", "0", "->", "0",
+            "-", "4"] in lines  # fmt: skip
+    assert "STICKY_BALANCED, which RocketMQ lacks, would move 6: 3 fewer" in text
+    assert text.index("STICKY_BALANCED (not RocketMQ's)") < text.index("* AVG")
+    assert "League: all scenarios together" in text
+    assert "  AVG: left out: 2" in text
