@@ -25,18 +25,14 @@ class Night:
         start_ms: first moment that the collection covers.
         end_ms: its last moment: "now" of the audit.
         stale_ms: a dump older than this at the end shows nothing of the night.
-        brokers: names of the cluster's brokers.
         missing: brokers of which nothing, or nothing of the night, was collected.
-        stores: brokers whose subscriptionGroup.json was collected.
-        store_ms: when the last one of a broker was copied, where that is known.
+        store_ms: when the last subscriptionGroup.json of a broker was copied, where one was.
     """
 
     start_ms: int
     end_ms: int
     stale_ms: int = 6 * 3_600_000
-    brokers: tuple[str, ...] = ()
     missing: frozenset[str] = frozenset()
-    stores: frozenset[str] = frozenset()
     store_ms: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.case import Night, Row
@@ -72,19 +73,7 @@ def night_of(
     stores: dict[str, int] = {}
     for row in by_kind.get("GROUP_CONFIGS", ()):
         stores[row["broker_name"]] = max(stores.get(row["broker_name"], 0), row["last_ms"])
-    names = newest.keys() | {r["broker_name"] for r in by_kind.get("EXPECTED_BROKER", ())}
-    return (
-        Night(
-            night.start_ms,
-            night.end_ms,
-            stale_ms,
-            tuple(sorted(names)),
-            frozenset(missing),
-            frozenset(stores),
-            stores,
-        ),
-        found,
-    )
+    return replace(night, missing=frozenset(missing), store_ms=stores), found
 
 
 def _newest_of_brokers(

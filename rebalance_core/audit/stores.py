@@ -21,4 +21,4 @@ def configurations(case: GroupCase) -> dict[str, Row]:
 
 def lacks_configuration(case: GroupCase, broker_name: str) -> bool:
     """True if the broker's store was collected and does not have the group."""
-    return broker_name in case.night.stores and broker_name not in configurations(case)
+    return broker_name in case.night.store_ms and broker_name not in configurations(case)

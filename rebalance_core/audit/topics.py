@@ -13,7 +13,7 @@ SYSTEM_PREFIXES = ("rmq_sys_", "%SYS%", "%DLQ%", "%REPLY%")
 SYSTEM_TOPICS = frozenset(
     {
         "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
+        "SCHEDULE_TOPIC_XXXX",  # so it is spelt: TopicValidator.RMQ_SYS_SCHEDULE_TOPIC
         "BenchmarkTest",
         "RMQ_SYS_TRANS_HALF_TOPIC",
         "RMQ_SYS_TRANS_OP_HALF_TOPIC",

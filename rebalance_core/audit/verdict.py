@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from rebalance_core.audit.collection import COLLECTION_INCOMPLETE
 from rebalance_core.audit.finding import INFO, SEVERITIES
 
-OK, FINDINGS, FAILED, INCOMPLETE = "OK", "FINDINGS", "FAILED", "INCOMPLETE"
-WORDS = {
+Verdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
+OK: Final = "OK"
+FINDINGS: Final = "FINDINGS"
+FAILED: Final = "FAILED"
+INCOMPLETE: Final = "INCOMPLETE"
+WORDS: dict[Verdict, str] = {
     OK: "nothing above INFO is open",
     FINDINGS: "open findings, all below the severity that fails the night",
     FAILED: "open findings at or above the severity that fails the night",
@@ -27,7 +32,7 @@ class Count:
     findings: int
 
 
-def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[str, bool]:
+def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[Verdict, bool]:
     """The word for the night, and True if the job ends with exit code 3."""
     still_open = [one for one in counts if one.findings and not one.accepted]
     worst = max((SEVERITIES.index(one.severity) for one in still_open), default=-1)

@@ -29,6 +29,7 @@ from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate_job import Simulated, simulate_and_write
 from rebalance_core.cli.simulate_options import SimulateOptions
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.errors import OutputExists, UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def check_before_spark(
         text = Path(options.accepted).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--accepted {options.accepted}: {error}") from error
-    rule_ids = [rule.rule_id for rule in ALL_RULES]
+    rule_ids = [*(rule.rule_id for rule in ALL_RULES), *FINDING_IDS]
     return read_accepted(text, options.accepted, rule_ids, NEVER_ACCEPTED, today)
 
 

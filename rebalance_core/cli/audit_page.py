@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.judge import ALL_RULES
-from rebalance_core.audit.verdict import Count
+from rebalance_core.audit.verdict import Count, Verdict
 from rebalance_core.cli.version import LIBRARY_VERSION
+from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
 from rebalance_core.report.night import (
@@ -36,7 +37,7 @@ class Judged:
     """A night that was judged: all that the page and the summary tell."""
 
     cluster: str
-    verdict: str
+    verdict: Verdict
     fail_on: str
     start_ms: int
     end_ms: int
@@ -80,7 +81,7 @@ def night_report(
     }
     return NightReport(
         cluster=night.cluster,
-        verdict=night.verdict,  # type: ignore[arg-type]  # one of its words
+        verdict=night.verdict,
         fail_on=night.fail_on,
         from_ms=night.start_ms,
         to_ms=night.end_ms,
@@ -96,7 +97,7 @@ def night_report(
             offline=night.groups.get("OFFLINE", 0),
         ),
         findings=tuple(shown),
-        rules={rule.rule_id: rule.meaning for rule in ALL_RULES},
+        rules=FINDING_IDS | {rule.rule_id: rule.meaning for rule in ALL_RULES},
         more={rule: count for rule, count in sorted(more.items()) if count > 0},
         previous=previous,
         timelines=tuple(

@@ -12,6 +12,26 @@ ORDER = "_order"
 """Beside an event's columns: order among events of one instant, before sequences are given."""
 
 INFO, WARNING = "INFO", "WARNING"
+
+FINDING_IDS = {
+    "INGEST_ASSUMED": "A field, parameter or time zone that no file tells was assumed.",
+    "INGEST_BROKER_LOG_MISSING": "The log of an expected broker was not collected.",
+    "INGEST_CLOCK_SET_BACK": "The clock of a log jumps back; its times are kept as they stand.",
+    "INGEST_CONTRADICTION": "A dump contradicts the logs.",
+    "INGEST_EMPTY_FILE": "A log is empty.",
+    "INGEST_JOIN_NOT_LOGGED": "A dump lists a member whose join no log has.",
+    "INGEST_LEAVE_NOT_LOGGED": "No broker lists a member any more whose end no log has.",
+    "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
+    "INGEST_NOT_UNDERSTOOD": "Hardly a line of a log is understood: it may be another file.",
+    "INGEST_NO_NAMESRV_LOG": "No log of a name server was collected.",
+    "INGEST_STRATEGY_INFERRED": "No file names the strategy; live ownership fits this one.",
+    "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
+    "INGEST_TIMESTAMP_UNKNOWN": "No file tells the group's consumeTimestamp.",
+    "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs say of a topic.",
+    "INGEST_VERSION_NOT_MODELLED": "A client's version has rules that are not known here.",
+}
+"""What `ingest` may find, and what it means."""
+
 RANK = {"BROKER_UP": 0, "BROKER_DOWN": 0, "TOPIC_CONFIG": 1, "TOPIC_DELETED": 1}
 """Order among events of one instant; those of consumers come last."""
 
@@ -46,7 +66,13 @@ def finding(
     evidence: Mapping[str, Any] | None = None,
     **where: Any,
 ) -> Row:
-    """One row of ``findings`` without the cluster; ``where`` names group, topic and so on."""
+    """One row of ``findings`` without the cluster; ``where`` names group, topic and so on.
+
+    Raises:
+        KeyError: the id is none of `FINDING_IDS`; files of accepted findings are checked by them.
+    """
+    if rule_id not in FINDING_IDS:
+        raise KeyError(rule_id)
     shown = {name: str(value) for name, value in (evidence or {}).items()}
     row = {"rule_id": rule_id, "severity": severity, "summary": summary, "remedy": remedy}
     return row | {"evidence": shown} | where

@@ -76,16 +76,16 @@ class PullStarts:
         mine, held_before = adds.where(wanted), held[wanted]
         starts = Starts.unknown(len(mine.queue))
         if self._commits is not None:
-            todo = np.ones(len(mine.queue), np.bool_)
+            unset = np.ones(len(mine.queue), np.bool_)
             if block.broadcasting:
-                starts, todo = local_starts(
+                starts, unset = local_starts(
                     self._world, self._commits, self._offsets, mine, held_before
                 )
             else:
                 earliest_ms = self._world.epochs.from_ms[mine.epoch]
                 known = self._commits.newest(mine.queue, earliest_ms) >= 0
-                todo = ~held_before & ~known
-            first = np.flatnonzero(todo)
+                unset = ~held_before & ~known
+            first = np.flatnonzero(unset)
             some = mine.where(first)
             starts.update(
                 first,
@@ -95,7 +95,7 @@ class PullStarts:
                 ),
             )  # fmt: skip
             if not block.broadcasting:
-                self._put_stored(block, adds, drops, lane, wanted, ~todo, starts)
+                self._put_stored(block, adds, drops, lane, wanted, ~unset, starts)
         group = self._world.epochs.group[mine.epoch]
         pulls = self._world.fleet.groups.consumer_type[group] == TYPES.index(PULL)
         starts.zero(pulls, PULL_ALWAYS_ZERO)

@@ -55,11 +55,7 @@ class Change:
         Raises:
             UsageError: One removes a number of consumers and the other names some.
         """
-        removed: Any = self.remove_consumers or other.remove_consumers
-        if self.remove_consumers and other.remove_consumers:
-            if type(self.remove_consumers) is not type(other.remove_consumers):
-                raise UsageError("remove_consumers: give a number or client ids, not both")
-            removed = self.remove_consumers + other.remove_consumers  # type: ignore[operator]
+        removed = _both(self.remove_consumers, other.remove_consumers)
         own = other.client_id_template != DEFAULT_TEMPLATE
         return Change(
             self.add_consumers + other.add_consumers,
@@ -88,6 +84,16 @@ class Change:
             f"strategy {self.strategy}" if self.strategy is not None else "",
         ]
         return ", ".join(word for word in words if word) or "no change"
+
+
+def _both(first: int | tuple[str, ...], second: int | tuple[str, ...]) -> int | tuple[str, ...]:
+    if not (first and second):
+        return first or second
+    if isinstance(first, int) and isinstance(second, int):
+        return first + second
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return first + second
+    raise UsageError("remove_consumers: give a number or client ids, not both")
 
 
 def add_consumers(count: int, client_id_template: str = DEFAULT_TEMPLATE) -> Change:

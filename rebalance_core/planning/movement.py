@@ -83,8 +83,8 @@ def movement(
         UsageError: An owner is no member.
 
     >>> queues = [MessageQueue("T", "a", i) for i in range(8)]
-    >>> before = dict(zip(queues, "xxxxyyyy"))
-    >>> step = movement(before, "xyz", dict(zip(queues, "xxxyyyzz"))).group  # AVG, z joins
+    >>> before = dict(zip(queues, "aaaabbbb"))
+    >>> step = movement(before, "abc", dict(zip(queues, "aaabbbcc"))).group  # AVG, c joins
     >>> step.moved, step.minimum_moves, step.amplification, step.max_queues
     (3, 2, 1.5, 3)
     """

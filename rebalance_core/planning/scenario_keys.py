@@ -83,13 +83,6 @@ def number(low: float, high: float) -> Reader:
     return read
 
 
-def yes_or_no(value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        raise ValueError("expected true or false")
-    return value
-
-
 def strategy(value: Any) -> str:
     """A strategy text, printed as the parser prints it."""
     try:

@@ -12,9 +12,7 @@ from rebalance_core.planning.sticky_balanced import StickyBalanced
 from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES
-
-# The settings of a text are read as those of RocketMQ's strategies are, by the same lines.
-from rebalance_core.strategies.text import _number, _settings
+from rebalance_core.strategies.text import settings_of, whole_number
 from rebalance_core.strategies.unknown_name import unknown_name
 
 
@@ -69,7 +67,7 @@ _OWN: dict[str, tuple[Callable[..., OwnStrategy], dict[str, Callable[[str, str],
     "STICKY_BALANCED": (StickyBalanced, {}),
     "CONSISTENT_HASH_BOUNDED": (
         ConsistentHashBounded,
-        {"epsilon": _epsilon, "virtual_nodes": _number},
+        {"epsilon": _epsilon, "virtual_nodes": whole_number},
     ),
 }
 
@@ -108,7 +106,7 @@ def planning_strategy(text: str, *, version: str = DEFAULT_VERSION) -> PlanningS
         raise UsageError(f"strategy {text!r} does not end with ')'")
     make, readers = _OWN[name]
     params = {}
-    for key, value in _settings(text, rest.removesuffix(")")):
+    for key, value in settings_of(text, rest.removesuffix(")")):
         if key not in readers:
             raise unknown_name(f"parameter of {name}", key, tuple(readers))
         params[key] = readers[key](key, value)

@@ -22,7 +22,8 @@ def _text(key: str, value: str) -> str:
     return unescape(value)
 
 
-def _number(key: str, value: str) -> int:
+def whole_number(key: str, value: str) -> int:
+    """The escaped value of a key as an integer. Raises: UsageError."""
     digits = unescape(value)
     if not (digits.removeprefix("-").isdecimal() and digits.isascii()):
         raise UsageError(f"{key}={value}: not an integer")
@@ -65,7 +66,7 @@ def _queues(key: str, value: str) -> list[MessageQueue]:
 
 # key of the text -> (parameter of make_strategy, how its value is read)
 _KEYS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    "virtual_nodes": ("virtual_nodes", _number),
+    "virtual_nodes": ("virtual_nodes", whole_number),
     "platform_charset": ("platform_charset", _text),
     "consumer_idcs": ("consumer_idcs", _names),
     "room_separator": ("room_separator", _text),
@@ -102,7 +103,7 @@ def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationSt
     known = known_parameters(name)
     keys = [key for key, (parameter, _) in _KEYS.items() if parameter in known]
     params: dict[str, Any] = {}
-    for key, value in _settings(text, body):
+    for key, value in settings_of(text, body):
         if key not in keys:
             raise unknown_name(f"parameter of {name}", key, keys)
         parameter, read = _KEYS[key]
@@ -110,8 +111,12 @@ def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationSt
     return make_strategy(name, params, version)
 
 
-def _settings(text: str, body: str) -> list[tuple[str, str]]:
-    """The (key, still escaped value) pairs, each key once."""
+def settings_of(text: str, body: str) -> list[tuple[str, str]]:
+    """The (key, still escaped value) pairs of a text's body, each key once.
+
+    Raises:
+        UsageError: what is between two commas is not key=value, or a key is there twice.
+    """
     settings: dict[str, str] = {}
     for setting in body.split(",") if body.strip(" ") else []:
         key, equals, value = setting.partition("=")

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("matplotlib")  # the extra ``plots``
-
 TREE = Path(__file__).resolve().parents[2]
 MOST_SECONDS = 400  # measured: 85 to 130 s on two cores that others used too
 

@@ -104,7 +104,7 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
         return
     if last is not None and not stands(case, last["epoch"]):
         return
-    if case.night.stores and not configurations(case):
+    if case.night.store_ms and not configurations(case):
         return  # LEFTOVER_OFFSETS
     since = last["from_ms"] if last is not None else case.night.start_ms
     if any(row["observed_ms"] > since for row in listed_members(case)):

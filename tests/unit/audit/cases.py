@@ -151,7 +151,7 @@ def case_of(
         "queue_offsets": ends,
         "committed_offsets": commits or [],
     }
-    night = Night(BEGIN_MS, ms(until), brokers=("a", "b"), stores=frozenset(stores))
+    night = Night(BEGIN_MS, ms(until), store_ms=dict.fromkeys(stores, ms(until)))
     return GroupCase("c", GROUP, night, tables)
 
 

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("matplotlib")  # the extra ``plots``
-
 
 @pytest.mark.parametrize("name", ["league", "look", "marks", "shades", "steps"])
 def test_examples_are_true(name: str) -> None:

@@ -6,11 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("matplotlib")  # the extra ``plots``
-
 import pandas as pd
+import pytest
 from matplotlib.figure import Figure
 
 from rebalance_core.model.errors import UsageError
