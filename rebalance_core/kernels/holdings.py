@@ -20,6 +20,7 @@ from rebalance_core.kernels.owners.machine_room_nearby import MachineRoomNearbyO
 from rebalance_core.kernels.roster import ALL_TOPICS, subscribes, topic_slots
 from rebalance_core.kernels.segments import Ints, first_of_run, pointers, ranges
 from rebalance_core.kernels.shapes import EVERYONE
+from rebalance_core.kernels.spans import Spans, block_spans, broadcast_spans, find_stays
 from rebalance_core.kernels.world import World
 
 CELLS_PER_BLOCK = 1 << 17
@@ -49,8 +50,8 @@ class Holdings:
         self._cells_per_block = cells_per_block
         self._slots = topic_slots(world.grid.topics)
         self._mixed = np.zeros(len(world.fleet.groups), np.bool_)
-        some = world.roster.topics[:-2] != ALL_TOPICS
-        self._mixed[world.epochs.group[world.roster.epoch[some]]] = True
+        runs = world.roster.runs
+        self._mixed[runs.group[world.roster.topics_of_run != ALL_TOPICS]] = True
         frozen = np.repeat(world.grid.topics.group, np.diff(world.grid.topic_first))
         self._frozen = np.zeros(len(world.fleet.groups), np.bool_)
         self._frozen[frozen[world.grid.frozen]] = True
@@ -79,15 +80,28 @@ class Holdings:
 
     def blocks(self) -> Iterator[Block]:
         """The blocks in the order of queues; each is of one kind of strategy."""
-        world = self._world
-        kind = world.fleet.groups.kind[self.queues.group]
-        maker = LaneMaker(world.fleet, world.epochs, world.roster.runs, self.queues)
-        for first, end in self._cuts(kind, maker.cells):
-            lanes = maker.lanes(first, end, broadcasting=bool(kind[first] == EVERYONE))
-            yield self._block(int(kind[first]), lanes)
+        for first, end, kind in self._cuts(self._lanes.cells):
+            yield self._block(kind, self._lanes.lanes(first, end, broadcasting=kind == EVERYONE))
 
-    def _cuts(self, kind: Ints, cells: Ints) -> Iterator[tuple[int, int]]:
-        """Ranges of queues of one kind, each of about `cells_per_block` cells."""
+    def spans(self) -> Iterator[Spans]:
+        """The spans of all queues; those of BROADCASTING groups cost no cell an epoch and stay."""
+        stays = find_stays(self._world)
+        counts = np.diff(stays.first)[self.queues.group_topic]
+        for first, end, kind in self._cuts(pointers(self._lanes.epochs + counts)):
+            lanes = self._lanes.lanes(first, end, broadcasting=False)
+            if kind == EVERYONE:
+                yield broadcast_spans(self._world, self.queues, stays, lanes)
+            else:
+                yield block_spans(self._world, self._block(kind, lanes))
+
+    @cached_property
+    def _lanes(self) -> LaneMaker:
+        world = self._world
+        return LaneMaker(world.fleet, world.epochs, world.roster.runs, self.queues)
+
+    def _cuts(self, cells: Ints) -> Iterator[tuple[int, int, int]]:
+        """Ranges of queues of one kind, each of about `cells_per_block` cells, and the kind."""
+        kind = self._world.fleet.groups.kind[self.queues.group]
         bounds = np.append(np.flatnonzero(first_of_run(kind)), len(kind)).tolist()
         for begin, end in pairwise(bounds):
             at = begin
@@ -95,7 +109,7 @@ class Holdings:
                 limit = cells[at] + self._cells_per_block
                 following = int(np.searchsorted(cells, limit, side="right")) - 1
                 following = min(max(at + 1, following), end)
-                yield at, following
+                yield at, following, int(kind[at])
                 at = following
 
     def _block(self, kind: int, lanes: Lanes) -> Block:

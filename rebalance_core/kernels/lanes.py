@@ -54,6 +54,8 @@ class LaneMaker:
         self._lasts = np.minimum(self._end + 1, epochs.of_group[group + 1]) - self._from
         self._first_stay = pointers(np.bincount(group, minlength=len(fleet.groups)))
         stays = np.bincount(group, self._lasts, minlength=len(fleet.groups)).astype(np.int64)
+        self.epochs = self._count[queues.group]
+        """Epochs of each queue's group."""
         self.cells = pointers((self._count + stays)[queues.group])
         """Cells of all queues before each, and of all."""
 

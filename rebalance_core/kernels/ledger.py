@@ -36,8 +36,8 @@ def _epochs(world: World, holdings: Holdings) -> Batches:
 
 
 def _ownership(world: World, holdings: Holdings) -> Batches:
-    for block in holdings.blocks():
-        yield ownership_rows(world, holdings.queues, block)
+    for spans in holdings.spans():
+        yield ownership_rows(world, holdings.queues, spans)
 
 
 def _diffs(world: World, holdings: Holdings) -> Batches:

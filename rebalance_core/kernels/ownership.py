@@ -5,34 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.cells import ABSENT, Block, Queues
+from rebalance_core.kernels.cells import Queues
 from rebalance_core.kernels.codes import names_of
 from rebalance_core.kernels.output import group_columns, span_columns, table_rows
 from rebalance_core.kernels.segments import Ints
+from rebalance_core.kernels.spans import Spans
 from rebalance_core.kernels.world import World
 
 
-def ownership_rows(world: World, queues: Queues, block: Block) -> pa.RecordBatch:
+def ownership_rows(world: World, queues: Queues, spans: Spans) -> pa.RecordBatch:
     """One row per unbroken holding; nobody is a row too."""
-    client = world.roster.client[block.entry]
-    turns = np.ones(len(client), np.bool_)
-    turns[1:] = client[1:] != client[:-1]
-    turns[block.first[:-1][np.diff(block.first) > 0]] = True
-    starts = np.flatnonzero(turns)
-    ends = np.append(starts[1:], len(client))
-    kept = client[starts] != ABSENT
-    starts, ends = starts[kept], ends[kept]
-    queue = block.queue[block.lane[starts]]
-    holder = client[starts]
-    first = block.epoch[starts]
     return table_rows(
         "ownership",
-        group_columns(world, queues.group[queue])
-        | queue_columns(world, queues, queue)
-        | span_columns(world, first, first + ends - starts)
+        group_columns(world, queues.group[spans.queue])
+        | queue_columns(world, queues, spans.queue)
+        | span_columns(world, spans.first, spans.end)
         | {
-            "client_id": names_of(world.fleet.names.clients, holder),
-            "holders": (holder >= 0).astype(np.int32),
+            "client_id": names_of(world.fleet.names.clients, spans.client),
+            "holders": (spans.client >= 0).astype(np.int32),
         },
     )
 

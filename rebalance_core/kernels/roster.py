@@ -6,8 +6,8 @@ member at index i of epoch e is entry ``first[e] + i``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rebalance_core.kernels.event_rows import Events
 from rebalance_core.kernels.fleet import Fleet
 from rebalance_core.kernels.membership import GONE, Membership
 from rebalance_core.kernels.segments import (
+    AnyInts,
     Bools,
     Ints,
     extreme,
@@ -31,7 +32,7 @@ MASK_BITS = 62
 """Group topics that the mask of a member can tell apart."""
 ALL_TOPICS = -1
 MOST_NARROW = np.iinfo(np.int32).max
-"""Indexes of so many entries fit 32 bits."""
+"""Indexes of so many entries fit 32 bits; there are far more entries than anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,64 +52,50 @@ class Runs:
     """Exclusive."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Roster:
     """Every member of every epoch.
 
-    Arrays by entry have two more values, for the entries `NOBODY` and `ABSENT` (as indexes -1 and
-    -2): no client (the code of the entry itself), no process, no topic and nobody that follows.
+    What follows from the runs is made when it is asked for, and is not part of a pickle. Arrays
+    marked * have two more values, for the entries `NOBODY` and `ABSENT` (as indexes -1 and -2).
     """
 
     runs: Runs
+    topics_of_run: Ints
+    """Bit i is set if the member subscribes topic i of its group; `ALL_TOPICS`: every one."""
     first: Ints
     """Where each epoch's entries begin, and the end; shape (epochs + 1,)."""
-    epoch: Ints
-    """By entry, as the five that follow, but without the two more."""
-    run: Ints
-    """The run of each entry; without the two more, too."""
-    client: Ints
-    process: Ints
-    topics: Ints
-    """Bit i is set if the member subscribes topic i of its group; `ALL_TOPICS`: every one."""
-    following: Ints
-    """The same client's entry in the group's next epoch; -1: it is gone, or there is none."""
-    entry_at: Ints
+    run: AnyInts
+    """The run of each entry."""
+    following: AnyInts
+    """* The same client's entry in the group's next epoch; -1: it is gone, or there is none."""
+    entry_at: AnyInts
     """Entries in the order of (group, client, epoch)."""
     uniform: Bools
     """By epoch: all members subscribe the same topics."""
 
-    def __reduce__(self) -> tuple[Callable[..., Roster], tuple[object, ...]]:
-        """A small pickle: by far the largest arrays of a world follow from their runs."""
-        entries = (self.run, self.following[:-2], self.entry_at)
-        narrow = tuple(a.astype(np.int32) if len(a) <= MOST_NARROW else a for a in entries)
-        topics = np.zeros(len(self.runs.group), np.int64)
-        topics[self.run] = self.topics[:-2]
-        return _widened, (self.runs, self.first, topics, *narrow, self.uniform)
+    def __reduce__(self) -> tuple[type[Roster], tuple[object, ...]]:
+        return Roster, tuple(getattr(self, field.name) for field in fields(self))
 
+    @cached_property
+    def epoch(self) -> Ints:
+        """The epoch of each entry."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
-def _widened(
-    runs: Runs,
-    first: Ints,
-    topics: Ints,
-    run: Ints,
-    following: Ints,
-    entry_at: Ints,
-    uniform: Bools,
-) -> Roster:
-    """A roster from its pickle; ``topics`` are by run."""
-    run, following, entry_at = (a.astype(np.int64) for a in (run, following, entry_at))
-    return Roster(
-        runs,
-        first,
-        np.repeat(np.arange(len(first) - 1), np.diff(first)),
-        run,
-        np.append(runs.client[run], [ABSENT, NOBODY]),
-        np.append(runs.process[run], [-1, -1]),
-        np.append(topics[run], [0, 0]),
-        np.append(following, [-1, -1]),
-        entry_at,
-        uniform,
-    )
+    @cached_property
+    def client(self) -> Ints:
+        """* The client of each entry; the code of the entry itself where there is none."""
+        return np.append(self.runs.client[self.run], [ABSENT, NOBODY])
+
+    @cached_property
+    def process(self) -> Ints:
+        """* The process of each entry, or -1."""
+        return np.append(self.runs.process[self.run], [-1, -1])
+
+    @cached_property
+    def topics(self) -> Ints:
+        """* The topics of each entry, as `topics_of_run` has them; no topic."""
+        return np.append(self.topics_of_run[self.run], [0, 0])
 
 
 def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
@@ -175,16 +162,14 @@ def build_roster(
     run = run[entry_of]
     sets = subscriptions[run]
     fewest = extreme(np.minimum, sets, first, 0)
+    narrow = np.int32 if len(run) <= MOST_NARROW else np.int64
     return Roster(
         runs,
+        _masks(fleet, topics, runs, subscriptions),
         first,
-        epoch[entry_of],
-        run,
-        np.append(client[entry_of], [ABSENT, NOBODY]),
-        np.append(runs.process[run], [-1, -1]),
-        np.append(_masks(fleet, topics, runs, subscriptions)[run], [0, 0]),
-        np.append(following, [-1, -1]),
-        entry_at,
+        run.astype(narrow),
+        np.append(following, [-1, -1]).astype(narrow),
+        entry_at.astype(narrow),
         fewest == extreme(np.maximum, sets, first, 0),
     )
 

@@ -18,6 +18,7 @@ from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
 
 NO_ROOM = -1
+KIND = shapes.KINDS.index(MachineRoomNearby)
 
 
 class Rooms:
@@ -39,7 +40,7 @@ class Rooms:
         return self._rooms("broker", group, broker)
 
     def _rooms(self, what: str, group: Ints, name: Ints) -> Ints:
-        nearby = self._fleet.groups.kind[group] == shapes.KINDS.index(MachineRoomNearby)
+        nearby = self._fleet.groups.kind[group] == KIND
         result = np.zeros(len(group), np.int64)
         rows = np.flatnonzero(nearby)
         pairs = zip(
@@ -80,15 +81,23 @@ class MachineRoomNearbyOwners:
         run_room = rooms.of_clients(roster.runs.group, roster.runs.client)
         self._broker_room = rooms.of_brokers(grid.brokers.group, grid.brokers.broker)
         self._before, self._total = places(grid, grid.readable, self._broker_room)
-        room = run_room[roster.run]
-        self._by_room = np.lexsort((np.arange(len(room)), room, roster.epoch))
-        keys = pair(roster.epoch[self._by_room], room[self._by_room])
+        mine = self._entries(fleet, epochs, roster)
+        keys = pair(roster.epoch[mine], run_room[roster.run[mine]])
+        order = np.argsort(keys, kind="stable")
+        self._by_room, keys = mine[order], keys[order]
         wanted = self._rooms_wanted(epochs, grid)
         self._room_first = np.searchsorted(keys, wanted)
         self._in_room = np.searchsorted(keys, wanted, side="right") - self._room_first
         self._first = roster.first
         self._group = epochs.group
         self._is_average = self._inner_is_average(fleet)
+
+    @staticmethod
+    def _entries(fleet: Fleet, epochs: Epochs, roster: Roster) -> Ints:
+        """The entries of groups with this strategy: a group's stand together."""
+        groups = np.flatnonzero(fleet.groups.kind == KIND)
+        first = roster.first[epochs.of_group[groups]]
+        return ranges(first, roster.first[epochs.of_group[groups + 1]] - first)
 
     def _rooms_wanted(self, epochs: Epochs, grid: Grid) -> Ints:
         """By broker cell: (epoch, room of the broker)."""
