@@ -1,7 +1,6 @@
-"""Who owns what, cell by cell: one queue in one epoch, in blocks that fit the cache.
+"""Who owns what, cell by cell: one queue in one epoch, in pieces that fit the cache.
 
-A *lane* is one queue over all epochs of its group; for BROADCASTING one queue and one stay of one
-client, and one more lane a queue for the epochs in which nobody holds it.
+A *lane* is one queue over all epochs of its group.
 """
 
 from __future__ import annotations
@@ -26,6 +25,31 @@ class Queues:
 
 
 @dataclass(frozen=True, slots=True)
+class Cells:
+    """Consecutive lanes; the epochs of a lane stand together."""
+
+    queue: Ints
+    """By lane: index into `Queues`."""
+    first: Ints
+    """The first cell of each lane, and the end."""
+    topic_offset: Ints
+    """By lane: its topic cell in epoch e is this + e."""
+    lane: Ints
+    """By cell, as all that follow."""
+    epoch: Ints
+    broker_cell: Ints
+    readable: Bools
+
+    def __len__(self) -> int:
+        return len(self.lane)
+
+    @property
+    def topic_cell(self) -> Ints:
+        """By cell."""
+        return self.topic_offset[self.lane] + self.epoch
+
+
+@dataclass(frozen=True, slots=True)
 class Readable:
     """Cells that can be read in an epoch with members: what a strategy divides."""
 
@@ -35,26 +59,44 @@ class Readable:
     broker_cell: Ints
     topic_broker: Ints
     queue_id: Ints
-    stay_end: Ints
-    stay_node: Ints
-    """Of the lane, see `Lanes`; only BROADCASTING has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Consecutive lanes; the epochs of a lane stand together."""
+    """Cells of CLUSTERING groups: a queue has one holder at most."""
 
-    queue: Ints
-    """By lane: index into `Queues`."""
-    client: Ints
-    """By lane: BROADCASTING: whose it is, or `NOBODY`."""
-    first: Ints
-    """The first cell of each lane, and the end."""
-    lane: Ints
-    """By cell, as all that follow."""
-    epoch: Ints
-    readable: Bools
+    cells: Cells
     entry: Ints
-    """Who holds it: an entry of the roster, `NOBODY` or `ABSENT`."""
-    broadcasting: bool
-    """Lanes of one queue stand together, one a client."""
+    """By cell: who holds it: an entry of the roster, `NOBODY` or `ABSENT`."""
+
+    @property
+    def nobody(self) -> Bools:
+        """By cell: the queue can be read and nobody holds it."""
+        return self.entry == NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """Cells of BROADCASTING groups: every member of a topic holds its queues for a while.
+
+    Holdings are kept as spans of cells, one value each, by lane, client and first cell; those of a
+    client do not touch.
+    """
+
+    cells: Cells
+    nobody: Bools
+    """By cell: the queue can be read and nobody holds it."""
+    holders: Ints
+    """By cell: how many."""
+    lane: Ints
+    """By span, as all that follow."""
+    client: Ints
+    begin: Ints
+    """The first cell."""
+    end: Ints
+    """The cell after the last."""
+    node: Ints
+    """In epoch e the client is entry ``entry_at[node + e]`` of the roster."""
+
+
+Piece = Block | Broadcast

@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from rebalance_core.kernels.cells import Block, Queues
+from rebalance_core.kernels.cells import Block, Broadcast, Cells, Piece, Queues
 from rebalance_core.kernels.roster import subscribes, topic_slots
-from rebalance_core.kernels.segments import Bools, Ints, pair
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.world import World
 from rebalance_core.rules.windows import ORDER_LOCK_MS
 
@@ -21,7 +21,7 @@ class Changes:
     """One value a row of ``diffs``."""
 
     cell: Ints
-    """Of the block, as ``lane``."""
+    """Of the piece."""
     queue: Ints
     epoch: Ints
     is_add: Bools
@@ -40,36 +40,51 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """By cell of a block: the epoch before."""
+    """What became of whoever held a queue in the epoch before, by cell of a block."""
 
     entry: Ints
-    """Who held the lane; -1: nobody."""
+    """Who it was; -1: nobody."""
     gone: Bools
     """Its process is no longer a member."""
-    held: Bools
-    """Somebody held the queue."""
     wants: Bools
-    """Who held the lane is still a member that subscribes the topic."""
-    wanted: Bools
-    """Some earlier holder of the queue is."""
+    """It is still a member that subscribes the topic."""
 
 
 class Differ:
-    """Finds the changes of blocks.
+    """Finds the changes of pieces.
 
     Args:
         world: the groups.
-        queues: what the blocks' lanes are about.
+        queues: what the pieces' lanes are about.
     """
 
     def __init__(self, world: World, queues: Queues) -> None:
         self._world, self._queues = world, queues
         self._slots = topic_slots(world.grid.topics)
-        topics = world.grid.topics.topic
-        self._retry = world.fleet.topic_is_retry[topics]
+        self._retry = world.fleet.topic_is_retry[world.grid.topics.topic]
 
-    def changes(self, block: Block) -> Changes:
-        """Every ADD and DROP of a block."""
+    def changes(self, piece: Piece) -> Changes:
+        """Every ADD and DROP of a piece; both by queue, (BROADCASTING) client and epoch."""
+        return self._of_broadcast(piece) if isinstance(piece, Broadcast) else self._of_block(piece)
+
+    def before(self, block: Block) -> Before:
+        """A look back from every cell of a block."""
+        entry = np.full(len(block.entry), -1, np.int64)
+        entry[1:] = block.entry[:-1]
+        entry[first_of_run(block.cells.lane)] = -1
+        group_topic = self._queues.group_topic[block.cells.queue]
+        return Before(entry, *self._fates(entry, group_topic[block.cells.lane]))
+
+    def _fates(self, entry: Ints, group_topic: Ints) -> tuple[Bools, Bools]:
+        """`Before.gone` and `Before.wants` of entries that held a queue of a topic."""
+        roster = self._world.roster
+        still = roster.following[entry]
+        gone = (still < 0) | (roster.process[still] != roster.process[entry])
+        subscribed = subscribes(roster, still, self._slots[group_topic])
+        return gone, (still >= 0) & (self._retry[group_topic] | subscribed)
+
+    def _of_block(self, block: Block) -> Changes:
+        cells = block.cells
         now = self._world.roster.client[block.entry]
         past = self.before(block)
         was = self._world.roster.client[past.entry]
@@ -78,42 +93,56 @@ class Differ:
         dropping = np.flatnonzero(differs & (was >= 0))
         cell = np.concatenate([adding, dropping])
         is_add = np.arange(len(cell)) < len(adding)
-        other = np.maximum(np.where(is_add, was[cell], now[cell]), -1)
-        if block.broadcasting:
-            past, other = self._across_lanes(block, past, cell, is_add, was, now)
-        kind, latest_ms = self._why(block, past, cell, is_add)
+        gone, wants = past.gone[cell], past.wants[cell]
+        kind, latest_ms = self._why(cells, cell, is_add, past.entry[cell] >= 0, wants, gone, wants)
         return Changes(
-            cell, block.queue[block.lane[cell]], block.epoch[cell], is_add,
+            cell, cells.queue[cells.lane[cell]], cells.epoch[cell], is_add,
             np.where(is_add, block.entry[cell], past.entry[cell]),
-            np.where(is_add, now[cell], was[cell]), other, kind, latest_ms,
+            np.where(is_add, now[cell], was[cell]),
+            np.maximum(np.where(is_add, was[cell], now[cell]), -1),
+            kind, latest_ms,
         )  # fmt: skip
 
-    def before(self, block: Block) -> Before:
-        """What became of whoever held each cell's queue in the epoch before."""
-        roster = self._world.roster
-        entry = np.full(len(block.entry), -1, np.int64)
-        entry[1:] = block.entry[:-1]
-        entry[block.first[:-1][np.diff(block.first) > 0]] = -1
-        held = entry >= 0
-        still = roster.following[entry]
-        gone = (still < 0) | (roster.process[still] != roster.process[entry])
-        group_topic = self._queues.group_topic[block.queue[block.lane]]
-        wants = (still >= 0) & (
-            self._retry[group_topic] | subscribes(roster, still, self._slots[group_topic])
+    def _of_broadcast(self, piece: Broadcast) -> Changes:
+        cells, roster = piece.cells, self._world.roster
+        ending = np.flatnonzero(piece.end < cells.first[piece.lane + 1])
+        span = np.concatenate([np.arange(len(piece.begin)), ending])
+        is_add = np.arange(len(span)) < len(piece.begin)
+        cell = np.where(is_add, piece.begin[span], 0)
+        cell[~is_add] = piece.end[ending]
+        epoch, queue = cells.epoch[cell], cells.queue[cells.lane[cell]]
+        entry = roster.entry_at[piece.node[span] + epoch - ~is_add]
+        gone, wants = self._fates(entry, self._queues.group_topic[queue])
+        held = held_before(piece)[cell]
+        leaving = np.bincount(cell[~is_add & ~wants], minlength=len(cells))
+        kind, latest_ms = self._why(
+            cells, cell, is_add, held > 0, held > leaving[cell], gone, wants
         )
-        return Before(entry, gone, held, wants, wants)
+        client = piece.client[span]
+        return Changes(
+            cell, queue, epoch, is_add, entry, client,
+            _only_other(cell, is_add, client, len(cells)), kind, latest_ms,
+        )  # fmt: skip
 
-    def _why(self, block: Block, past: Before, cell: Ints, is_add: Bools) -> tuple[Ints, Ints]:
-        """Kind and latest moment of each change."""
-        epochs, epoch = self._world.epochs, block.epoch[cell]
-        retry = self._retry[self._queues.group_topic[block.queue[block.lane[cell]]]]
-        add = np.select(
-            [epochs.initial[epoch], ~past.held[cell], past.wanted[cell]],
-            [INITIAL, NEW, VOLUNTARY],
-            FORCED,
-        )
-        gone = past.gone[cell]
-        forced = gone | ~block.readable[cell] | ~past.wants[cell]
+    def _why(
+        self, cells: Cells, cell: Ints, is_add: Bools, held: Bools, wanted: Bools, gone: Bools,
+        wants: Bools,
+    ) -> tuple[Ints, Ints]:  # fmt: skip
+        """Kind and latest moment of each change.
+
+        Args:
+            cells: of the piece.
+            cell: of each change, as all that follow.
+            is_add: the others are drops.
+            held: somebody held the queue in the epoch before.
+            wanted: one of them is still a member that subscribes the topic.
+            gone: who drops is no longer a member.
+            wants: who drops still subscribes the topic.
+        """
+        epochs, epoch = self._world.epochs, cells.epoch[cell]
+        retry = self._retry[self._queues.group_topic[cells.queue[cells.lane[cell]]]]
+        add = np.select([epochs.initial[epoch], ~held, wanted], [INITIAL, NEW, VOLUNTARY], FORCED)
+        forced = gone | ~cells.readable[cell] | ~wants
         settled = np.where(retry, epochs.retry_latest_ms[epoch], epochs.latest_ms[epoch])
         lock = self._world.fleet.groups.ordered[epochs.group[epoch]] * ORDER_LOCK_MS
         dropped = np.where(gone, epochs.from_ms[epoch], settled)
@@ -122,26 +151,21 @@ class Differ:
             np.where(is_add, settled + lock, dropped),
         )
 
-    def _across_lanes(
-        self, block: Block, past: Before, cell: Ints, is_add: Bools, was: Ints, now: Ints
-    ) -> tuple[Before, Ints]:
-        """BROADCASTING: a queue's holders are spread over its lanes."""
-        queue_epoch = pair(block.queue[block.lane], block.epoch)
-        keys, of = np.unique(queue_epoch, return_inverse=True)
 
-        def somewhere(mask: Bools) -> Bools:
-            return np.bincount(of[mask], minlength=len(keys)) > 0
+def held_before(piece: Broadcast) -> Ints:
+    """By cell: how many held the queue in the epoch before."""
+    held = np.zeros(len(piece.cells), np.int64)
+    held[1:] = piece.holders[:-1]
+    held[first_of_run(piece.cells.lane)] = 0
+    return held
 
-        anyway = Before(
-            past.entry, past.gone, somewhere(past.held)[of], past.wants, somewhere(past.wants)[of]
-        )
-        other = np.full(len(cell), -1, np.int64)
-        client = np.where(is_add, now[cell], was[cell])
-        for mine in (is_add, ~is_add):
-            theirs = ~mine
-            count = np.bincount(of[cell[theirs]], minlength=len(keys))
-            single = np.full(len(keys), -1, np.int64)
-            single[of[cell[theirs]]] = client[theirs]
-            single[count != 1] = -1
-            other[mine] = single[of[cell[mine]]]
-        return anyway, other
+
+def _only_other(cell: Ints, is_add: Bools, client: Ints, cells: int) -> Ints:
+    """`Changes.other` where a queue has many holders."""
+    other = np.full(len(cell), -1, np.int64)
+    for mine, theirs in ((is_add, ~is_add), (~is_add, is_add)):
+        single = np.full(cells, -1, np.int64)
+        single[cell[theirs]] = client[theirs]
+        single[np.bincount(cell[theirs], minlength=cells) != 1] = -1
+        other[mine] = single[cell[mine]]
+    return other

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.cells import NOBODY
+from rebalance_core.kernels.cells import Broadcast
 from rebalance_core.kernels.changes import Differ
 from rebalance_core.kernels.holdings import Holdings
 from rebalance_core.kernels.output import group_columns, table_rows, until, words
-from rebalance_core.kernels.segments import Ints, first_of_run, ranges
+from rebalance_core.kernels.segments import ranges
 from rebalance_core.kernels.world import World
 from rebalance_core.model.events import EVENT_TYPES
 
@@ -23,14 +23,13 @@ def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
     epochs, count = world.epochs, len(world.epochs)
     added, dropped, orphaned, shared = (np.zeros(count, np.int64) for _ in range(4))
     differ = Differ(world, holdings.queues)
-    for block in holdings.blocks():
-        changes = differ.changes(block)
+    for piece in holdings.pieces():
+        changes, epoch = differ.changes(piece), piece.cells.epoch
         added += np.bincount(changes.epoch[changes.is_add], minlength=count)
         dropped += np.bincount(changes.epoch[~changes.is_add], minlength=count)
-        orphaned += np.bincount(block.epoch[block.entry == NOBODY], minlength=count)
-        shared += np.bincount(
-            _shared(block.queue[block.lane], block.epoch, block.entry), minlength=count
-        )
+        orphaned += np.bincount(epoch[piece.nobody], minlength=count)
+        if isinstance(piece, Broadcast):
+            shared += np.bincount(epoch[piece.holders > 1], minlength=count)
     grid = world.grid
     epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
     queues = np.bincount(epoch, grid.queues, minlength=count)
@@ -58,13 +57,3 @@ def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
             "transient": epochs.to_ms < epochs.latest_ms,
         },
     )
-
-
-def _shared(queue: Ints, epoch: Ints, entry: Ints) -> Ints:
-    """The epoch of every queue that two lanes hold at once."""
-    held = np.flatnonzero(entry >= 0)
-    order = held[np.lexsort((epoch[held], queue[held]))]
-    first = first_of_run(queue[order], epoch[order])
-    second = ~first
-    second[1:] &= first[:-1]
-    return epoch[order[second]]

@@ -1,4 +1,4 @@
-"""The blocks of all groups: who holds each queue in each epoch."""
+"""Who holds each queue of all groups in each epoch."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from typing import Protocol
 
 import numpy as np
 
-from rebalance_core.kernels.cells import ABSENT, NOBODY, Block, Queues, Readable
-from rebalance_core.kernels.lanes import LaneMaker, Lanes
+from rebalance_core.kernels.broadcasts import broadcast, find_stays
+from rebalance_core.kernels.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable
 from rebalance_core.kernels.owners.averagely import AveragelyOwners
 from rebalance_core.kernels.owners.averagely_by_circle import AveragelyByCircleOwners
 from rebalance_core.kernels.owners.consistent_hash import ConsistentHashOwners
-from rebalance_core.kernels.owners.everyone import EveryoneOwners
 from rebalance_core.kernels.owners.machine_room import MachineRoomOwners
 from rebalance_core.kernels.owners.machine_room_nearby import MachineRoomNearbyOwners
 from rebalance_core.kernels.roster import ALL_TOPICS, subscribes, topic_slots
 from rebalance_core.kernels.segments import Ints, first_of_run, pointers, ranges
 from rebalance_core.kernels.shapes import EVERYONE
-from rebalance_core.kernels.spans import Spans, block_spans, broadcast_spans, find_stays
 from rebalance_core.kernels.world import World
 
 CELLS_PER_BLOCK = 1 << 17
@@ -30,16 +28,16 @@ class Owners(Protocol):
     """One strategy for many groups."""
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell, `NOBODY` or (BROADCASTING) `ABSENT`."""
+        """The entry that owns each cell, or `NOBODY`."""
 
 
 class Holdings:
-    """Who holds what in a world, block by block.
+    """Who holds what in a world, piece by piece.
 
     Args:
         world: the groups.
         part: (i, n): only the i-th of n shares of every group's queues.
-        cells_per_block: about how many cells a block has; a lane is never cut.
+        cells_per_block: about how many cells a piece has; a lane is never cut.
     """
 
     def __init__(
@@ -78,82 +76,78 @@ class Holdings:
         place = np.arange(len(group)) - np.repeat(first, sizes)
         return np.flatnonzero(place * parts // np.repeat(sizes, sizes) == part)
 
-    def blocks(self) -> Iterator[Block]:
-        """The blocks in the order of queues; each is of one kind of strategy."""
-        for first, end, kind in self._cuts(self._lanes.cells):
-            yield self._block(kind, self._lanes.lanes(first, end, broadcasting=kind == EVERYONE))
-
-    def spans(self) -> Iterator[Spans]:
-        """The spans of all queues; those of BROADCASTING groups cost no cell an epoch and stay."""
-        stays = find_stays(self._world)
-        counts = np.diff(stays.first)[self.queues.group_topic]
-        for first, end, kind in self._cuts(pointers(self._lanes.epochs + counts)):
-            lanes = self._lanes.lanes(first, end, broadcasting=False)
-            if kind == EVERYONE:
-                yield broadcast_spans(self._world, self.queues, stays, lanes)
-            else:
-                yield block_spans(self._world, self._block(kind, lanes))
-
-    @cached_property
-    def _lanes(self) -> LaneMaker:
-        world = self._world
-        return LaneMaker(world.fleet, world.epochs, world.roster.runs, self.queues)
-
-    def _cuts(self, cells: Ints) -> Iterator[tuple[int, int, int]]:
-        """Ranges of queues of one kind, each of about `cells_per_block` cells, and the kind."""
+    def pieces(self) -> Iterator[Piece]:
+        """All queues in their order; each piece is of one kind of strategy."""
         kind = self._world.fleet.groups.kind[self.queues.group]
+        stays = find_stays(self._world)
+        weights = np.diff(self._world.epochs.of_group)[self.queues.group]
+        weights += np.diff(stays.first)[self.queues.group_topic]
+        for first, end in self._cuts(kind, pointers(weights)):
+            cells = self._lay_out(first, end)
+            if kind[first] == EVERYONE:
+                yield broadcast(self._world, self.queues, stays, cells)
+            else:
+                yield self._block(int(kind[first]), cells)
+
+    def _cuts(self, kind: Ints, weights: Ints) -> Iterator[tuple[int, int]]:
+        """Ranges of queues of one kind, each of about `cells_per_block`."""
         bounds = np.append(np.flatnonzero(first_of_run(kind)), len(kind)).tolist()
         for begin, end in pairwise(bounds):
             at = begin
             while at < end:
-                limit = cells[at] + self._cells_per_block
-                following = int(np.searchsorted(cells, limit, side="right")) - 1
+                limit = weights[at] + self._cells_per_block
+                following = int(np.searchsorted(weights, limit, side="right")) - 1
                 following = min(max(at + 1, following), end)
-                yield at, following, int(kind[at])
+                yield at, following
                 at = following
 
-    def _block(self, kind: int, lanes: Lanes) -> Block:
-        world, queues, grid = self._world, self.queues, self._world.grid
-        queue, count = lanes.queue, lanes.count
-        group, topic_broker = queues.group[queue], queues.topic_broker[queue]
-        group_topic, opening = queues.group_topic[queue], world.epochs.of_group[group]
-        lane, epoch = np.repeat(np.arange(len(queue)), count), ranges(lanes.begin, count)
-        later = lanes.begin - opening
-        broker_cell = ranges(grid.broker_first[topic_broker] + later, count)
-        queue_id = np.repeat(queues.queue_id[queue], count)
-        readable = grid.readable[broker_cell] > queue_id
-        entry = np.where(readable, NOBODY, ABSENT)
-        if lanes.broadcasting:
-            own = (lanes.client >= 0)[lane]
-            read = grid.read[ranges(grid.topic_first[group_topic] + later, count)]
-            entry[own | read] = ABSENT
-            divided = np.flatnonzero(readable & read & own)
-        else:
-            divided = np.flatnonzero(readable & (world.epochs.live[epoch] > 0))
-        of = lane[divided]
+    def _lay_out(self, first: int, end: int) -> Cells:
+        """The cells of some consecutive queues."""
+        epochs, grid, queues = self._world.epochs, self._world.grid, self.queues
+        queue = np.arange(first, end)
+        group, opening = queues.group[queue], epochs.of_group[queues.group[queue]]
+        count = epochs.of_group[group + 1] - opening
+        broker_cell = ranges(grid.broker_first[queues.topic_broker[queue]], count)
+        return Cells(
+            queue,
+            pointers(count),
+            grid.topic_first[queues.group_topic[queue]] - opening,
+            np.repeat(np.arange(len(queue)), count),
+            ranges(opening, count),
+            broker_cell,
+            grid.readable[broker_cell] > np.repeat(queues.queue_id[queue], count),
+        )
+
+    def _block(self, kind: int, cells: Cells) -> Block:
+        world, queues = self._world, self.queues
+        group = queues.group[cells.queue]
+        entry = np.where(cells.readable, NOBODY, ABSENT)
+        divided = np.flatnonzero(cells.readable & (world.epochs.live[cells.epoch] > 0))
+        queue = cells.queue[cells.lane[divided]]
         owner = self._kernel(kind).entries(
             Readable(
-                queue[of], epoch[divided], broker_cell[divided], topic_broker[of],
-                queue_id[divided], lanes.stay_end[of], lanes.stay_node[of],
+                queue,
+                cells.epoch[divided],
+                cells.broker_cell[divided],
+                queues.topic_broker[queue],
+                queues.queue_id[queue],
             )
-        )  # fmt: skip
+        )
         if self._mixed[group].any():
             held = np.flatnonzero(owner >= 0)
-            slot = self._slots[group_topic[of[held]]]
-            refuses = held[~subscribes(world.roster, owner[held], slot)]
-            owner[refuses] = ABSENT if lanes.broadcasting else NOBODY
+            slot = self._slots[queues.group_topic[queue[held]]]
+            owner[held[~subscribes(world.roster, owner[held], slot)]] = NOBODY
         entry[divided] = owner
-        first = pointers(count)
         if self._frozen[group].any():
-            topic_cell = ranges(grid.topic_first[group_topic] + later, count)
-            self._carry(entry, topic_cell, self._slots[group_topic], lane, first)
-        return Block(queue, lanes.client, first, lane, epoch, readable, entry, lanes.broadcasting)
+            self._carry(entry, cells)
+        return Block(cells, entry)
 
-    def _carry(self, entry: Ints, topic_cell: Ints, slot: Ints, lane: Ints, first: Ints) -> None:
+    def _carry(self, entry: Ints, cells: Cells) -> None:
         """Frozen topics: whoever held a queue and is still there keeps it."""
-        grid, roster = self._world.grid, self._world.roster
+        grid, roster, topic_cell = self._world.grid, self._world.roster, cells.topic_cell
+        slot = self._slots[self.queues.group_topic[cells.queue]]
         frozen = np.flatnonzero(grid.frozen[topic_cell])
-        frozen = frozen[frozen > first[lane[frozen]]]
+        frozen = frozen[frozen > cells.first[cells.lane[frozen]]]
         ago = grid.thawed[topic_cell[frozen]]
         for turn in range(1, int(ago.max(initial=0)) + 1):
             at = frozen[ago == turn]
@@ -161,7 +155,7 @@ class Holdings:
             held = entry[at - 1]
             keeps = roster.following[held]
             stays = (keeps >= 0) & (roster.process[keeps] == roster.process[held])
-            stays &= subscribes(roster, keeps, slot[lane[at]])
+            stays &= subscribes(roster, keeps, slot[cells.lane[at]])
             entry[at[stays]] = keeps[stays]
 
     def _kernel(self, kind: int) -> Owners:
@@ -173,13 +167,12 @@ class Holdings:
     def _made(self, kind: int) -> Owners:
         world = self._world
         fleet, epochs, grid, roster = world.fleet, world.epochs, world.grid, world.roster
-        makers = (  # in the order of shapes.KINDS, then EVERYONE
+        makers = (  # in the order of shapes.KINDS
             lambda: AveragelyOwners(grid, roster),
             lambda: AveragelyByCircleOwners(grid, roster),
             lambda: ConsistentHashOwners(fleet, epochs, grid, roster, self.queues),
             lambda: MachineRoomOwners(fleet, grid, roster),
             lambda: MachineRoomNearbyOwners(fleet, epochs, grid, roster),
-            lambda: EveryoneOwners(roster),
         )
         made: Owners = makers[kind]()
         return made

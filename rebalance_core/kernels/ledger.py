@@ -21,7 +21,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def ledger_rows(table: str, world: World, holdings: Holdings) -> Batches:
-    """The rows of one table, a batch a block.
+    """The rows of one table, a batch a piece.
 
     Args:
         table: name of a table of `SIMULATED_TABLES`.
@@ -36,14 +36,14 @@ def _epochs(world: World, holdings: Holdings) -> Batches:
 
 
 def _ownership(world: World, holdings: Holdings) -> Batches:
-    for spans in holdings.spans():
-        yield ownership_rows(world, holdings.queues, spans)
+    for piece in holdings.pieces():
+        yield ownership_rows(world, holdings.queues, piece)
 
 
 def _diffs(world: World, holdings: Holdings) -> Batches:
     differ = Differ(world, holdings.queues)
-    for block in holdings.blocks():
-        yield diff_rows(world, holdings.queues, differ.changes(block))
+    for piece in holdings.pieces():
+        yield diff_rows(world, holdings.queues, differ.changes(piece))
 
 
 def _memberships(world: World, holdings: Holdings) -> Batches:
@@ -60,8 +60,8 @@ def _group_metrics(world: World, holdings: Holdings) -> Batches:
 
 def _pull_starts(world: World, holdings: Holdings) -> Batches:
     starts = PullStarts(world, holdings)
-    for block in holdings.blocks():
-        yield starts.rows(block)
+    for piece in holdings.pieces():
+        yield starts.rows(piece)
 
 
 _TABLES: dict[str, Callable[[World, Holdings], Batches]] = {

@@ -9,7 +9,7 @@ from rebalance_core.kernels.codes import names_of
 from rebalance_core.kernels.holdings import Holdings
 from rebalance_core.kernels.output import group_columns, span_columns, table_rows
 from rebalance_core.kernels.seats import count_queues, seats_of
-from rebalance_core.kernels.segments import Ints, first_of_run
+from rebalance_core.kernels.segments import AnyInts, Ints, first_of_run
 from rebalance_core.kernels.world import World
 from rebalance_core.rules.thresholds import THRESHOLD_OFF
 
@@ -20,10 +20,10 @@ def load_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
     per_seat, members = count_queues(world, holdings, seats), len(roster.run)
     own = seats.countable
 
-    def total(values: Ints, mask: np.ndarray) -> Ints:
+    def total(values: AnyInts, mask: np.ndarray) -> Ints:
         return np.bincount(seats.entry[mask], values[mask], minlength=members).astype(np.int64)
 
-    topics, queues = total((per_seat > 0).astype(np.int64), own), total(per_seat, own)
+    topics, queues = total(per_seat > 0, own), total(per_seat, own)
     retry_queues = total(per_seat, ~own)
     entry = roster.entry_at  # by (group, client, epoch)
     group, client, epoch = (

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.changes import VOLUNTARY, Differ
+from rebalance_core.kernels.cells import Block, Broadcast
+from rebalance_core.kernels.changes import VOLUNTARY, Before, Changes, Differ, held_before
 from rebalance_core.kernels.codes import names_of
 from rebalance_core.kernels.holdings import Holdings
 from rebalance_core.kernels.output import group_columns, nullable, table_rows
 from rebalance_core.kernels.seats import (
+    EveryonesSeats,
     Seats,
+    add_block,
     count_into,
     epochs_of_cells,
     held_seats,
-    once_a_queue,
     seats_of,
-    topic_cells,
 )
-from rebalance_core.kernels.segments import Bools, Ints, extreme, pointers, sums
+from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, sums
 from rebalance_core.kernels.shapes import EVERYONE
 from rebalance_core.kernels.world import World
 
@@ -35,8 +36,8 @@ class _Counts:
     """Queues that somebody held in the epoch before."""
     kept: Ints
     """Of these, queues that keep a holder."""
-    per_seat: Ints
-    kept_per_seat: Ints
+    per_seat: Counts
+    kept_per_seat: Counts
     """Queues that can be read and that the member held before."""
 
 
@@ -82,30 +83,49 @@ class _Rows:
 
 
 def _count(world: World, holdings: Holdings, seats: Seats) -> _Counts:
-    cells = len(world.grid.active)
-    moved, voluntary, held, kept = (np.zeros(cells, np.int64) for _ in range(4))
-    per_seat, kept_per_seat = (np.zeros(len(seats.entry), np.int64) for _ in range(2))
-    differ = Differ(world, holdings.queues)
-    for block in holdings.blocks():
-        of = topic_cells(world, holdings, block)
-        now = np.flatnonzero(block.entry >= 0)
-        count_into(per_seat, held_seats(world, seats, of[now], block.entry[now]))
-        changes = differ.changes(block)
+    moved, voluntary, held, kept = np.zeros((4, len(world.grid.active)), np.int64)
+    per_seat, kept_per_seat = np.zeros((2, len(seats.entry)), np.int32)
+    counts = _Counts(moved, voluntary, held, kept, per_seat, kept_per_seat)
+    differ, everyone = Differ(world, holdings.queues), EveryonesSeats(world)
+    for piece in holdings.pieces():
+        changes = differ.changes(piece)
         adds = changes.where(changes.is_add)
-        count_into(moved, of[once_a_queue(block, adds.cell)])
-        count_into(voluntary, of[once_a_queue(block, adds.cell[adds.kind == VOLUNTARY])])
-        before = differ.before(block)
-        count_into(held, of[once_a_queue(block, np.flatnonzero(before.entry >= 0))])
-        client = world.roster.client
-        same = (before.entry >= 0) & (client[before.entry] == client[block.entry])
-        count_into(kept, of[once_a_queue(block, np.flatnonzero(same))])
-        still = world.roster.following[before.entry]
-        could = np.flatnonzero(block.readable & (still >= 0) & world.grid.active[of])
-        count_into(kept_per_seat, held_seats(world, seats, of[could], still[could]))
-    return _Counts(moved, voluntary, held, kept, per_seat, kept_per_seat)
+        if isinstance(piece, Broadcast):
+            everyone.add(holdings.queues, piece)
+            _add_broadcast(piece, adds, changes.cell[~changes.is_add], counts)
+        else:
+            add_block(world, seats, piece, counts.per_seat)
+            _add_block(world, seats, piece, adds, differ.before(piece), counts)
+    everyone.put(seats, counts.per_seat)
+    return counts
 
 
-def _minimum_moves(world: World, seats: Seats, kept: Ints) -> tuple[Ints, Bools]:
+def _add_block(
+    world: World, seats: Seats, block: Block, adds: Changes, before: Before, counts: _Counts
+) -> None:
+    of, roster = block.cells.topic_cell, world.roster
+    count_into(counts.moved, of[adds.cell])
+    count_into(counts.voluntary, of[adds.cell[adds.kind == VOLUNTARY]])
+    held = np.flatnonzero(before.entry >= 0)
+    count_into(counts.held, of[held])
+    same = roster.client[before.entry[held]] == roster.client[block.entry[held]]
+    count_into(counts.kept, of[held[same]])
+    still = roster.following[before.entry]
+    could = np.flatnonzero(block.cells.readable & (still >= 0) & world.grid.active[of])
+    count_into(counts.kept_per_seat, held_seats(world, seats, of[could], still[could]))
+
+
+def _add_broadcast(piece: Broadcast, adds: Changes, dropping: Ints, counts: _Counts) -> None:
+    """A queue counts once an epoch, however many hold it; there is no minimum to compare with."""
+    of, held = piece.cells.topic_cell, held_before(piece)
+    count_into(counts.moved, of[np.unique(adds.cell)])
+    count_into(counts.voluntary, of[np.unique(adds.cell[adds.kind == VOLUNTARY])])
+    count_into(counts.held, of[held > 0])
+    stays = held > np.bincount(dropping, minlength=len(held))
+    count_into(counts.kept, of[stays])
+
+
+def _minimum_moves(world: World, seats: Seats, kept: Counts) -> tuple[Ints, Bools]:
     """`rules.minimum_moves` by topic cell, and where a balanced result is what the group is after.
 
     Members that held most may keep the larger shares, so no sorting is needed: every member keeps
@@ -114,7 +134,7 @@ def _minimum_moves(world: World, seats: Seats, kept: Ints) -> tuple[Ints, Bools]
     grid, epoch = world.grid, epochs_of_cells(world)
     members = np.diff(world.roster.first)[epoch]
     smaller, larger = np.divmod(grid.queues, np.maximum(members, 1))
-    share = smaller[seats.topic_cell]
+    share = smaller.astype(np.int32)[seats.topic_cell]
     keeps = sums(np.minimum(kept, share), seats.first)
     keeps += np.minimum(larger, sums(kept > share, seats.first))
     kind = world.fleet.groups.kind[world.epochs.group[epoch]]
@@ -122,7 +142,7 @@ def _minimum_moves(world: World, seats: Seats, kept: Ints) -> tuple[Ints, Bools]
     return np.maximum(0, grid.queues - keeps), known
 
 
-def _balance(counted: Bools, queues: Ints, first: Ints) -> Ints:
+def _balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
     """Members, most queues, fewest queues and members without one, of each segment."""
     mine = np.flatnonzero(counted)
     bounds = pointers(counted)[first]
@@ -137,7 +157,7 @@ def _balance(counted: Bools, queues: Ints, first: Ints) -> Ints:
     )
 
 
-def _whole(world: World, seats: Seats, topics: _Rows, per_seat: Ints) -> _Rows:
+def _whole(world: World, seats: Seats, topics: _Rows, per_seat: Counts) -> _Rows:
     """The row of each epoch over all its topics."""
     count, entries = len(world.epochs), len(world.roster.run)
 

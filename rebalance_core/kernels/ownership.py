@@ -5,25 +5,49 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.cells import Queues
+from rebalance_core.kernels.cells import ABSENT, NOBODY, Block, Broadcast, Piece, Queues
 from rebalance_core.kernels.codes import names_of
 from rebalance_core.kernels.output import group_columns, span_columns, table_rows
-from rebalance_core.kernels.segments import Ints
-from rebalance_core.kernels.spans import Spans
+from rebalance_core.kernels.segments import Ints, first_of_run
 from rebalance_core.kernels.world import World
 
 
-def ownership_rows(world: World, queues: Queues, spans: Spans) -> pa.RecordBatch:
+def ownership_rows(world: World, queues: Queues, piece: Piece) -> pa.RecordBatch:
     """One row per unbroken holding; nobody is a row too."""
+    cells = piece.cells
+    begin, end, client = (
+        _of_broadcast(piece) if isinstance(piece, Broadcast) else _of_block(world, piece)
+    )
+    queue = cells.queue[cells.lane[begin]]
     return table_rows(
         "ownership",
-        group_columns(world, queues.group[spans.queue])
-        | queue_columns(world, queues, spans.queue)
-        | span_columns(world, spans.first, spans.end)
+        group_columns(world, queues.group[queue])
+        | queue_columns(world, queues, queue)
+        | span_columns(world, cells.epoch[begin], cells.epoch[end - 1] + 1)
         | {
-            "client_id": names_of(world.fleet.names.clients, spans.client),
-            "holders": (spans.client >= 0).astype(np.int32),
+            "client_id": names_of(world.fleet.names.clients, client),
+            "holders": (client >= 0).astype(np.int32),
         },
+    )
+
+
+def _of_block(world: World, block: Block) -> tuple[Ints, Ints, Ints]:
+    """First cell, end and client of every holding."""
+    client = world.roster.client[block.entry]
+    begin = np.flatnonzero(first_of_run(client, block.cells.lane))
+    end, client = np.append(begin[1:], len(client)), client[begin]
+    held = client != ABSENT
+    return begin[held], end[held], client[held]
+
+
+def _of_broadcast(piece: Broadcast) -> tuple[Ints, Ints, Ints]:
+    turns = np.flatnonzero(first_of_run(piece.nobody, piece.cells.lane))
+    ends = np.append(turns[1:], len(piece.cells))
+    free = piece.nobody[turns]
+    return (
+        np.concatenate([piece.begin, turns[free]]),
+        np.concatenate([piece.end, ends[free]]),
+        np.concatenate([piece.client, np.full(int(free.sum()), NOBODY)]),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.cells import Block
+from rebalance_core.kernels.cells import Broadcast, Piece
 from rebalance_core.kernels.changes import INITIAL, Changes, Differ
 from rebalance_core.kernels.codes import names_of
 from rebalance_core.kernels.epochs import lost_clients
@@ -40,7 +40,7 @@ from rebalance_core.model.group_settings import PULL
 
 
 class PullStarts:
-    """Answers for the blocks of a world.
+    """Answers for the pieces of a world.
 
     Args:
         world: the groups.
@@ -59,25 +59,21 @@ class PullStarts:
         topics = world.grid.topics.topic[queues.group_topic]
         self._retry = fleet.topic_is_retry[topics]
 
-    def rows(self, block: Block) -> pa.RecordBatch:
-        """One row per ADD of the block that is not INITIAL."""
-        changes = self._differ.changes(block)
+    def rows(self, piece: Piece) -> pa.RecordBatch:
+        """One row per ADD of the piece that is not INITIAL."""
+        changes = self._differ.changes(piece)
         adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
-        lane = block.lane[adds.cell]
-        wanted = adds.kind != INITIAL
-        held_before = ~first_of_run(block.queue[lane], block.client[lane])
-        starts = self._starts(block, adds, drops, lane, held_before, wanted)
-        return self._table(adds.where(wanted), starts)
+        starts = self._starts(adds, drops, local=isinstance(piece, Broadcast))
+        return self._table(adds.where(adds.kind != INITIAL), starts)
 
-    def _starts(
-        self, block: Block, adds: Changes, drops: Changes, lane: Ints, held: Bools, wanted: Bools
-    ) -> Starts:
-        """The starts of the wanted rows; ``held``: the lane had a holder before."""
-        mine, held_before = adds.where(wanted), held[wanted]
+    def _starts(self, adds: Changes, drops: Changes, *, local: bool) -> Starts:
+        """The starts of the adds that are not INITIAL; ``local``: clients keep offset files."""
+        again = ~first_of_run(adds.queue, adds.client if local else adds.queue)
+        wanted = adds.kind != INITIAL
+        mine, held_before = adds.where(wanted), again[wanted]
         starts = Starts.unknown(len(mine.queue))
         if self._commits is not None:
-            unset = np.ones(len(mine.queue), np.bool_)
-            if block.broadcasting:
+            if local:
                 starts, unset = local_starts(
                     self._world, self._commits, self._offsets, mine, held_before
                 )
@@ -91,24 +87,23 @@ class PullStarts:
                 first,
                 first_starts(
                     self._world, self._offsets, some, self._retry[some.queue],
-                    asks_broker=not block.broadcasting,
+                    asks_broker=not local,
                 ),
             )  # fmt: skip
-            if not block.broadcasting:
-                self._put_stored(block, adds, drops, lane, wanted, ~unset, starts)
+            if not local:
+                self._put_stored(adds, drops, wanted, ~unset, starts)
         group = self._world.epochs.group[mine.epoch]
         pulls = self._world.fleet.groups.consumer_type[group] == TYPES.index(PULL)
         starts.zero(pulls, PULL_ALWAYS_ZERO)
         return starts
 
     def _put_stored(
-        self, block: Block, adds: Changes, drops: Changes, lane: Ints, wanted: Bools,
-        stored: Bools, starts: Starts,
-    ) -> None:  # fmt: skip
+        self, adds: Changes, drops: Changes, wanted: Bools, stored: Bools, starts: Starts
+    ) -> None:
         """Set the rows that the group's commits decide."""
         assert self._commits is not None
-        handover = self._handovers(block, adds, drops, lane, wanted)
-        inside = self._inside(adds, lane, handover)
+        handover = self._handovers(adds, drops, wanted)
+        inside = self._inside(adds, handover)
         kept = stored[inside.row]
         inside = Inside(inside.row[kept], inside.offset[kept], inside.client[kept])
         bounds = pointers(np.bincount(inside.row, minlength=len(stored)))
@@ -116,23 +111,21 @@ class PullStarts:
         past_low = chain_lows(
             starts.low,
             extreme(np.minimum, inside.offset, bounds, BIGGEST),
-            lane[wanted],
+            handover.queue,
             stored & ~known,
         )
         answers = stored_starts(self._commits, self._offsets, handover, inside, past_low)
         rows = np.flatnonzero(stored)
         starts.update(rows, answers.take(rows))
 
-    def _handovers(
-        self, block: Block, adds: Changes, drops: Changes, lane: Ints, wanted: Bools
-    ) -> Handover:
+    def _handovers(self, adds: Changes, drops: Changes, wanted: Bools) -> Handover:
         """Who had the queue before each wanted row."""
         epochs = self._world.epochs
-        last = np.where(first_of_run(lane), NONE, np.roll(adds.client, 1))[wanted]
-        mine, lane = adds.where(wanted), lane[wanted]
+        last = np.where(first_of_run(adds.queue), NONE, np.roll(adds.client, 1))[wanted]
+        mine = adds.where(wanted)
         at = np.searchsorted(drops.cell, mine.cell, side="right") - 1
         of = np.maximum(at, 0)
-        dropped = (at >= 0) & (np.append(block.lane[drops.cell], NONE)[of] == lane)
+        dropped = (at >= 0) & (np.append(drops.queue, NONE)[of] == mine.queue)
         now = dropped & (np.append(drops.cell, NONE)[of] == mine.cell)
         return Handover(
             queue=mine.queue,
@@ -145,7 +138,7 @@ class PullStarts:
             lost=find(self._lost, pair(mine.epoch, np.maximum(last, 0))) >= 0,
         )
 
-    def _inside(self, adds: Changes, lane: Ints, rows: Handover) -> Inside:
+    def _inside(self, adds: Changes, rows: Handover) -> Inside:
         """Commits in (earliest_ms, latest_ms] of clients that held the queue before."""
         commits = self._commits
         assert commits is not None

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.int64]
+Counts: TypeAlias = NDArray[np.int32]
+"""Where there are very many small numbers."""
 Bools: TypeAlias = NDArray[np.bool_]
 AnyInts: TypeAlias = NDArray[Any]
 
@@ -88,8 +90,11 @@ def running_min(values: Ints, segment: Ints) -> Ints:
 
 def sums(values: AnyInts, segment_pointers: Ints) -> Ints:
     """The sum of each segment; an empty one gives 0."""
-    total = pointers(values)
-    return total[segment_pointers[1:]] - total[segment_pointers[:-1]]
+    result = np.zeros(len(segment_pointers) - 1, np.int64)
+    filled = segment_pointers[1:] > segment_pointers[:-1]
+    if filled.any():
+        result[filled] = np.add.reduceat(values, segment_pointers[:-1][filled], dtype=np.int64)
+    return result
 
 
 def extreme(reduce: np.ufunc, values: AnyInts, segment_pointers: Ints, empty: int) -> AnyInts:

@@ -23,7 +23,7 @@ BIGGEST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """By row of new owners, by lane and moment: who had the queue before."""
+    """By row of new owners, by queue and moment: who had the queue before."""
 
     queue: Ints
     client: Ints
@@ -103,30 +103,30 @@ def _high(rows: Handover, offsets: SeenOffsets | None, most: Ints, last_seen: Bo
     return np.where(~unseen_drop & last_seen, most, by_queue)
 
 
-def chain_lows(low: Ints, least: Ints, lane: Ints, chained: Bools) -> Ints:
+def chain_lows(low: Ints, least: Ints, queue: Ints, chained: Bools) -> Ints:
     """The lowest start of the owner before, for rows before which no commit is known.
 
-    The rows of a lane that are chained follow each other: each one's lowest start is the lowest
+    The rows of a queue that are chained follow each other: each one's lowest start is the lowest
     of what was committed in its window and of the owner's before; without either it is 0.
 
     Args:
         low: of the rows that are not chained; `NONE` where it is unknown.
         least: lowest commit inside each row's window, `BIGGEST` without any.
-        lane: the lane of each row; rows are by lane and moment.
+        queue: the queue of each row; rows are by queue and moment.
         chained: rows whose queue was held before and for which no commit is known.
 
     Returns:
-        `NONE` for the first row of a lane and for rows that are not chained.
+        `NONE` for the first row of a queue and for rows that are not chained.
     """
-    first = first_of_run(lane)
+    first = first_of_run(queue)
     previous = np.where(first, NONE, np.roll(low, 1))
     links = np.flatnonzero(chained)
-    begins = first_of_run(lane[links])
+    begins = first_of_run(queue[links])
     value = least[links]
     opening = links[begins]
     known = previous[opening] >= 0
     alone = np.where(least[opening] < BIGGEST, least[opening], 0)
     value[begins] = np.where(known, np.minimum(least[opening], previous[opening]), alone)
     lows = low.copy()
-    lows[links] = running_min(value, lane[links])
+    lows[links] = running_min(value, queue[links])
     return np.where(chained & ~first, np.roll(lows, 1), NONE)

@@ -1,10 +1,10 @@
 """How the queues of many groups are cut into shares and blocks."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
+from rebalance_core.kernels.cells import Block, Broadcast
 from rebalance_core.kernels.holdings import Holdings
 from rebalance_core.kernels.world import World
 from tests.unit.kernels.fleets import build
@@ -42,20 +42,30 @@ def test_shares_are_consecutive_ranges_of_each_group(parts: int) -> None:
         assert max(map(len, shares)) <= -(-7 // parts)
 
 
-def test_blocks_have_about_as_many_cells_as_asked() -> None:
-    blocks = list(Holdings(world(), cells_per_block=6).blocks())
-    divided = [len(block.entry) for block in blocks if not block.broadcasting]
+def test_pieces_have_about_as_many_cells_as_asked() -> None:
+    pieces = list(Holdings(world(), cells_per_block=6).pieces())
+    divided = [len(piece.cells) for piece in pieces if isinstance(piece, Block)]
     assert divided == [6, 6, 2]  # 2 epochs a queue
-    assert max(len(block.entry) for block in blocks) <= 6
+    assert max(len(piece.cells) for piece in pieces) <= 6
 
 
-def test_a_block_has_queues_of_one_kind() -> None:
-    blocks = list(Holdings(world()).blocks())
-    assert [block.broadcasting for block in blocks] == [False, True]
-    assert all(before.queue.max() < after.queue.min() for before, after in pairwise(blocks))
+def test_a_piece_has_queues_of_one_kind() -> None:
+    pieces = list(Holdings(world()).pieces())
+    assert [type(piece) for piece in pieces] == [Block, Broadcast]
+    first, second = (piece.cells.queue for piece in pieces)
+    assert first.max() < second.min()
 
 
 def test_a_lane_is_never_cut() -> None:
-    blocks = list(Holdings(world(), cells_per_block=1).blocks())
-    assert len(blocks) == 14
-    assert all(block.first[-1] == len(block.entry) for block in blocks)
+    pieces = list(Holdings(world(), cells_per_block=1).pieces())
+    assert len(pieces) == 14
+    assert all(piece.cells.first[-1] == len(piece.cells) for piece in pieces)
+
+
+def test_a_span_lasts_while_a_member_stays() -> None:
+    (piece,) = (p for p in Holdings(world()).pieces() if isinstance(p, Broadcast))
+    spans = zip(piece.lane, piece.client, piece.end - piece.begin, strict=True)
+    both = [(lane, client, 2 - client) for lane in range(7) for client in (0, 1)]
+    assert [tuple(map(int, span)) for span in spans] == both  # x from the first epoch, y later
+    assert piece.holders.tolist() == [1, 2] * 7
+    assert not piece.nobody.any()
