@@ -7,14 +7,10 @@ which takes a row without looking at it; engine and memory also end as the job d
 with count and digest.
 """
 
-import argparse
-import json
 import statistics
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyspark import StorageLevel
@@ -34,6 +30,7 @@ from rebalance_core.spark.reference import replayed_tables
 from rebalance_core.spark.units import Dealt, deal_out
 from rebalance_core.spark.write import row_hash, write_table
 from rebalance_core.synthetic.fleet import FleetPlan
+from tests.bench.result import arguments_of, say, show
 from tests.bench.worker_memory import WorkerMemory
 from tests.bench.workloads import OPTIONS, from_memory, per_group, share_of_groups
 
@@ -173,12 +170,7 @@ def ratios(bench: Bench, facts: dict[str, Any]) -> dict[str, list[float]]:
 
 def main() -> None:
     """Run the benchmark; JSON on stdout, and into a file if one is named."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--groups", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    arguments = arguments_of(__doc__, groups=10_000, rounds=3, seed=1)
     settings = {"spark.ui.enabled": "false", "spark.driver.memory": "6g"}
     spark = open_session("rebalance bench", master="local[2]", settings=settings)
     bench = prepare(spark, arguments.groups, arguments.seed)
@@ -194,15 +186,7 @@ def main() -> None:
         "groups on the replay path": left,
         "seconds": {n: [round(s, 2) for s in bench.seconds[n]] for n in CONTESTANTS},
     }  # fmt: skip
-    text = json.dumps(result, indent=2)
-    print(text)
-    if arguments.out:
-        arguments.out.write_text(text + "\n")
-
-
-def say(text: str) -> None:
-    """To stderr: stdout has the result alone."""
-    print(text, file=sys.stderr, flush=True)
+    show(result, arguments.out)
 
 
 if __name__ == "__main__":

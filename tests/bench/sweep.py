@@ -5,13 +5,9 @@ printed is the cost of one (variant, event) of the sweep over the cost of one ev
 below 1 a variant is cheaper than a simulation of its own.
 """
 
-import argparse
-import json
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -30,6 +26,7 @@ from rebalance_core.spark.quarantine import quarantine
 from rebalance_core.spark.simulate import simulate_checked
 from rebalance_core.spark.write import write_table
 from rebalance_core.synthetic.fleet import FleetPlan
+from tests.bench.result import arguments_of, say, show
 
 EDITS = (
     'kind = "add_consumers"\ngroup = "*"\ncount = {n}',
@@ -94,13 +91,9 @@ def planned(
 
 def main() -> None:
     """Run the benchmark; JSON on stdout, and into a file if one is named."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--groups", type=int, default=100)
-    parser.add_argument("--scenarios", type=int, default=20)
-    parser.add_argument("--strategies", type=int, default=len(LEAGUE_STRATEGIES))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    arguments = arguments_of(
+        __doc__, groups=100, scenarios=20, strategies=len(LEAGUE_STRATEGIES), seed=1
+    )
     settings = {"spark.ui.enabled": "false", "spark.driver.memory": "6g"}
     spark = open_session("rebalance bench", master="local[2]", settings=settings)
     with tempfile.TemporaryDirectory() as folder:
@@ -128,15 +121,7 @@ def main() -> None:
         "plan, ms a (variant, event)": round(1000 * total / (events * variants), 4),
         "plan per (variant, event) / simulate per event": round(total / variants / seconds, 4),
     }  # fmt: skip
-    text = json.dumps(result, indent=2)
-    print(text)
-    if arguments.out:
-        arguments.out.write_text(text + "\n")
-
-
-def say(text: str) -> None:
-    """To stderr: stdout has the result alone."""
-    print(text, file=sys.stderr, flush=True)
+    show(result, arguments.out)
 
 
 if __name__ == "__main__":
