@@ -183,7 +183,7 @@ show(draw_load(steps[steps["of_rocketmq"].astype(bool)]), "bands")
 
 # %%
 def league_of(steps):
-    """Rows as `plan_league` has them."""
+    """Rows with the columns of `plan_league`, from simulated steps."""
     rows = []
     for name, of in steps.groupby("strategy", sort=False):
         compared = of[(of["orphaned"] == 0) & (of["shared"] == 0)]

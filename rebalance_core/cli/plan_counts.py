@@ -22,8 +22,8 @@ SUMS = (
 def scenario_rows(read: "Callable[[str], DataFrame]") -> list[dict[str, Any]]:
     """One row a scenario and strategy, over all groups and seeds, as plain values.
 
-    ``mean_peak_ratio`` is that of the groups all of whose queues have an owner after; ``left_out``
-    counts the groups (per seed) that ``minimum_moves`` and ``amplification`` leave out.
+    ``left_out`` counts the groups (per seed) that ``minimum_moves``, ``amplification`` and the peak
+    ratios leave out; the latter also leave out groups with queues that nobody owns.
     """
     from pyspark.sql import functions as sf
 
@@ -55,10 +55,11 @@ def league_rows(read: "Callable[[str], DataFrame]") -> list[dict[str, Any]]:
 
 
 def _even(side: str) -> "Column":
-    """The peak ratio of groups all of whose queues have an owner: others only look even."""
+    """The peak ratio where it says something: not of BROADCASTING, not beside unowned queues."""
     from pyspark.sql import functions as sf
 
-    return sf.when(sf.col(f"orphaned_{side}") == 0, sf.col(f"peak_ratio_{side}"))
+    sound = sf.col("caveat").isNull() & (sf.col(f"orphaned_{side}") == 0)
+    return sf.when(sound, sf.col(f"peak_ratio_{side}"))
 
 
 def _with_ratio(row: dict[str, Any]) -> dict[str, Any]:

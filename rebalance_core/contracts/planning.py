@@ -106,23 +106,26 @@ PLAN_SUMMARY = Table(
 
 PLAN_LEAGUE = Table(
     "plan_league",
-    "Every strategy over all groups, scenarios and seeds: movement beside balance.",
+    "Every strategy over all groups, scenarios and seeds: movement beside balance. Means are of "
+    "sound steps: counted, with a proven minimum, an owner for every queue. Not of BROADCASTING "
+    "(every member holds everything, whatever the strategy), of frozen topics, of members that "
+    "subscribe differently, of groups without a member.",
     columns(
         """
         strategy STRING strategy text; recorded = every member's own
         of_rocketmq BOOLEAN false: RocketMQ has no such strategy
         groups BIGINT groups
-        rebalances BIGINT steps counted
-        moved BIGINT queues moved
-        moved_per_rebalance? DOUBLE moved / rebalances
+        rebalances BIGINT steps counted, sound or not
+        moved BIGINT queues moved in them; BROADCASTING: queues that got another reader
+        moved_per_rebalance? DOUBLE mean of moved, of the sound steps
         minimum_moves? BIGINT proven minimum, where amplification means something
         amplification? DOUBLE moved / minimum_moves, both where it means something
-        stickiness? DOUBLE mean of the counted steps
-        mean_peak_ratio? DOUBLE mean of counted steps in which every queue has an owner; 1 = even
+        stickiness? DOUBLE mean of the sound steps
+        mean_peak_ratio? DOUBLE mean of the sound steps; 1 = even
         worst_peak_ratio? DOUBLE largest of these
-        idle_members BIGINT members without a queue after
-        orphaned BIGINT queues without an owner after
-        caveat? STRING what amplification leaves out, and why
+        idle_members BIGINT members without a queue after, of all groups
+        orphaned BIGINT queues without an owner after, of all groups
+        caveat? STRING what amplification and the means leave out, and why
         """
     ),
     key=("strategy",),

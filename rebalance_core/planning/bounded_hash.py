@@ -5,15 +5,15 @@ After Vahab Mirrokni, Mikkel Thorup, Morteza Zadimoghaddam, "Consistent Hashing 
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import isfinite
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.spi import OwnStrategy, Previous, by_topic
+from rebalance_core.planning.spi import OwnStrategy, Previous
 from rebalance_core.strategies.charsets import UTF_8
 from rebalance_core.strategies.consistent_hash import (
     DEFAULT_VIRTUAL_NODES,
@@ -79,25 +79,22 @@ class ConsistentHashBounded(OwnStrategy):
         """(key, value) pairs of the strategy text."""
         return [("epsilon", repr(self.epsilon)), ("virtual_nodes", str(self.virtual_nodes))]
 
-    def assign_one(
-        self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
+    def assign_topic(
+        self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[MessageQueue, str]:
-        """The owner of every queue; ``previous`` does not count. Repeats count once.
+        """The owner of every queue of one topic; ``previous`` does not count.
 
-        Cost: O(n log n) for n queues and ring points, MD5 of each.
-
-        Raises:
-            UsageError: Queues but no member.
+        Cost: O(n log n) for n queues and ring points, MD5 of each that is not remembered.
         """
-        client_ids = sort_client_ids(set(members))
-        topics = by_topic(queues)
-        if topics and not client_ids:
-            raise UsageError(f"{self.name}: there are queues but no member to own them")
-        owners: dict[MessageQueue, str] = {}
-        for of_topic in topics.values():
-            most = capacity(len(of_topic), len(client_ids), self.epsilon)
-            owners.update(_place(of_topic, client_ids, most, self.virtual_nodes))
-        return owners
+        most = capacity(len(queues), len(client_ids), self.epsilon)
+        return _place(queues, client_ids, most, self.virtual_nodes)
+
+
+# From one change of a group to the next most of its queues stay.
+@lru_cache(maxsize=1 << 16)
+def _queue_point(queue: MessageQueue) -> int:
+    """Where a queue lies on the ring."""
+    return ring_point(str(queue), UTF_8)
 
 
 def _place(
@@ -127,7 +124,7 @@ def _place(
         if left == 0:
             owners[queue] = next(off_ring)
             continue
-        start = bisect_left(points, ring_point(str(queue), UTF_8)) % len(nodes)
+        start = bisect_left(points, _queue_point(queue)) % len(nodes)
         owner = nodes[first_with_room(start)]
         owners[queue] = owner
         room[owner] -= 1

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.spi import Owners, by_topic
+from rebalance_core.planning.holders import owners_of
+from rebalance_core.planning.spi import by_topic
 from rebalance_core.replay.changes import changes_of
 from rebalance_core.replay.group_state import Member, ProcessKey
 from rebalance_core.replay.history import Epoch
@@ -109,7 +110,7 @@ def movement(
 
 def movement_of_epoch(epoch: Epoch) -> StepMovement:
     """`movement` of a step that is an epoch of the replay already."""
-    rows = metric_rows(epoch, changes_of(epoch, ordered=False))
+    rows = figures_of_epoch(epoch)
     figures: list[Movement] = []
     for row in rows:
         topics = epoch.readable if row["topic"] is None else (row["topic"],)
@@ -118,22 +119,35 @@ def movement_of_epoch(epoch: Epoch) -> StepMovement:
     return StepMovement(figures[-1], MappingProxyType({str(m.topic): m for m in figures[:-1]}))
 
 
+def figures_of_epoch(epoch: Epoch) -> list[dict[str, Any]]:
+    """Rows of `group_metrics` of an epoch without its keys: of each topic, last of the group."""
+    changing = _changing(epoch)
+    moving = replace(
+        epoch, before=_only(epoch.before, changing), holdings=_only(epoch.holdings, changing)
+    )
+    return metric_rows(epoch, changes_of(moving, ordered=False))
+
+
+def _changing(epoch: Epoch) -> set[MessageQueue]:
+    """Queues that some process adds or drops; what stays as it is changes nothing."""
+    nothing = frozenset[MessageQueue]()
+    changing: set[MessageQueue] = set()
+    for key in epoch.before.keys() | epoch.holdings.keys():
+        changing |= epoch.before.get(key, nothing) ^ epoch.holdings.get(key, nothing)
+    return changing
+
+
+def _only(
+    holdings: Mapping[ProcessKey, frozenset[MessageQueue]], queues: set[MessageQueue]
+) -> dict[ProcessKey, frozenset[MessageQueue]]:
+    return {key: held & queues for key, held in holdings.items()}
+
+
 def member_of(
     client_id: str, channel_id: str | None, topics: Iterable[str], message_model: str
 ) -> Member:
     """A member of which only what movement depends on is said."""
     return Member(client_id, channel_id, frozenset(topics), "", "", message_model, "")
-
-
-def owners_of(holdings: Mapping[ProcessKey, frozenset[MessageQueue]]) -> Owners:
-    """The client ids that hold each queue, each once, in the order of the holdings."""
-    owners: dict[MessageQueue, tuple[str, ...]] = {}
-    for (client_id, _), queues in holdings.items():
-        for queue in queues:
-            others = owners.get(queue, ())
-            if client_id not in others:
-                owners[queue] = (*others, client_id)
-    return owners
 
 
 def _holdings(

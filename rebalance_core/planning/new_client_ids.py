@@ -1,19 +1,20 @@
-"""Client ids of consumers that a plan adds, made up as RocketMQ's clients make theirs.
+"""Client ids of consumers that `what_if` adds: no seed, no channel, a template of the caller's.
 
-A clustering client without an instance name is ``ip@pid#nanotime`` (SEM §1.1). Where the new ids
-sort among the old ones decides what AVG moves, so the caller may give a template.
+Where the new ids sort among the old ones decides what AVG moves, so the caller may say how they
+look; without a word they look as RocketMQ's clients make theirs (`client_id_form`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import IPv4Address
 from string import Formatter
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.planning.client_id_form import MadeId, address_of, addresses_from, host_of
 
-DEFAULT_TEMPLATE = "{ip}@{pid}#{nanos}"
+DEFAULT_TEMPLATE = str(MadeId("{ip}", "{pid}", "{nanos}"))
 FIELDS = {
     "n": "1, 2, 3 … of the consumers added",
     "ip": "the next free IPv4 addresses after the highest one of the group",
@@ -90,17 +91,6 @@ def check_template(template: str) -> list[str]:
 
 
 def _free_addresses(present: Collection[str]) -> Iterator[str]:
-    """Addresses after the highest that an id begins with; the last number stays within 1 to 254."""
-    used = [found for client_id in present if (found := _address(client_id)) is not None]
-    address = max(used) if used else FIRST_ADDRESS - 1
-    while True:
-        address += 1
-        if 1 <= int(address) % 256 <= 254:
-            yield str(address)
-
-
-def _address(client_id: str) -> IPv4Address | None:
-    try:
-        return IPv4Address(client_id.partition("@")[0])
-    except AddressValueError:
-        return None
+    """Addresses after the highest that an id begins with."""
+    used = [address for c in present if (address := address_of(host_of(c))) is not None]
+    yield from addresses_from(max(used) + 1 if used else FIRST_ADDRESS)

@@ -1,30 +1,38 @@
 """Groups under strategies that RocketMQ lacks: the replay's epochs, allocated otherwise.
 
-What a group's epochs are does not depend on its strategy. So a group is replayed once, under AVG,
-and every own strategy goes through the same members and queues, with its own allocation of the
-epoch before: the same pass, the same movement and balance as everywhere else.
+What a group's epochs are does not depend on its strategy. So a group is replayed once, allocating
+nothing, and every own strategy goes through the same members and queues, with its own allocation of
+the epoch before: the same pass, the same movement and balance as everywhere else.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.planning.movement import movement_of_epoch, owners_of
+from rebalance_core.planning.holders import previous_owner
+from rebalance_core.planning.movement import figures_of_epoch
 from rebalance_core.planning.spi import PlanningStrategy
-from rebalance_core.replay.changes import holders_by_queue
-from rebalance_core.replay.group_state import GroupState
+from rebalance_core.replay.group_state import GroupState, Member
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
-from rebalance_core.replay.intervals import count_shared, ownership_rows
+from rebalance_core.replay.intervals import ownership_rows
 from rebalance_core.replay.settle import settle, strategy_key
-from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies import AllocationStrategy
 
 Row = dict[str, Any]
 
 STEPS, OWNERSHIP = "steps", "ownership"
 _ANY_BROKER = "any"
+ANY_STRATEGY = "AVG"
+"""Which one stands in the epochs' members; a replay by the broker asks only AVG and the circle."""
+_FIGURES = (
+    "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
+    "max_queues", "min_queues", "peak_ratio", "idle_members",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -32,10 +40,32 @@ class RecordedState(GroupState):
     """The state of a group as an epoch has it."""
 
     readable: dict[str, list[MessageQueue]] = field(default_factory=dict)
+    topics_asked: dict[tuple[frozenset[str], str], list[str]] = field(default_factory=dict)
 
-    def readable_queues(self, topic: str) -> list[MessageQueue]:
+    def readable_by_topic(self) -> dict[str, list[MessageQueue]]:
         """The epoch's."""
-        return self.readable.get(topic, [])
+        return self.readable
+
+    def topics_of(self, member: Member) -> list[str]:
+        """As ever; most members subscribe alike, so it is found out once."""
+        asked = (member.subscriptions, member.message_model)
+        if asked not in self.topics_asked:
+            self.topics_asked[asked] = GroupState.topics_of(self, member)
+        return self.topics_asked[asked]
+
+
+@dataclass(frozen=True)
+class _Nothing(AllocationStrategy):
+    """What a replay asks of which only the epochs are wanted."""
+
+    @property
+    def name(self) -> str:
+        return ANY_STRATEGY
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        return []
 
 
 @dataclass(frozen=True)
@@ -62,13 +92,13 @@ class OwnReplays:
 
 
 def recorded_replay(history: GroupHistory, include_retry_topics: bool = True) -> Replay:
-    """The epochs of a group whose members all have one strategy."""
-    average = parse_strategy("AVG")
+    """The epochs of a group whose members all have one strategy; nobody holds anything in them."""
+    nothing = _Nothing()
     return replay_history(
         history,
-        lambda key: average,
+        lambda key: nothing,
         include_retry_topics=include_retry_topics,
-        strategy_override="AVG",
+        strategy_override=ANY_STRATEGY,
     )
 
 
@@ -81,11 +111,7 @@ def own_epochs(
     for epoch in base.epochs:
         state = _state(base.history, epoch, include_retry_topics)
         present = {client_id for client_id, _ in epoch.members}
-        previous = {
-            queue: next((owner for owner in owners if owner in present), None)
-            for queue, owners in owners_of(before).items()
-        }
-        asked = strategy.as_allocation(previous)
+        asked = strategy.as_allocation(previous_owner(before, present))
         settled = settle(state, before, {strategy_key(m): asked for m in epoch.members.values()})
         epochs.append(
             replace(
@@ -101,27 +127,17 @@ def own_epochs(
 
 def step_row(epoch: Epoch) -> Row:
     """The figures of one step as ``plan_steps`` has them, before the variant's columns."""
-    figures = movement_of_epoch(epoch).group
-    holders = holders_by_queue(epoch.holdings)
-    readable = [queue for queues in epoch.readable.values() for queue in queues]
+    figures = figures_of_epoch(epoch)[-1]
+    holders = Counter(chain.from_iterable(epoch.holdings.values()))
+    readable = chain.from_iterable(epoch.readable.values())
     return {
         "epoch": epoch.number,
         "change_ms": epoch.from_ms,
         "causes": list(epoch.causes),
         "status": epoch.status,
-        "members": figures.members,
-        "queues": figures.queues,
-        "moved": figures.moved,
-        "voluntary_moves": figures.voluntary_moves,
-        "minimum_moves": figures.minimum_moves,
-        "amplification": figures.amplification,
-        "stickiness": figures.stickiness,
-        "max_queues": figures.max_queues,
-        "min_queues": figures.min_queues,
-        "peak_ratio": figures.peak_ratio,
-        "idle_members": figures.idle_members,
+        **{name: figures[name] for name in _FIGURES},
         "orphaned": sum(queue not in holders for queue in readable),
-        "shared": count_shared(holders.values()),
+        "shared": sum(processes > 1 for processes in holders.values()),
     }
 
 

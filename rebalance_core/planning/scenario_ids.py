@@ -1,18 +1,24 @@
-"""Client ids and channels of processes that only a scenario has, as RocketMQ's clients make them.
+"""Client ids and channels of processes that only a scenario has: by seed, like a recorded one's.
 
-A clustering client without an instance name is ``ip@pid#nanotime``, new at each start; with one
-(``ip@name``) it comes back under the same id on another channel (SEM §1.1).
+An id that RocketMQ's client makes (`client_id_form`) is new at each start; with an instance name a
+process comes back under the same id on another channel (SEM §1.1).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
+from rebalance_core.planning.client_id_form import (
+    MadeId,
+    address_of,
+    addresses_of_network,
+    host_of,
+    read_made_id,
+)
 from rebalance_core.synthetic.draws import Draws
 
-_MADE = re.compile(r"(?P<host>.*)@(?P<pid>\d+)#(?P<nanos>\d+)(?P<ending>@\w+)?", re.DOTALL)
-_IPV4 = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
 _ADDRESS_CHANNEL = re.compile(r"(?P<address>.+):(?P<port>\d+)")
 _PROCESS_CHANNEL = re.compile(r"(?P<place>.+)/(?P<pid>\d+)")
 
@@ -37,15 +43,14 @@ def restarted(
         taken: ids and channels in use.
         draws: random numbers of this restart.
     """
-    made = _MADE.fullmatch(key[0])
+    made = read_made_id(key[0])
     while True:
-        client_id, pid = key[0], str(draws.between(LOWEST_PID, HIGHEST_PID))
+        client_id, pid = key[0], _pid(made, draws)
         if made is not None:
-            pid = made["pid"] if made["pid"] == CONTAINER_PID else pid
             gone_ms = max(0, at_ms - joined_ms) + draws.between(1, LONGEST_START_MS)
-            nanos = int(made["nanos"]) + gone_ms * NANOS_PER_MS + draws.between(0, NANOS_PER_MS - 1)
-            client_id = f"{made['host']}@{pid}#{nanos}{made['ending'] or ''}"
-        new = client_id, _next_channel(key[1], made["host"] if made else None, pid, draws)
+            nanos = int(made.nanos) + gone_ms * NANOS_PER_MS + draws.between(0, NANOS_PER_MS - 1)
+            client_id = str(replace(made, pid=pid, nanos=str(nanos)))
+        new = client_id, _next_channel(key[1], made.host if made else None, pid, draws)
         if new not in taken:
             return new
 
@@ -59,32 +64,34 @@ def newcomer(
     prefix; other hosts get ``-n<number>`` behind their name.
     """
     host, at, instance = model[0].partition("@")
-    hosts = {client_id.partition("@")[0] for client_id, _ in taken}
-    address = _free_address(host, hosts, number, draws)
-    made = _MADE.fullmatch(model[0])
-    pid = str(draws.between(LOWEST_PID, HIGHEST_PID))
+    hosts = {host_of(client_id) for client_id, _ in taken}
+    address = _free_host(host, hosts, number, draws)
+    made = read_made_id(model[0])
+    client_id, pid = f"{address}{at}{instance}", _pid(made, draws)
     if made is not None:
-        pid = made["pid"] if made["pid"] == CONTAINER_PID else pid
         nanos = draws.between(1, 200 * 86_400_000) * NANOS_PER_MS + draws.between(0, 999_999)
-        instance = f"{pid}#{nanos}{made['ending'] or ''}"
-    client_id = f"{address}{at}{instance}"
+        client_id = str(MadeId(address, pid, str(nanos), made.ending))
     if model[1] is not None and (place := _PROCESS_CHANNEL.fullmatch(model[1])):
         return client_id, f"{place['place']}-n{number}/{pid}"
     return client_id, f"{address}:{draws.between(LOWEST_PORT, HIGHEST_PORT)}"
 
 
-def _free_address(host: str, hosts: Collection[str], number: int, draws: Draws) -> str:
-    parts = _IPV4.fullmatch(host)
-    if parts is not None:
-        network = ".".join(parts.groups()[:3])
-        free = [f"{network}.{last}" for last in range(1, 255)]
-        free = [address for address in free if address not in hosts]
+def _pid(made: MadeId | None, draws: Draws) -> str:
+    """A drawn one; in a container every process has the same."""
+    drawn = str(draws.between(LOWEST_PID, HIGHEST_PID))
+    return CONTAINER_PID if made is not None and made.pid == CONTAINER_PID else drawn
+
+
+def _free_host(host: str, hosts: Collection[str], number: int, draws: Draws) -> str:
+    """An address of the network of ``host``; if all are taken, of one beside it; or a name."""
+    near = address_of(host)
+    if near is not None:
+        free = [address for address in addresses_of_network(near) if address not in hosts]
         if free:
             return draws.pick(free)
-        wider = ".".join(parts.groups()[:2])
-        third = [n for n in range(256) if str(n) != parts[3]]
-        candidates = (f"{wider}.{a}.{b}" for a in draws.shuffled(third) for b in range(1, 255))
-        free_wide = next((address for address in candidates if address not in hosts), None)
+        third = [n for n in range(256) if n != near.packed[2]]
+        wide = (a for n in draws.shuffled(third) for a in addresses_of_network(near, n))
+        free_wide = next((address for address in wide if address not in hosts), None)
         if free_wide is not None:
             return free_wide
     name = f"{host}-n{number}"

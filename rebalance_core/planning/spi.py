@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.strategies import AllocationStrategy
 
@@ -70,10 +72,33 @@ class OwnStrategy(PlanningStrategy):
     """A strategy that RocketMQ lacks: one owner a queue, ids that repeat count once."""
 
     @abstractmethod
+    def assign_topic(
+        self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[MessageQueue, str]:
+        """The owner of every queue of one topic, in the order of the queues.
+
+        Args:
+            previous: As `assign`.
+            queues: At least one, each once, in RocketMQ's order.
+            client_ids: At least one, each once, in Java's order.
+        """
+
     def assign_one(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
     ) -> dict[MessageQueue, str]:
-        """The owner of every queue, as `assign`; there is at least one member."""
+        """The owner of every queue, as `assign`: each topic by itself; repeats count once.
+
+        Raises:
+            UsageError: Queues but no member.
+        """
+        client_ids = sort_client_ids(set(members))
+        topics = by_topic(queues)
+        if topics and not client_ids:
+            raise UsageError(f"{self.name}: there are queues but no member to own them")
+        owners: dict[MessageQueue, str] = {}
+        for of_topic in topics.values():
+            owners.update(self.assign_topic(previous, of_topic, client_ids))
+        return owners
 
     def assign(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
@@ -111,7 +136,9 @@ class _AskedByMembers(AllocationStrategy):
         shares = self.shares_of_topic.get(topic)
         if shares is None:
             shares = {}
-            owners = self.strategy.assign_one(self.previous, queues, dict.fromkeys(client_ids))
+            # Clients sort before they ask: only ids that several processes have stand there twice.
+            distinct = tuple(dict.fromkeys(client_ids))
+            owners = self.strategy.assign_topic(self.previous, queues, distinct)
             for queue, owner in owners.items():
                 shares.setdefault(owner, []).append(queue)
             self.shares_of_topic[topic] = shares

@@ -7,10 +7,8 @@ could stay. This one also sees who held what. It is here to say what a group cou
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.spi import OwnStrategy, Previous, by_topic
+from rebalance_core.planning.spi import OwnStrategy, Previous
 
 
 @dataclass(frozen=True)
@@ -22,11 +20,24 @@ class StickyBalanced(OwnStrategy):
         """The name of the text form."""
         return "STICKY_BALANCED"
 
-    def assign_one(
-        self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
+    def assign_topic(
+        self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[MessageQueue, str]:
-        """`assign_sticky`."""
-        return assign_sticky(previous, queues, members)
+        """`assign_sticky` of one topic."""
+        held = dict.fromkeys(client_ids, 0)
+        for queue in queues:
+            holder = previous.get(queue)
+            if holder in held:
+                held[holder] += 1
+        room = _quotas(held, len(queues))
+        owners: dict[MessageQueue, str | None] = {}
+        for queue in queues:
+            holder = previous.get(queue)
+            owners[queue] = holder if holder in room and room[holder] > 0 else None
+            if (keeper := owners[queue]) is not None:
+                room[keeper] -= 1
+        free = iter([client_id for client_id, left in room.items() for _ in range(left)])
+        return {queue: next(free) if owner is None else owner for queue, owner in owners.items()}
 
 
 def assign_sticky(
@@ -61,34 +72,7 @@ def assign_sticky(
     >>> list(assign_sticky(held, queues, ["x", "y", "z"]).values())  # AVG moves three: xxyyz
     ['x', 'x', 'y', 'z', 'y']
     """
-    client_ids = sort_client_ids(set(members))
-    topics = by_topic(queues)
-    if topics and not client_ids:
-        raise UsageError("STICKY_BALANCED: there are queues but no member to own them")
-    owners: dict[MessageQueue, str] = {}
-    for of_topic in topics.values():
-        owners.update(_assign_topic(previous, of_topic, client_ids))
-    return owners
-
-
-def _assign_topic(
-    previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-) -> dict[MessageQueue, str]:
-    """One topic; queues and members sorted."""
-    held = dict.fromkeys(client_ids, 0)
-    for queue in queues:
-        holder = previous.get(queue)
-        if holder in held:
-            held[holder] += 1
-    room = _quotas(held, len(queues))
-    owners: dict[MessageQueue, str | None] = {}
-    for queue in queues:
-        holder = previous.get(queue)
-        owners[queue] = holder if holder in room and room[holder] > 0 else None
-        if (keeper := owners[queue]) is not None:
-            room[keeper] -= 1
-    free = iter([client_id for client_id, left in room.items() for _ in range(left)])
-    return {queue: next(free) if owner is None else owner for queue, owner in owners.items()}
+    return StickyBalanced().assign_one(previous, queues, members)
 
 
 def _quotas(held: dict[str, int], queue_count: int) -> dict[str, int]:

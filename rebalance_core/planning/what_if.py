@@ -13,7 +13,8 @@ from rebalance_core.model.group_settings import CLUSTERING
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.planning.apply_change import apply_change
 from rebalance_core.planning.change import Change, read_change
-from rebalance_core.planning.movement import Movement, StepMovement, movement_of_epoch, owners_of
+from rebalance_core.planning.holders import owners_of, previous_owner
+from rebalance_core.planning.movement import Movement, StepMovement, movement_of_epoch
 from rebalance_core.planning.planned_group import (
     Members,
     PlannedGroup,
@@ -162,12 +163,7 @@ def what_if(
 def _settled(group: PlannedGroup, before: Holdings, *, initial: bool) -> Epoch:
     """The group's epoch once every member has run a pass."""
     state = group.state()
-    present = set(group.client_ids)
-    previous = {
-        queue: next((owner for owner in owners if owner in present), None)
-        for queue, owners in owners_of(before).items()
-    }
-    asked = group.strategy.as_allocation(previous)
+    asked = group.strategy.as_allocation(previous_owner(before, set(group.client_ids)))
     strategies = {strategy_key(member): asked for member in state.members.values()}
     settled = settle(state, before, strategies)
     return Epoch(

@@ -32,8 +32,9 @@ def _row(
     queues = sum(len(epoch.readable[t]) for t in topics)
     added = [change for change in changes if change.action == ADD and change.queue.topic in scope]
     moved = len({change.queue for change in added})
+    held = _held(epoch.holdings, scope)
     loads = [
-        len(_held_by(epoch.holdings, client_id, scope))
+        len(held.get(client_id, ()))
         for client_id in {m.client_id for m in epoch.members.values() if m.subscriptions & scope}
     ]
     most = max(loads, default=0)
@@ -54,15 +55,12 @@ def _row(
     }
 
 
-def _held_by(holdings: Holdings, client_id: str, topics: set[str]) -> set[MessageQueue]:
-    """Queues of these topics that some process of this id holds."""
-    return {
-        queue
-        for key, queues in holdings.items()
-        if key[0] == client_id
-        for queue in queues
-        if queue.topic in topics
-    }
+def _held(holdings: Holdings, topics: set[str]) -> dict[str, set[MessageQueue]]:
+    """Queues of these topics that some process of each id holds."""
+    held: dict[str, set[MessageQueue]] = {}
+    for (client_id, _), queues in holdings.items():
+        held.setdefault(client_id, set()).update(q for q in queues if q.topic in topics)
+    return held
 
 
 def _minimum(epoch: Epoch, topic: str) -> int | None:
@@ -77,7 +75,8 @@ def _minimum(epoch: Epoch, topic: str) -> int | None:
         return None
     queues = set(epoch.readable[topic])
     survivors = {member.client_id for member in members}
-    kept = [len(_held_by(epoch.before, client_id, {topic}) & queues) for client_id in survivors]
+    before = _held(epoch.before, {topic})
+    kept = [len(before.get(client_id, set()) & queues) for client_id in survivors]
     return minimum_moves(len(queues), len(survivors), kept)
 
 

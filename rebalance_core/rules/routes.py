@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
-from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.model.ordering import java_string_key
+from rebalance_core.model.queue import MessageQueue
 
 PERM_READ = 4  # PermName.PERM_READ
 DEFAULT_PERM = 6  # read and write
@@ -41,9 +42,12 @@ class Routes:
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
         """The topic's subscribe set as the client sorts it (mqAll)."""
-        return sort_queues(
+        by_broker = sorted(
+            self.configs.get(topic, {}).items(), key=lambda config: java_string_key(config[0])
+        )
+        return [
             MessageQueue(topic, broker, queue_id)
-            for broker, (read_queue_nums, perm) in self.configs.get(topic, {}).items()
+            for broker, (read_queue_nums, perm) in by_broker
             if broker not in self.down and perm & PERM_READ
             for queue_id in range(read_queue_nums)
-        )
+        ]

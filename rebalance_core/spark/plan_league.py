@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts.planning import PLAN_LEAGUE
 
 
 def plan_league(steps: DataFrame, summary: DataFrame) -> DataFrame:
-    """Every strategy over everything, by name."""
+    """Every strategy over everything, by name.
+
+    Sums are of everything; amplification and the means leave out what says nothing of a strategy.
+
+    Args:
+        steps: ``plan_steps``.
+        summary: ``plan_summary``.
+    """
+    league = _totals(summary).join(_means(steps), on="strategy", how="inner")
+    ratio = sf.col("_moved") / sf.nullif(sf.col("minimum_moves"), sf.lit(0))
+    left_out = sf.format_string(
+        "amplification leaves out %d of %d groups (per variant), the means %d of %d steps: %s",
+        sf.col("_left_out"),
+        sf.col("_of"),
+        sf.col("rebalances") - sf.col("_sound_steps"),
+        sf.col("rebalances"),
+        sf.concat_ws("; ", "_caveats"),
+    )
+    return league.select(
+        "*",
+        ratio.alias("amplification"),
+        sf.when(sf.col("_left_out") > 0, left_out).alias("caveat"),
+    ).select(*PLAN_LEAGUE.column_names)
+
+
+def _totals(summary: DataFrame) -> DataFrame:
+    """Sums over the groups, and of those whose minimum is a measure of the strategy."""
     sound = sf.col("caveat").isNull()
-    totals = summary.groupBy("strategy").agg(
+    return summary.groupBy("strategy").agg(
         sf.first("of_rocketmq").alias("of_rocketmq"),
         sf.countDistinct("cluster", "consumer_group").alias("groups"),
         sf.sum("rebalances").alias("rebalances"),
@@ -24,26 +50,26 @@ def plan_league(steps: DataFrame, summary: DataFrame) -> DataFrame:
         sf.sum((~sound).cast("INT")).alias("_left_out"),
         sf.sort_array(sf.collect_set("caveat")).alias("_caveats"),
     )
-    counted = sf.col("counted")
-    # a queue that nobody reads makes the busiest member look idle
-    peak_ratio = sf.when(counted & (sf.col("orphaned") == 0), sf.col("peak_ratio"))
-    balance = steps.groupBy("strategy").agg(
-        sf.avg(sf.when(counted, sf.col("stickiness"))).alias("stickiness"),
-        sf.avg(peak_ratio).alias("mean_peak_ratio"),
-        sf.max(peak_ratio).alias("worst_peak_ratio"),
+
+
+def _means(steps: DataFrame) -> DataFrame:
+    """Means of the sound steps: all of one set, so that movement stands beside its balance."""
+    sound = _sound()
+    return steps.groupBy("strategy").agg(
+        sf.avg(sf.when(sound, sf.col("moved"))).alias("moved_per_rebalance"),
+        sf.avg(sf.when(sound, sf.col("stickiness"))).alias("stickiness"),
+        sf.avg(sf.when(sound, sf.col("peak_ratio"))).alias("mean_peak_ratio"),
+        sf.max(sf.when(sound, sf.col("peak_ratio"))).alias("worst_peak_ratio"),
+        sf.count(sf.when(sound, sf.lit(1))).alias("_sound_steps"),
     )
-    left_out = sf.format_string(
-        "amplification leaves out %d of %d groups (per variant): %s",
-        sf.col("_left_out"),
-        sf.col("_of"),
-        sf.concat_ws("; ", "_caveats"),
-    )
-    ratio = sf.col("_moved") / sf.nullif(sf.col("minimum_moves"), sf.lit(0))
-    per_step = sf.col("moved") / sf.nullif(sf.col("rebalances"), sf.lit(0))
-    league = totals.join(balance, on="strategy", how="inner").select(
-        "*",
-        per_step.alias("moved_per_rebalance"),
-        ratio.alias("amplification"),
-        sf.when(sf.col("_left_out") > 0, left_out).alias("caveat"),
-    )
-    return league.select(*PLAN_LEAGUE.column_names)
+
+
+def _sound() -> Column:
+    """A counted step whose result is a strategy's, and whole.
+
+    Without a proven minimum nothing was shared out: members broadcast, so everybody holds
+    everything and looks as busy as can be and perfectly sticky; or a topic is frozen, members
+    subscribe differently, or nobody is there. A queue that nobody reads makes the busiest member
+    look idle.
+    """
+    return sf.col("counted") & sf.col("minimum_moves").isNotNull() & (sf.col("orphaned") == 0)

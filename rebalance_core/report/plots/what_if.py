@@ -1,26 +1,20 @@
-"""What changes would do to each consumer, as a table: today, and after each change."""
+"""What changes would do to each consumer, as a table: today, and after each change.
+
+`what_if_states` says what stands in a column, `what_if_rows` who stands in a row, `what_if_cells`
+draws both; the page around them is here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Any, Protocol, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.report.plots.look import (
-    IDLE_HATCH,
-    INK,
     LETTER,
-    MONO,
-    PAPER,
-    QUIET,
-    SMALL,
     TOP,
     bare,
     head,
@@ -32,78 +26,24 @@ from rebalance_core.report.plots.look import (
     panel,
 )
 from rebalance_core.report.plots.names import short
-from rebalance_core.report.plots.shades import shade, text_on
 from rebalance_core.report.plots.steps import BELOW_ONE
 from rebalance_core.report.plots.summary import draw_summary
 from rebalance_core.report.plots.table import Rows
+from rebalance_core.report.plots.what_if_cells import draw_cells, draw_figures
+from rebalance_core.report.plots.what_if_rows import Row, rows_of
+from rebalance_core.report.plots.what_if_states import (
+    Column,
+    Step,
+    columns_of,
+    figures_of,
+    strategy_text,
+)
 
 TITLE = "What if"
-MOST_ROWS, MOST_COLUMNS = 26, 9
+MOST_COLUMNS = 9
 COLUMN, ROW, LINE, ACROSS, MOST_LINES = 1.24, 0.25, 0.13, 17, 8
 """Inches of a column, a row, a line of the head; letters in such a line, and how many lines."""
 NO_MEANING = "n/a: moved / fewest means nothing there: {}."
-IDLE = "idle"
-
-
-class Balance(Protocol):
-    """What the picture asks of a state: `planning.Allocation` has it."""
-
-    @property
-    def strategy(self) -> Any:
-        """What all members use; ``of_rocketmq`` says whose it is."""
-
-    @property
-    def loads(self) -> Mapping[str, int]:
-        """Client id -> queues that it holds."""
-
-    @property
-    def orphaned(self) -> Sequence[Any]:
-        """Readable queues with no owner."""
-
-
-class Step(Protocol):
-    """What the picture asks of a change: `planning.WhatIf` has it."""
-
-    @property
-    def change(self) -> Any:
-        """What was asked; its text is the head of a column."""
-
-    @property
-    def before(self) -> Balance:
-        """Today."""
-
-    @property
-    def after(self) -> Balance:
-        """Once every member has seen the change."""
-
-    @property
-    def movement(self) -> Any:
-        """``moved``, ``minimum_moves``, and why that means nothing (``caveat``, or None)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A state: its head, the load of each consumer, and the figures at the foot."""
-
-    head: str
-    loads: Mapping[str, int]
-    nobody: int
-    moved: str = ""
-    fewest: str = ""
-    caveat: str | None = None
-    below: bool = False  # it moves less than any balanced result
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """Consumers whose loads are equal in every column; None: not there. Or those left out."""
-
-    label: str
-    loads: tuple[tuple[int | None, ...], ...]
-    """Of each column the distinct loads, in rising order."""
-    idle: tuple[int, ...]
-    """Of each column how many are idle."""
-    many: bool = False
 
 
 @in_our_look
@@ -131,16 +71,16 @@ def draw_what_if(what_if: Step | Iterable[Step] | Rows) -> Figure:
     steps = [cast("Step", what_if)] if hasattr(what_if, "after") else list(cast("Any", what_if))
     if not steps:
         return nothing_to_draw(TITLE, "No change was asked.")
-    columns = _columns(steps)
+    columns = columns_of(steps)
     more = len(columns) - MOST_COLUMNS
     columns = columns[:MOST_COLUMNS]
     consumers = sort_client_ids({client for column in columns for client in column.loads})
-    rows = _rows(consumers, columns)
-    figures = _figures(columns)
+    rows = rows_of(consumers, columns)
+    figures = figures_of(columns)
     feet = _feet(columns, rows, more)
     left = 0.45 + LETTER * max(len(label) for label in [r.label for r in rows] + list(figures))
     width = max(left + COLUMN * len(columns) + 0.3, 6.4)
-    heads = [_wrapped(column.head) for column in columns]
+    heads = [wrapped(column.head) for column in columns]
     top = (0.24 + LINE * max(words.count("\n") + 1 for words in heads)) / ROW
     high = ROW * (top + len(rows) + len(figures)) + 0.12
     figure = page(TITLE, _subtitle(steps, consumers), TOP - 0.2 + high + note_height(feet), width)
@@ -150,98 +90,13 @@ def draw_what_if(what_if: Step | Iterable[Step] | Rows) -> Figure:
     axes.set_ylim(high / ROW, 0)
     for at, words in enumerate(heads):
         head(axes, at + 0.5, top - 0.12 / ROW, words, LINE / ROW)
-    _draw_cells(axes, rows, columns, top)
-    _draw_figures(axes, figures, top + len(rows))
+    draw_cells(axes, rows, columns, top)
+    draw_figures(axes, figures, top + len(rows))
     note(figure, feet)
     return figure
 
 
-def _columns(steps: Sequence[Step]) -> list[_Column]:
-    """Each change after the state that it starts from, which is there once for a run of them."""
-    starts = [(_strategy(step.before), dict(step.before.loads)) for step in steps]
-    several = any(start != starts[0] for start in starts)
-    columns = []
-    for at, step in enumerate(steps):
-        if at == 0 or starts[at] != starts[at - 1]:
-            name = f"before: {starts[at][0]}" if several else "today"
-            columns.append(_today(step.before, name))
-        columns.append(_after(step))
-    return columns
-
-
-def _today(state: Balance, head: str) -> _Column:
-    return _Column(head, state.loads, len(state.orphaned))
-
-
-def _after(step: Step) -> _Column:
-    moves, caveat = step.movement, step.movement.caveat
-    fewest = moves.minimum_moves
-    what, _, strategy = str(step.change).partition(", strategy ")
-    return _Column(
-        f"{strategy}: {what}" if strategy else what, step.after.loads, len(step.after.orphaned),
-        f"{moves.moved:,}", "n/a" if caveat or fewest is None else f"{fewest:,}", caveat,
-        not caveat and fewest is not None and moves.moved < fewest,
-    )  # fmt: skip
-
-
-def _strategy(state: Balance) -> str:
-    own = getattr(state.strategy, "of_rocketmq", True)
-    return str(state.strategy) if own else f"{state.strategy} (not RocketMQ's)"
-
-
-def _rows(consumers: Sequence[str], columns: Sequence[_Column]) -> list[_Row]:
-    loads = {c: tuple(column.loads.get(c) for column in columns) for c in consumers}
-    if len(consumers) <= MOST_ROWS:
-        return [_row([client], loads) for client in consumers]
-    runs = [list(run) for _, run in groupby(consumers, key=loads.__getitem__)]
-    if len(runs) <= MOST_ROWS:
-        return [_row(run, loads) for run in runs]
-    idle_first = sorted(range(len(runs)), key=lambda at: (0 not in loads[runs[at][0]], at))
-    shown = set(idle_first[: MOST_ROWS - 1])
-    rest = [client for at, run in enumerate(runs) if at not in shown for client in run]
-    rows = [_row(run, loads) for at, run in enumerate(runs) if at in shown]
-    return [*rows, _row(rest, loads, f"… and {len(rest):,} more")]
-
-
-def _row(
-    clients: Sequence[str], loads: Mapping[str, tuple[int | None, ...]], label: str = ""
-) -> _Row:
-    per_column = list(zip(*(loads[client] for client in clients), strict=True))
-    if not label:
-        more = f" and {len(clients) - 1:,} more" if len(clients) > 1 else ""
-        label = short(clients[0], 30) + more
-    return _Row(
-        label,
-        tuple(
-            tuple(sorted(set(column), key=lambda n: -1 if n is None else n))
-            for column in per_column
-        ),
-        tuple(column.count(0) for column in per_column),
-        len(clients) > 1,
-    )
-
-
-def _figures(columns: Sequence[_Column]) -> dict[str, list[str]]:
-    """The lines at the foot: label -> a text for each column."""
-
-    def of_loads(figure: Callable[[list[int]], int]) -> list[str]:
-        return [f"{figure(list(column.loads.values()) or [0]):,}" for column in columns]
-
-    lines = {
-        "consumers": [f"{len(column.loads):,}" for column in columns],
-        "most queues of one": of_loads(max),
-        "fewest": of_loads(min),
-        "idle consumers": [f"{list(c.loads.values()).count(0):,}" for c in columns],
-        "queues of nobody": [f"{column.nobody:,}" for column in columns],
-        "queues moved": [column.moved for column in columns],
-        "proven fewest": [column.fewest for column in columns],
-    }
-    if not any(column.nobody for column in columns):
-        del lines["queues of nobody"]
-    return lines
-
-
-def _wrapped(text: str) -> str:
+def wrapped(text: str) -> str:
     """A few lines of a column's width, cut between words where that is possible."""
     lines = [""]
     for word in text.replace("(", " (").split():
@@ -254,79 +109,14 @@ def _wrapped(text: str) -> str:
     return "\n".join([*lines[: MOST_LINES - 1], lines[MOST_LINES - 1] + " …"] if more else lines)
 
 
-def _draw_cells(axes: Axes, rows: Sequence[_Row], columns: Sequence[_Column], first: float) -> None:
-    most = max([load for column in columns for load in column.loads.values()], default=0)
-    held, shades, idle = [], [], []
-    labels = []
-    for number, row in enumerate(rows):
-        top = first + number
-        labels.append((top + 0.5, row.label))
-        for at, loads in enumerate(row.loads):
-            there = [load for load in loads if load is not None]
-            corners = [
-                (at + x, top + y)
-                for x, y in ((0.04, 0.05), (0.96, 0.05), (0.96, 0.95), (0.04, 0.95))
-            ]
-            if not there:
-                axes.text(at + 0.5, top + 0.5, "·", ha="center", va="center", color=QUIET)
-                continue
-            if there == [0]:
-                idle.append(corners)
-            else:
-                held.append(corners)
-                shades.append(shade(there[-1], most))
-            _number(axes, (at + 0.5, top + 0.52), there, row, row.idle[at], most)
-    axes.add_collection(PolyCollection(held, facecolors=shades, edgecolors="none"))
-    axes.add_collection(
-        PolyCollection(idle, facecolors=PAPER, edgecolors=INK, linewidths=0.6, hatch=IDLE_HATCH)
-    )
-    axes.set_yticks(
-        [at for at, _ in labels], [label for _, label in labels], family=MONO, color=INK
-    )
-    axes.tick_params(axis="y", length=0)
-
-
-def _number(
-    axes: Axes, place: tuple[float, float], loads: Sequence[int], row: _Row, idle: int, most: int
-) -> None:
-    if loads == [0]:
-        text = f"{IDLE} ×{idle:,}" if row.many else IDLE
-    elif len(loads) == 1:
-        text = f"{loads[0]:,} each" if row.many else f"{loads[0]:,}"
-    else:
-        text = f"{loads[0]:,}–{loads[-1]:,}" + (f", {idle:,} {IDLE}" if idle else "")
-    box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2} if loads == [0] else None
-    axes.text(
-        *place, text, ha="center", va="center", size=SMALL, color=text_on(loads[-1], most),
-        weight="bold" if idle else "normal", bbox=box,
-    )  # fmt: skip
-
-
-def _draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -> None:
-    line = top + 0.25
-    axes.plot(axes.get_xlim(), (line, line), color=QUIET, linewidth=0.8)
-    for number, (label, texts) in enumerate(figures.items()):
-        at = line + number + 0.55
-        axes.text(
-            -0.035, at, label, ha="right", va="center", size=SMALL, color=QUIET,
-            family=MONO, clip_on=False,
-        )  # fmt: skip
-        for column, text in enumerate(texts):
-            strong = label == "idle consumers" and text not in ("", "0")
-            axes.text(
-                column + 0.5, at, text, ha="center", va="center", size=SMALL, color=INK,
-                weight="bold" if strong else "normal",
-            )  # fmt: skip
-
-
 def _subtitle(steps: Sequence[Step], consumers: Sequence[str]) -> str:
-    names = dict.fromkeys(_strategy(step.before) for step in steps)
+    names = dict.fromkeys(strategy_text(step.before) for step in steps)
     shown = ", ".join(short(name, 44) for name in list(names)[:2])
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return f"Queues of each consumer under {shown}{more}"
 
 
-def _feet(columns: Sequence[_Column], rows: Sequence[_Row], more: int) -> list[str]:
+def _feet(columns: Sequence[Column], rows: Sequence[Row], more: int) -> list[str]:
     feet = [
         "Consumers as RocketMQ sorts them (Java's order of strings); hatched: idle; dot: not there."
     ]

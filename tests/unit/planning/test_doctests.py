@@ -7,8 +7,8 @@ import sys
 import pytest
 
 MODULES = (
-    "bounded_hash", "change", "movement", "new_client_ids", "queue_numbers", "rates", "sizing",
-    "spi", "sticky_balanced", "strategies", "what_if",
+    "bounded_hash", "change", "client_id_form", "movement", "new_client_ids", "queue_numbers",
+    "rates", "sizing", "spi", "sticky_balanced", "strategies", "what_if",
 )  # fmt: skip
 
 

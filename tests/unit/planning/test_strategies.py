@@ -54,6 +54,8 @@ def test_clients_asked_one_by_one_get_the_parts_of_the_whole(text: str) -> None:
     assert asked.name == strategy.name
     group = allocate_group(asked, queues, MEMBERS)
     assert group == strategy.assign(before, queues, MEMBERS)
+    twice = [*MEMBERS, MEMBERS[0]]  # two processes have one id: clients list it twice
+    assert allocate_group(strategy.as_allocation(before), queues, twice) == group
 
 
 @pytest.mark.parametrize("text", [*OF_ROCKETMQ, *OWN])

@@ -1,0 +1,36 @@
+"""Who holds each queue, by client id, out of the holdings of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.planning.spi import Owners
+from rebalance_core.replay.group_state import ProcessKey
+
+
+def owners_of(holdings: Mapping[ProcessKey, frozenset[MessageQueue]]) -> Owners:
+    """The client ids that hold each queue, each once, in the order of the holdings."""
+    owners: dict[MessageQueue, tuple[str, ...]] = {}
+    for (client_id, _), queues in holdings.items():
+        for queue in queues:
+            others = owners.get(queue, ())
+            if client_id not in others:
+                owners[queue] = (*others, client_id)
+    return owners
+
+
+def previous_owner(
+    before: Mapping[ProcessKey, frozenset[MessageQueue]], present: Collection[str]
+) -> dict[MessageQueue, str]:
+    """Who held each queue, as strategies ask it: of several the first in the holdings' order.
+
+    Args:
+        before: The holdings.
+        present: Client ids of the members now; what others held is nobody's.
+    """
+    owner: dict[MessageQueue, str] = {}
+    for (client_id, _), queues in reversed(list(before.items())):
+        if client_id in present:
+            owner.update(dict.fromkeys(queues, client_id))
+    return owner
