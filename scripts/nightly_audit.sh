@@ -11,7 +11,8 @@
 # TEXTFILES=DIR           node_exporter's textfile folder, which gets rebalance_audit.prom
 # REBALANCE="rebalance"   the command, e.g. "spark-submit … jobs/audit.py" without the job's name
 #
-# Ends as the audit ends: 0 green, 3 findings, anything else: the audit itself failed.
+# Ends as the audit ends: 0 green, 3 findings, anything else: the audit itself failed. 5 also where
+# another night is still being audited in NIGHTS.
 set -euo pipefail
 
 collection=${1:?name the collection} nights=${2:?name the folder for results}
@@ -22,11 +23,16 @@ options=(--collection "$collection" --output "$night")
 [[ -f $nights/known.toml ]] && options+=(--accepted "$nights/known.toml")
 [[ -f $nights/latest/_run.json ]] && options+=(--previous "$nights/latest/")
 mkdir -p "$nights"
+exec 9> "$nights/.lock"
+if ! flock --nonblock 9; then
+  echo "nightly_audit: another audit is running in $nights" >&2
+  exit 5
+fi
 
 code=0
-"${command[@]}" "${options[@]}" "$@" || code=$?
+"${command[@]}" "${options[@]}" "$@" 9>&- || code=$?
 if [[ $code -ne 0 && $code -ne 3 ]]; then
-  echo "nightly_audit: no verdict, the audit ended with $code; $nights/latest is an older night" >&2
+  echo "nightly_audit: no verdict, the audit ended with $code; $nights/latest is as it was" >&2
   exit "$code"
 fi
 

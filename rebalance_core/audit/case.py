@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -119,8 +120,8 @@ class GroupCase:
 
     def epoch_at(self, at_ms: int) -> Row | None:
         """The epoch that holds at this moment; None before the first."""
-        holding = [row for row in self.epochs if row["from_ms"] <= at_ms]
-        return holding[-1] if holding else None
+        begun = bisect_right(self.epochs, at_ms, key=lambda row: row["from_ms"])
+        return self.epochs[begun - 1] if begun else None
 
 
 def _window_ms(cause: str, *, told: bool) -> int:

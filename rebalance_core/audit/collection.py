@@ -9,6 +9,7 @@ from typing import Any
 from rebalance_core.audit.case import Night, Row
 from rebalance_core.audit.finding import ERROR, Finding, Rule
 from rebalance_core.audit.gate import NO_DUMP, STALE
+from rebalance_core.audit.wording import clock, listed, plural
 
 HOUR_MS = 3_600_000
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
@@ -24,7 +25,6 @@ CLUSTER_KINDS = (
     "GROUP_CONFIGS",
 )
 """Facts on the cluster; few, they may go to the driver."""
-SHOWN = 20
 UNASKED = "UNASKED"
 
 COLLECTION_INCOMPLETE = Rule(
@@ -67,9 +67,11 @@ def night_of(
     found += _missing_name_servers(by_kind)
     found += _missing_dumps(dumps, night)
     if not_before_ms is not None and night.end_ms < not_before_ms:
-        hours = (not_before_ms - night.end_ms) / HOUR_MS
-        what = f"the newest file of the collection is {hours:.0f} h older than a night may be"
-        found.append(_incomplete(what, {"end_ms": night.end_ms, "not_before_ms": not_before_ms}))
+        late = _hours(not_before_ms - night.end_ms)
+        what = f"the newest file of the collection is {late} older than a night may be"
+        found.append(
+            _incomplete(what, {"end": clock(night.end_ms), "not_before": clock(not_before_ms)})
+        )
     stores: dict[str, int] = {}
     for row in by_kind.get("GROUP_CONFIGS", ()):
         stores[row["broker_name"]] = max(stores.get(row["broker_name"], 0), row["last_ms"])
@@ -110,12 +112,13 @@ def _missing_brokers(
         elif "log" not in files:
             what = f"the broker.log of {broker} was not collected: who came and went is unknown"
         elif broker not in down and max(files.values()) < night.end_ms - night.stale_ms:
-            age = (night.end_ms - max(files.values())) / HOUR_MS
-            what = f"what was collected of {broker} is {age:.0f} h older than the newest file"
+            age = _hours(night.end_ms - max(files.values()))
+            what = f"what was collected of {broker} is {age} older than the newest file"
         else:
             continue
         missing.add(broker)
-        found.append(_incomplete(what, {"broker": broker, **files}, broker_name=broker))
+        evidence = {"broker": broker} | {kind: clock(ms) for kind, ms in files.items()}
+        found.append(_incomplete(what, evidence, broker_name=broker))
     return missing, found
 
 
@@ -123,11 +126,11 @@ def _missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]
     expected = {row["details"]["name"] for row in by_kind.get("EXPECTED_NAME_SERVER", ())}
     there = {row["details"]["name"] for row in by_kind.get("NAME_SERVER_FILE", ())}
     if len(there) < len(expected):
-        names = ", ".join(sorted(expected - there)) or ", ".join(sorted(expected))
+        names = listed(sorted(expected - there or expected))
         yield _incomplete(
             f"of the {len(expected)} name servers expected the logs of {len(there)} were collected "
             f"({names} missing): whether their routes differ is unknown",
-            {"expected": ", ".join(sorted(expected)), "collected": ", ".join(sorted(there))},
+            {"expected": listed(sorted(expected)), "collected": listed(sorted(there))},
         )
 
 
@@ -145,17 +148,17 @@ def _missing_dumps(dumps: Iterable[Row], night: Night) -> Iterator[Finding]:
         if last is None:
             yield _incomplete(f"no dump of {names} was collected: {what} is unknown", {})
         elif last < night.end_ms - night.stale_ms:
-            age = (night.end_ms - last) / HOUR_MS
+            age = _hours(night.end_ms - last)
             yield _incomplete(
-                f"the newest dump of {names} is {age:.0f} h old: {what} now is unknown",
-                {"newest_ms": last, "end_ms": night.end_ms},
+                f"the newest dump of {names} is {age} old: {what} now is unknown",
+                {"newest": clock(last), "end": clock(night.end_ms)},
             )
 
 
 _WORDS = {
-    NO_DUMP: "has no dump of who holds its queues, though others have",
-    STALE: "was not dumped this night",
-    UNASKED: "was not asked for at a broker of its topics (consumerConnection -b)",
+    NO_DUMP: "without a dump of who holds its queues, though others have one",
+    STALE: "not dumped this night",
+    UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""
 
@@ -168,8 +171,13 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
         count: how many groups.
         names: the first of them.
     """
-    told = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
-    return _incomplete(f"{count} online group(s), each {_WORDS[reason]}: {told}", {"groups": told})
+    told = listed(names, count=count)
+    what = f"{plural(count, 'online group')}, each {_WORDS[reason]}: {told}"
+    return _incomplete(what, {"groups": told})
+
+
+def _hours(span_ms: int) -> str:
+    return f"{span_ms / HOUR_MS:.0f} h"
 
 
 def _incomplete(what: str, evidence: Mapping[str, Any], **where: Any) -> Finding:

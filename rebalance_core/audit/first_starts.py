@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.queues import queue_of
+from rebalance_core.model.queue import MessageQueue
 
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 FROM_OLD = frozenset(
@@ -23,7 +24,7 @@ def first_starts(case: GroupCase) -> list[Row]:
 
     Brokers that were not collected are left out: nobody knows what is committed there.
     """
-    found: dict[tuple[str, str, int], Row] = {}
+    found: dict[MessageQueue, Row] = {}
     rows = sorted(case.rows("pull_starts"), key=lambda row: (row["epoch"], row["client_id"]))
     for row in rows:
         if row["broker_name"] not in case.night.missing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from itertools import groupby
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.difference import Difference, classified
@@ -18,6 +18,7 @@ from rebalance_core.audit.looks import (
     looks,
 )
 from rebalance_core.audit.prediction import Prediction
+from rebalance_core.audit.wording import clock, listed
 from rebalance_core.model.queue import is_retry_topic
 
 EQUAL, DIFFERS, UNSTABLE, UNKNOWN, OFFLINE = "EQUAL", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"
@@ -29,11 +30,13 @@ VERDICTS = {
     OFFLINE: "no member at the end; nothing to compare",
 }
 NO_DUMP, INCOMPLETE, STRATEGY, STALE = "NO_DUMP", "INCOMPLETE", "STRATEGY", "STALE_DUMP"
+FAILED = "COMPARISON_FAILED"
 REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
     STALE: "the newest dump of the group's ownership is not of this night",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
     STRATEGY: "the group's strategy or its parameters are not known",
+    FAILED: "the comparison itself failed; the group's finding RULE_FAILED says how",
 }
 
 
@@ -83,11 +86,11 @@ def _compared(case: GroupCase) -> GateResult:
     start_ms = round_[0].at_ms
     differences: list[Difference] = []
     changes = _changes_between(start_ms, newest, case)
-    for look in found:
-        change = prediction.changing(look.at_ms, look.at_ms + LOOK_MS)
+    for at_ms, at_once in groupby(found, key=lambda look: look.at_ms):
+        change = prediction.changing(at_ms, at_ms + LOOK_MS)
         if change is None:
-            differences += _differences(look, prediction)
-        elif look.at_ms >= start_ms:
+            differences += (one for look in at_once for one in _differences(look, prediction))
+        elif at_ms >= start_ms:
             changes.append(change)
     told = tuple(classified(differences, found, case, prediction))
     verdict, reason = EQUAL, ""
@@ -102,8 +105,7 @@ def _compared(case: GroupCase) -> GateResult:
 
 
 def _event(epoch: Row) -> str:
-    moment = datetime.fromtimestamp(epoch["from_ms"] / 1000, UTC)
-    return f"{', '.join(epoch['causes'])} at {moment:%Y-%m-%d %H:%M:%SZ}"
+    return f"{listed(epoch['causes'])} at {clock(epoch['from_ms'])}"
 
 
 def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[Row]:

@@ -16,8 +16,7 @@ from rebalance_core.audit.difference import (
 )
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
 from rebalance_core.audit.gate import REASONS, UNKNOWN, UNSTABLE, GateResult
-
-SHOWN_QUEUES = 20
+from rebalance_core.audit.wording import listed, plural, queue_names
 
 _SEEN_BY = "ownership against HELD_QUEUE, QUEUE_PROGRESS and observed_ownership"
 _DIFFERS = {
@@ -84,27 +83,26 @@ def gate_findings(case: GroupCase, result: GateResult) -> Iterator[tuple[Rule, F
     for one in result.differences:
         grouped.setdefault((one.why, one.queue.topic), []).append(one)
     for (why, topic), found in sorted(grouped.items()):
-        yield GATE_RULES[why], _difference(group, topic, found, result)
+        yield GATE_RULES[why], _difference(topic, found, result)
 
 
-def _difference(group: str, topic: str, found: list[Difference], result: GateResult) -> Finding:
-    queues = sorted({one.queue for one in found})
+def _difference(topic: str, found: list[Difference], result: GateResult) -> Finding:
+    queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in found})
     first, last = min(one.at_ms for one in found), max(one.at_ms for one in found)
     healed = last < result.last_round_ms
     one = found[0]
     explained = all(each.cause for each in found)
-    holder = one.live or f"not {one.asked}" if one.asked else one.live or "nobody"
-    predicted = ", ".join(sorted(one.predicted)) or "nobody"
-    shown = [f"{q.broker_name}:{q.queue_id}" for q in queues[:SHOWN_QUEUES]]
-    more = [f"and {len(queues) - SHOWN_QUEUES} more"] if len(queues) > SHOWN_QUEUES else []
+    holder = one.live or (f"not {one.asked}" if one.asked else "nobody")
+    predicted = listed(sorted(one.predicted)) or "nobody"
     told = f" ({one.told})" if one.told else ""
     ending = "; a later round of dumps agrees again" if healed else ""
     ending += f"; {one.cause} explains it for now" if explained else ""
     return Finding(
-        f"{len(queues)} queue(s) of {topic} are not with whom {group} should have them, e.g. "
-        f"{shown[0]}: predicted {predicted}, live {holder}{told}{ending}.",
+        f"{plural(len(queues), 'queue')} of {topic} held otherwise than predicted, e.g. "
+        f"{one.queue.broker_name}:{one.queue.queue_id}: predicted {predicted}, live {holder}"
+        f"{told}{ending}.",
         {
-            "queues": ", ".join([*shown, *more]),
+            "queues": queue_names(queues),
             "predicted": predicted,
             "live": holder,
             "why": one.told or CLASSES[one.why],

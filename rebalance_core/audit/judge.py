@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rebalance_core.audit.accepted import Acceptance, accept
@@ -22,15 +22,15 @@ from rebalance_core.audit.collection import (
     night_of,
 )
 from rebalance_core.audit.finding import ERROR, Finding, Rule
-from rebalance_core.audit.gate import NO_DUMP, STALE, UNKNOWN, GateResult, compare
+from rebalance_core.audit.gate import FAILED, NO_DUMP, STALE, UNKNOWN, GateResult, compare
 from rebalance_core.audit.gate_findings import GATE_RULES, gate_findings
 from rebalance_core.audit.rules import RULES
 
 RULE_FAILED = Rule(
     "RULE_FAILED",
     ERROR,
-    "A rule failed on a group: a bug of the audit, or rows that nobody thought of. The other rules "
-    "went on; what this one would have found is unknown.",
+    "A rule, or the comparison with live ownership, failed on a group: a bug of the audit, or rows "
+    "that nobody thought of. The other rules went on; what this one would have found is unknown.",
     "the rule itself",
     "Report it with the evidence; accept it for the group until it is mended.",
 )
@@ -46,12 +46,12 @@ ALL_RULES: tuple[Rule, ...] = (
 """Every rule of the audit; those of `ingest` are in docs/ingest.md."""
 
 Row = dict[str, Any]
+Findings = list[tuple[Rule, Finding]]
 
 
 def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
     """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster."""
-    result = compare(case)
-    found = [*gate_findings(case, result)]
+    result, found = _gated(case)
     for rule in RULES:
         found += _by_rule(rule, case)
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in found]
@@ -127,22 +127,29 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
     }
 
 
-def _by_rule(rule: Rule, case: GroupCase) -> Iterator[tuple[Rule, Finding]]:
-    if rule.find is None:
-        return
+def _gated(case: GroupCase) -> tuple[GateResult, Findings]:
     try:
-        found = list(rule.find(case))
-    except Exception as error:  # one rule must not cost the night of 10,000 groups
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        found = [
-            Finding(
-                f"{rule.rule_id} failed on {case.consumer_group}: {type(error).__name__}: {error}",
-                {"rule_id": rule.rule_id, "where": f"{where.name}:{where.lineno}"},
-            )
-        ]
-        yield from ((RULE_FAILED, one) for one in found)
-        return
-    yield from ((rule, one) for one in found)
+        result = compare(case)
+        return result, list(gate_findings(case, result))
+    except Exception as error:  # one group must not cost the night of 10,000 groups
+        return GateResult(UNKNOWN, FAILED), [_failed("The comparison", case, error)]
+
+
+def _by_rule(rule: Rule, case: GroupCase) -> Findings:
+    if rule.find is None:
+        return []
+    try:
+        return [(rule, one) for one in rule.find(case)]
+    except Exception as error:  # as above
+        return [_failed(rule.rule_id, case, error)]
+
+
+def _failed(what: str, case: GroupCase, error: Exception) -> tuple[Rule, Finding]:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return RULE_FAILED, Finding(
+        f"{what} failed on {case.consumer_group}: {type(error).__name__}: {error}",
+        {"failed": what, "where": f"{where.name}:{where.lineno}"},
+    )
 
 
 def _verdict_row(case: GroupCase, result: GateResult) -> Row:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.queues import queue_of
 from rebalance_core.model.queue import MessageQueue
 
 LOOK_MS = 5_000
@@ -46,7 +48,14 @@ def looks(case: GroupCase) -> list[Look]:
     found: list[Look] = [*_client_looks(case), *_queue_looks(case)]
     if not case.facts("DUMP"):  # observed_ownership alone, from elsewhere
         found += _bare_looks(case.rows("observed_ownership"))
-    return sorted(found, key=lambda look: (look.at_ms, look.source, str(look)))
+    return sorted(found, key=_order)
+
+
+def _order(look: Look) -> tuple[Any, ...]:
+    """By time and dump, then clients before queues, each in the order of what was asked."""
+    if isinstance(look, ClientLook):
+        return look.at_ms, look.source, 0, look.client_id
+    return look.at_ms, look.source, 1, look.queue, look.address
 
 
 def last_round(found: list[Look]) -> list[Look]:
@@ -59,11 +68,6 @@ def last_round(found: list[Look]) -> list[Look]:
         if again or found[-1].at_ms - look.at_ms > ROUND_MS:
             return found[index + 1 :]
     return found
-
-
-def queue_of(row: Row) -> MessageQueue:
-    """The queue that a row names."""
-    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
 
 
 def address_of(client_id: str) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.accepted import Acceptance, accept
 from rebalance_core.audit.case import GroupCase, Night
-from rebalance_core.audit.collection import CLUSTER_KINDS, SHOWN
+from rebalance_core.audit.collection import CLUSTER_KINDS
 from rebalance_core.audit.judge import judge, judge_cluster, missing_of_groups, missing_reason
-from rebalance_core.audit.redact import redact_findings
+from rebalance_core.audit.redact import Redaction
+from rebalance_core.audit.wording import LISTED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,9 +39,10 @@ class NightlyJudge:
         """Rows of ``findings`` and ``group_verdicts`` from the group's rows by table."""
         case = GroupCase(cluster, group, self.nights.get(cluster, Night(0, 0)), rows)
         made = judge(case, self.accepted)
-        if self.salt is None:
+        if self.salt is None or not made["findings"]:
             return made
-        return made | {"findings": redact_findings(made["findings"], case, self.salt)}
+        redaction = Redaction(self.salt, case)
+        return {**made, "findings": [redaction.finding(row) for row in made["findings"]]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +81,24 @@ def audit_night(
         unknown_groups,
     )
 
-    nights, rows = {}, []
+    nights, rows, brokers = {}, [], set[str]()
     for cluster, known in cluster_rows(tables, CLUSTER_KINDS).items():
         night, found = judge_cluster(
             known.facts, known.dumps, known.broker_events, stale_hours, not_before_ms
         )
         nights[cluster] = night
+        brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)} - {None}
         rows += [{"cluster": cluster} | row for row in found]
     rows += rows_of(tables["findings"].where("consumer_group IS NULL"))
     kept = judged(tables, NightlyJudge(nights, accepted, redact_salt)).persist()
     findings, verdicts = judged_tables(kept)
-    for cluster, (unknown, compared) in unknown_groups(verdicts, SHOWN).items():
+    for cluster, (unknown, compared) in unknown_groups(verdicts, LISTED).items():
         missing = missing_of_groups(_by_reason(unknown), compared)
         rows += [{"cluster": cluster} | row for row in missing]
-    of_cluster = findings_frame(kept.sparkSession, [accept(row, accepted) for row in rows])
+    rows = [accept(row, accepted) for row in rows]
+    if redact_salt is not None:
+        rows = list(map(Redaction(redact_salt, brokers=brokers).finding, rows))
+    of_cluster = findings_frame(kept.sparkSession, rows)
     return AuditedNight(findings.unionByName(of_cluster), verdicts, nights)
 
 
@@ -103,5 +109,5 @@ def _by_reason(unknown: Iterable[Row]) -> dict[str, tuple[int, list[str]]]:
         reason = missing_reason(row)
         if reason is not None:
             groups, names = found.get(reason, (0, []))
-            found[reason] = (groups + row["groups"], sorted([*names, *row["names"]])[:SHOWN])
+            found[reason] = (groups + row["groups"], sorted([*names, *row["names"]])[:LISTED])
     return found

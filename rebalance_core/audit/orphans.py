@@ -11,21 +11,6 @@ from rebalance_core.audit.standing import (
     subscribers,
 )
 
-Queue = tuple[str, str, int]
-
-
-def queue_of(row: Row) -> Queue:
-    """(topic, broker name, queue id) of any row that names a queue."""
-    return row["topic"], row["broker_name"], row["queue_id"]
-
-
-def by_topic(rows: list[Row]) -> dict[str, list[Row]]:
-    """The rows of each topic, topics in order."""
-    found: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=queue_of):
-        found.setdefault(row["topic"], []).append(row)
-    return found
-
 
 def orphans(case: GroupCase) -> list[Row]:
     """Open holdings by nobody of topics that a member at the end subscribes, past their window."""

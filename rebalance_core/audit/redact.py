@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.looks import address_of
 
 PREFIX = "client-"
 DIGITS = 10
-_ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b")
+ADDRESS = "(address)"
+FOLDER = "clients/(client)"
+
+_CLIENT_COLUMNS = ("client_id", "other_client_id")
+_PLACE_COLUMNS = ("channel_id", "client_addr")
+_PLACE_DETAILS = ("client_ip", "client_addr", "client_host", "log")
+_TEXTS = ("summary", "remedy", "accepted")
+_NAMED = re.compile(rf"{PREFIX}[0-9a-f]{{{DIGITS}}}")
+_FOLDER = r'\bclients/[^/\s"*]+'
+_LIKE_A_CLIENT = r"[\w.:%\[\]-]+@(?:[\w.:%#@\[\]-]*[\w#])?"
+_HEX = "[0-9a-fA-F]"
+_IP = (
+    r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
+    rf"|(?<![\w:])(?:(?:{_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}|[0-9a-fA-F:]*::[0-9a-fA-F:]*{_HEX})(?![\w:])"
+)
 
 
 def pseudonym(client_id: str, salt: str) -> str:
@@ -23,27 +38,84 @@ def pseudonym(client_id: str, salt: str) -> str:
     return PREFIX + hashlib.sha256((salt + client_id).encode()).hexdigest()[:DIGITS]
 
 
-def redact_findings(
-    rows: Iterable[dict[str, Any]], case: GroupCase, salt: str
-) -> list[dict[str, Any]]:
-    """Rows of ``findings`` of a group without its client ids and without addresses."""
-    ids = {row["client_id"] for row in case.rows("memberships")}
-    ids |= {row["client_id"] for row in case.rows("observed_members")}
-    ids |= {row["client_id"] for row in case.rows("observed_facts") if row["client_id"]}
-    names = {one: pseudonym(one, salt) for one in ids if one}
-    longest_first = sorted(names, key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, longest_first))) if names else None
+class Redaction:
+    """Texts and findings without client ids, clients' hosts and addresses.
 
-    def cleaned(text: str) -> str:
-        told = pattern.sub(lambda match: names[match[0]], text) if pattern else text
-        return _ADDRESS.sub("(address)", told)
+    What shows its nature is found everywhere: ids by their ``@``, IP addresses, folders of clients'
+    logs. Ids and hosts that look like any word are found if the rows of the group name them.
 
-    return [
-        row
-        | {
-            "client_id": pseudonym(row["client_id"], salt) if row["client_id"] else None,
-            "summary": cleaned(row["summary"]),
-            "evidence": {cleaned(k): cleaned(v) for k, v in row["evidence"].items()},
+    Args:
+        salt: of the names for client ids.
+        case: the group whose texts they are; None: texts on the cluster.
+        brokers: names that stay although they look like a client id or host.
+
+    >>> Redaction("s").text("10.0.0.1@7 asked from 10.0.0.1:99 (clients/shop-1/client.log)")
+    'client-d441ac7e2d asked from (address) (clients/(client)/client.log)'
+    """
+
+    def __init__(
+        self, salt: str, case: GroupCase | None = None, brokers: Iterable[str] = ()
+    ) -> None:
+        self._salt = salt
+        clients, places, kept = _names(case) if case else (set[str](), set[str](), set[str]())
+        kept.update(brokers)
+        parts = {
+            "client": _any_of(clients, r"(?<!\w)", r"(?!\w)"),
+            "kept": _any_of(kept, r"(?<![\w.@-])", r"(?![\w@-])"),
+            "folder": _FOLDER,
+            "other": _LIKE_A_CLIENT,
+            "place": _any_of(places, r"(?<![\w.-])", r"(?![\w-]|\.\w)"),
+            "ip": _IP,
         }
-        for row in rows
-    ]
+        whole = "|".join(f"(?P<{name}>{part})" for name, part in parts.items() if part)
+        self._pattern = re.compile(whole)
+
+    def text(self, text: str) -> str:
+        """The text with names for clients and a mark for each address."""
+        return self._pattern.sub(self._replaced, text)
+
+    def finding(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of ``findings``; what is redacted already stays as it is."""
+        texts = {name: self.text(row[name]) for name in _TEXTS if row[name]}
+        evidence = row["evidence"] or {}
+        return {
+            **row,
+            **texts,
+            "client_id": self._name(row["client_id"]) if row["client_id"] else None,
+            "evidence": {self.text(key): self.text(value) for key, value in evidence.items()},
+        }
+
+    def _name(self, client_id: str) -> str:
+        return client_id if _NAMED.fullmatch(client_id) else pseudonym(client_id, self._salt)
+
+    def _replaced(self, match: re.Match[str]) -> str:
+        match match.lastgroup:
+            case "client" | "other":
+                return self._name(match[0])
+            case "kept":
+                return match[0]
+            case "folder":
+                return FOLDER
+        return ADDRESS
+
+
+def _names(case: GroupCase) -> tuple[set[str], set[str], set[str]]:
+    """Of all rows of the group: client ids, hosts and connections, and names that stay."""
+    clients, places, kept = set[str](), set[str](), {case.consumer_group}
+    for table in case.tables:
+        for row in case.rows(table):
+            details = row.get("details") or {}
+            clients.update(row.get(name) or "" for name in _CLIENT_COLUMNS)
+            clients.add(details.get("owner", ""))
+            places.update(row.get(name) or "" for name in _PLACE_COLUMNS)
+            for name in _PLACE_DETAILS:
+                places.update((details.get(name) or "").split(", "))
+            kept.update(row.get(name) or "" for name in ("topic", "broker_name"))
+    places |= {address_of(client_id) for client_id in clients}
+    places |= {place.rpartition(":")[0] for place in places}
+    return clients, places - clients - kept, kept
+
+
+def _any_of(names: Iterable[str], before: str, after: str) -> str:
+    longest_first = sorted((name for name in names if name), key=len, reverse=True)
+    return f"{before}(?:{'|'.join(map(re.escape, longest_first))}){after}" if longest_first else ""

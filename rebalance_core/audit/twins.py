@@ -88,6 +88,15 @@ def _as_seen(case: GroupCase, twins: Twins) -> Twins:
     return replace(twins, older_went=False) if alive else twins
 
 
+def twin_ids(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
+    """Client ids of two processes at this moment, or of which one went so shortly before."""
+    seen: dict[str, set[str | None]] = {}
+    for row in case.rows("memberships"):
+        if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"] + lost_ms):
+            seen.setdefault(row["client_id"], set()).add(row["channel_id"])
+    return {client_id for client_id, channels in seen.items() if len(channels) > 1}
+
+
 def is_crowded(case: GroupCase, twins: Twins) -> bool:
     """True if every member stood there several times: a broker that thawed, not a twin."""
     there: dict[str, int] = {}

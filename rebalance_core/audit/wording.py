@@ -11,15 +11,16 @@ LISTED = 20
 """As many items of a list are shown; the rest is counted."""
 
 
-def listed(items: Iterable[Any], limit: int = LISTED) -> str:
-    """The items, cut.
+def listed(items: Iterable[Any], limit: int = LISTED, count: int | None = None) -> str:
+    """The items, cut; ``count``: how many there are, where the items are only the first.
 
-    >>> listed("abcd", 2)
-    'a, b and 2 more'
+    >>> listed("abcd", 2), listed("ab", count=30)
+    ('a, b and 2 more', 'a, b and 28 more')
     """
     texts = [str(item) for item in items]
-    more = f" and {len(texts) - limit} more" if len(texts) > limit else ""
-    return ", ".join(texts[:limit]) + more
+    shown = texts[:limit]
+    more = (len(texts) if count is None else count) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def clock(at_ms: int) -> str:

@@ -14,8 +14,8 @@ from rebalance_core.cli.audit_output import (
     PRIVATE,
     WRITTEN,
     NightOutput,
-    audit_record,
 )
+from rebalance_core.cli.audit_previous import audit_record
 from rebalance_core.cli.audit_summary import audit_facts, render_audit
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.ingest_job import assumptions, ingest_and_write, understood
@@ -62,7 +62,7 @@ def run_audit(options: AuditOptions) -> JobReport:
                 outputs=written,
                 inputs=[fingerprint("input", options.collection or options.input or "", session)],
                 rejected=simulated.rejected,
-                files=files,
+                files=output.shown_files(files),
                 replayed_groups=sum(simulated.replay_reasons.values()),
                 replay_reasons=simulated.replay_reasons,
                 versions=versions(session),

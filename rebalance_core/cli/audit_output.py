@@ -1,6 +1,6 @@
 """What an audit writes: findings, verdicts, page, metrics, and the ledger without client ids."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING, Any
 from rebalance_core.audit.accepted import Acceptance, write_accepted
 from rebalance_core.audit.collection import COLLECTION_INCOMPLETE
 from rebalance_core.audit.prometheus import render_metrics
-from rebalance_core.audit.redact import DIGITS, PREFIX
+from rebalance_core.audit.redact import DIGITS, PREFIX, Redaction
 from rebalance_core.audit.verdict import Count, verdict_of
 from rebalance_core.cli.audit_options import AuditOptions
-from rebalance_core.cli.audit_page import Judged, night_report, previous_night, shown_findings
-from rebalance_core.cli.hadoop_folder import HadoopFolder
-from rebalance_core.cli.output_folder import LocalFolder, OutputFolder, is_local, spark_location
+from rebalance_core.cli.audit_page import Judged, night_report, shown_findings
+from rebalance_core.cli.audit_previous import LastNight, read_last_night
 from rebalance_core.cli.output_run import OutputRun
-from rebalance_core.cli.run_record import TableRecord, read_run
+from rebalance_core.cli.run_record import TableRecord
 from rebalance_core.cli.running import say
 from rebalance_core.cli.settings import Settings
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES, LEDGER_TABLES
-from rebalance_core.model.errors import InputRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rebalance_core.audit.nightly import AuditedNight
-    from rebalance_core.report.night import Previous, ShownFinding
+    from rebalance_core.report.night import ShownFinding
 
 PAGE, METRICS = "report.html", "metrics.prom"
 INGESTED, PRIVATE = "ingested", "private"
@@ -83,24 +81,34 @@ class NightOutput:
             groups,
             int(self.now.timestamp() * 1000),
         )
-        worst = worst_groups(self.findings, self.settings.audit.timelines)
+        worst = worst_groups(night.findings, self.settings.audit.timelines)
         written = {name: self._read(name) for name in AUDITED_TABLES}
-        report = night_report(judged, written, worst, self._previous(), self._notes())
+        last = self._last_night
+        previous = last.changes(night.findings, self._redaction) if last else None
+        report = night_report(judged, written, worst, previous, self._notes())
         from rebalance_core.report.page import render_page
 
         self.run.folder.replace_text(PAGE, render_page(report))
         self.run.folder.replace_text(METRICS, _metrics(judged))
         self.run.folder.delete(PRIVATE)
-        self._write_accepted()
+        self._write_accepted(night.findings)
         return records, _verdict(judged, fails)
 
     def top_findings(self) -> "list[ShownFinding]":
         """The gravest findings, for the terminal."""
         return shown_findings(self.findings.where("severity <> 'INFO'"), TOP_FINDINGS)
 
+    def shown_files(self, files: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The collection's files for `_run.json`: dumps of clients are named after them."""
+        hide = self._redaction
+        return [
+            {k: hide.text(v) if hide and isinstance(v, str) else v for k, v in one.items()}
+            for one in files
+        ]
+
     @cached_property
     def findings(self) -> "DataFrame":
-        """The findings as written."""
+        """The findings as written: at most ``audit.findings_per_rule`` of a rule."""
         return self._read("findings")
 
     def _read(self, name: str) -> "DataFrame":
@@ -124,56 +132,39 @@ class NightOutput:
         salt = self.settings.audit.redact_salt
         return self._table(redacted(frame, PREFIX, DIGITS, salt), name)
 
-    def _previous(self) -> "Previous | None":
-        """What changed since the night of ``--previous``."""
+    @cached_property
+    def _last_night(self) -> LastNight | None:
         where = self.options.previous
-        if where is None:
-            return None
-        from rebalance_core.spark.night import changed_since
+        return None if where is None else read_last_night(where, self.session)
 
-        record = audit_record(_folder(where, self.session))
-        table = ALL_TABLES["findings"]
-        location = f"{spark_location(where).rstrip('/')}/findings"
-        before = self.session.read.schema(table.ddl).parquet(location)
-        return previous_night(record["audit"]["end_ms"], changed_since(self.findings, before))
+    @cached_property
+    def _redaction(self) -> Redaction | None:
+        """For texts that were not redacted when they were made; None: they are shown."""
+        salt = self.settings.audit.redact_salt
+        return Redaction(salt) if self.options.redact_clients else None
 
     def _notes(self) -> list[str]:
         notes = [
             f"The acceptance of {one.rule_id} ({one.reason}) expired on {one.expires}."
             for one in self.expired
         ]
-        if self.options.redact_clients:
+        notes += self._last_night.notes if self._last_night else []
+        if self._redaction is not None:
+            notes = [self._redaction.text(note) for note in notes]
             notes.append("Client ids are replaced by names (--redact-clients).")
         return notes
 
-    def _write_accepted(self) -> None:
+    def _write_accepted(self, findings: "DataFrame") -> None:
+        """The file of acceptances; ``findings``: all of the night, not only those that are kept."""
         target = self.options.write_accepted
         if target is None:
             return
-        open_ones = self.findings.where("accepted IS NULL AND severity <> 'INFO'")
+        open_ones = findings.where("accepted IS NULL AND severity <> 'INFO'")
         names = ("rule_id", "consumer_group", "topic", "broker_name", "client_id")
         rows = [row.asDict() for row in open_ones.select(*names).distinct().collect()]
         rows = [row for row in rows if row["rule_id"] not in NEVER_ACCEPTED]
         Path(target).write_text(write_accepted(rows, self.now.date()), "utf-8")
         say(f"{target} accepts what was found this night; give each entry its reason")
-
-
-def audit_record(folder: OutputFolder) -> dict[str, Any]:
-    """The record of an audited night.
-
-    Raises:
-        InputRefused: the folder is not the result of an audit that this version reads.
-    """
-    record = read_run(folder)
-    if record["job"] != "audit":
-        raise InputRefused(
-            f"--previous {folder.location}: is the result of {record['job']}, not of audit"
-        )
-    return record
-
-
-def _folder(location: str, session: "SparkSession") -> OutputFolder:
-    return LocalFolder(location) if is_local(location) else HadoopFolder(location, session)
 
 
 def _metrics(night: Judged) -> str:

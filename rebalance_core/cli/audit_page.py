@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.judge import ALL_RULES
+from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.verdict import Count, Verdict
 from rebalance_core.cli.version import LIBRARY_VERSION
 from rebalance_core.ingest.rows import FINDING_IDS
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 FINDINGS_ON_PAGE = 500
 ROWS_OF_A_TIMELINE = 50_000
-CHANGES_ON_PAGE = 50
 
 Row = Mapping[str, Any]
 
@@ -115,7 +115,9 @@ def night_report(
     )
 
 
-def shown_findings(findings: "DataFrame", limit: int) -> list[ShownFinding]:
+def shown_findings(
+    findings: "DataFrame", limit: int, redaction: Redaction | None = None
+) -> list[ShownFinding]:
     """The gravest findings, open ones first."""
     from pyspark.sql import functions as sf
 
@@ -132,18 +134,8 @@ def shown_findings(findings: "DataFrame", limit: int) -> list[ShownFinding]:
         "summary",
     )
     ordered = findings.orderBy(sf.col("accepted").isNotNull(), rank, *names).limit(limit)
-    return [_shown(row.asDict(recursive=True)) for row in ordered.collect()]
-
-
-def previous_night(end_ms: int, changes: "tuple[DataFrame, DataFrame, DataFrame]") -> Previous:
-    """What changed since the night that ended then; ``changes``: new, gone, still there."""
-    new, gone, still = changes
-    return Previous(
-        end_ms,
-        tuple(shown_findings(new, CHANGES_ON_PAGE)),
-        tuple(shown_findings(gone, CHANGES_ON_PAGE)),
-        still.count(),
-    )
+    rows = [row.asDict(recursive=True) for row in ordered.collect()]
+    return [_shown(redaction.finding(row) if redaction else row) for row in rows]
 
 
 def _shown(row: Row) -> ShownFinding:

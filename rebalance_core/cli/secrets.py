@@ -7,7 +7,7 @@ from typing import Any
 REDACTED = "***"
 
 _SECRET_NAME = re.compile(
-    r"passw|secret|token|credential|access[._-]?key|api[._-]?key|account[._-]?key|private[._-]?key",
+    r"passw|secret|salt|token|credential|access[._-]?key|api[._-]?key|account[._-]?key|private[._-]?key",
     re.IGNORECASE,
 )
 _IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]+(?=@)")

@@ -235,7 +235,7 @@ GROUP_VERDICTS = Table(
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         verdict STRING EQUAL, DIFFERS, UNSTABLE, UNKNOWN or OFFLINE
-        reason STRING of UNKNOWN what is missing, of UNSTABLE what changed; else empty
+        reason STRING of UNKNOWN why (audit-rules.md), of UNSTABLE what changed; else empty
         looks INT looks at clients and queues that were compared
         differences INT queues that differ outside every window
         members INT processes that are members at the end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,11 +143,14 @@ def unknown_groups(verdicts: DataFrame, shown: int) -> Mapping[str, tuple[list[R
 
 
 def changed_since(
-    findings: DataFrame, previous: DataFrame
+    findings: DataFrame, previous: DataFrame, cut: Collection[str] = ()
 ) -> tuple[DataFrame, DataFrame, DataFrame]:
     """Open findings above INFO that are new, gone, and still there.
 
-    The ones of ``previous`` that are accepted now do not count as gone: they are accepted.
+    Args:
+        findings: all of this night.
+        previous: as the last night kept them. Those that are accepted now do not count as gone.
+        cut: rules of which that night did not keep all: none of theirs is called new.
     """
     key = sf.to_json(sf.struct(*SAME_FINDING), {"ignoreNullFields": "false"}).alias("_key")
     now, before = (
@@ -156,7 +159,9 @@ def changed_since(
     )
     still_open = now.where(sf.col("accepted").isNull())
     return (
-        still_open.join(before.select("_key"), on="_key", how="left_anti").drop("_key"),
+        still_open.where(~sf.col("rule_id").isin(*cut))
+        .join(before.select("_key"), on="_key", how="left_anti")
+        .drop("_key"),
         before.join(now.select("_key"), on="_key", how="left_anti").drop("_key"),
         still_open.join(before.select("_key"), on="_key", how="left_semi").drop("_key"),
     )

@@ -10,6 +10,8 @@ from rebalance_core.contracts.table import ISSUES_TYPE
 CLIENTS = ("client_id", "other_client_id")
 PROCESSES = ("channel_id", "client_addr")
 HIDDEN = "(redacted)"
+_FILES_OF_CLIENTS = r"(?<=clients/)[^/]+|[^/]*@[^/:]*|\d{1,3}(\.\d{1,3}){3}"
+"""In the path of a file: the folder of a client's logs, a name like a client id, an address."""
 
 
 def redacted(frame: DataFrame, prefix: str, digits: int, salt: str) -> DataFrame:
@@ -24,6 +26,8 @@ def redacted(frame: DataFrame, prefix: str, digits: int, salt: str) -> DataFrame
             return sf.lit(None).cast("STRING")
         if name == "raw":
             return sf.lit(HIDDEN)
+        if name == "source":
+            return sf.regexp_replace(column, _FILES_OF_CLIENTS, HIDDEN)
         if name == "issues":
             codes = sf.transform(
                 column,

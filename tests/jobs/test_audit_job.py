@@ -1,9 +1,11 @@
 """`audit` as cron runs it: exit codes, what is written, the second night, redaction."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import AUDITED_TABLES
@@ -19,12 +21,13 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
 
 
 def test_a_first_night_and_the_next_one(
-    spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second, known = tmp_path / "first", tmp_path / "second", tmp_path / "known.toml"
     code, out, err = run(
-        capsys, "--collection", COLLECTION, "--output", first, "--write-accepted", known
-    )
+        capsys, "--collection", COLLECTION, "--output", first, "--write-accepted", known,
+        "--set", "audit.findings_per_rule=1",
+    )  # fmt: skip
     assert code == 3, err
     assert out.startswith("FAILED: ")
     assert "ERROR    DUPLICATE_CLIENT_ID\n           p-dup: 2 processes use" in out
@@ -54,10 +57,15 @@ def test_a_first_night_and_the_next_one(
     assert facts["findings"]["DUPLICATE_CLIENT_ID"] == {"accepted": 1}
     assert not (second / "private").exists()
     assert not (second / "ingested").exists()
-    told = (second / "report.html").read_text() + out
-    assert "172.17.0.2@svc" not in told
-    assert "10.0.5.1" not in told
+    told = out + "".join(
+        (second / name).read_text() for name in ("report.html", "_run.json", "metrics.prom")
+    )
+    members = spark.read.parquet(str(first / "memberships")).select("client_id").distinct()
+    for client_id in (row["client_id"] for row in members.collect()):
+        assert client_id not in told
+        assert client_id.partition("@")[0] not in told
     assert "client-" in told
+    assert re.search("Which findings of [A-Z_, ]*ORPHAN_QUEUES", told)  # only one was kept
 
 
 def test_what_is_wrong_is_told_before_spark_starts(

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.nightly import AuditedNight, audit_night
-from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.audit.redact import DIGITS, PREFIX, pseudonym
+from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.ingest.ingest import ingest_collection
 from rebalance_core.spark import InputTables, simulate
 from rebalance_core.spark.night import capped, changed_since, count_findings
@@ -83,16 +84,55 @@ def test_what_is_new_gone_and_still_there(night: AuditedNight) -> None:
     assert {row["severity"] for row in rows(still)} == {"ERROR", "WARNING"}
 
 
-def test_redacted_findings_and_tables_show_no_client(tables: dict[str, DataFrame]) -> None:
+def test_a_rule_of_which_not_all_was_kept_has_no_new_findings(night: AuditedNight) -> None:
+    before = capped(night.findings, 1)
+    assert "ORPHAN_QUEUES" in {
+        row["rule_id"] for row in rows(changed_since(night.findings, before)[0])
+    }
+    new, gone, _ = changed_since(night.findings, before, ["ORPHAN_QUEUES"])
+    assert "ORPHAN_QUEUES" not in {row["rule_id"] for row in rows(new)}
+    assert rows(gone) == []
+
+
+def test_redacted_findings_verdicts_and_tables_show_no_client(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
     clients = {row["client_id"] for row in tables["memberships"].select("client_id").collect()}
-    hidden = audit_night(tables, redact_salt="s").findings
-    told = json.dumps(rows(hidden.drop("remedy")))
-    assert not any(client in told for client in clients)
-    assert "client-" in told
-    assert "127.0.0.1" not in told
-    names = {r["client_id"] for r in rows(redacted(tables["memberships"], "client-", 10, "s"))}
-    assert len(names) == len(clients)
-    assert names & {row["client_id"] for row in rows(hidden)}
+    hosts = {client.partition("@")[0] for client in clients} | {"127.0.0.1", "fe80::7"}
+    one = min(clients)
+    told = f"{one} of fe80::7 wrote clients/shop-pod/rocketmq_client.log"
+    on_cluster = {
+        "cluster": "nightly", "rule_id": "INGEST_ASSUMED", "severity": "INFO", "summary": told,
+        "remedy": told, "evidence": {told: told},
+    }  # fmt: skip
+    found = tables["findings"]
+    extra = spark.createDataFrame([tuple(on_cluster.get(n) for n in found.columns)], found.schema)
+    hidden = audit_night({**tables, "findings": found.unionByName(extra)}, redact_salt="s")
+    ledger = {name: redacted(tables[name], PREFIX, DIGITS, "s") for name in SIMULATED_TABLES}
+    frames = {"findings": hidden.findings, "group_verdicts": hidden.verdicts} | ledger
+    shown = {name: rows(frame) for name, frame in frames.items()}
+    for name, some in shown.items():
+        text = json.dumps(some)
+        told_of = [word for word in (*clients, *hosts, "shop-pod") if word in text]
+        assert told_of == [], name
+    names = {row["client_id"] for row in shown["memberships"]}
+    assert names == {pseudonym(client, "s") for client in clients}
+    assert names & {row["client_id"] for row in shown["findings"]}
+    assert any(pseudonym(one, "s") in (row["remedy"] or "") for row in shown["findings"])
+
+
+def test_the_place_of_a_rejected_row_names_no_client(spark: SparkSession) -> None:
+    places = {
+        "mqadmin/5-consumerStatus-g/10.0.0.1@7.txt:8": "mqadmin/5-consumerStatus-g/(redacted):8",
+        "clients/shop-pod/rocketmq_client.log:3": "clients/(redacted)/rocketmq_client.log:3",
+        "brokers/broker-a/broker.log.gz:419": "brokers/broker-a/broker.log.gz:419",
+    }
+    frame = spark.createDataFrame(
+        [(place, "text") for place in places], "source STRING, raw STRING"
+    )
+    shown = rows(redacted(frame, PREFIX, DIGITS, "s"))
+    assert [row["source"] for row in shown] == list(places.values())
+    assert {row["raw"] for row in shown} == {"(redacted)"}
 
 
 def test_observed_rows_that_are_none_are_rejected_with_their_place(

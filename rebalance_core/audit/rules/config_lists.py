@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import Queue, queue_of
+from rebalance_core.audit.queues import queue_of
 from rebalance_core.audit.standing import span_of, stands
 from rebalance_core.audit.topics import READ, configs, readable_queues, subscribed_topics
 from rebalance_core.audit.wording import clock, listed, plural, queue_names
-from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.config import Config
 
 
-def lists_of(case: GroupCase) -> dict[str, set[Queue]]:
+def lists_of(case: GroupCase) -> dict[str, set[MessageQueue]]:
     """Client id -> the queues it is told to read; empty unless all members use CONFIG."""
-    found: dict[str, set[Queue]] = {}
+    found: dict[str, set[MessageQueue]] = {}
     for row in case.members:
         if row["strategy"].partition("(")[0] != "CONFIG":
             return {}
         strategy = parse_strategy(row["strategy"])
         queues = strategy.queues or () if isinstance(strategy, Config) else ()
-        found.setdefault(row["client_id"], set()).update((q[0], q[1], q[2]) for q in queues)
+        found.setdefault(row["client_id"], set()).update(queues)
     return found
 
 
@@ -57,7 +57,7 @@ def find_overlap(case: GroupCase) -> Iterator[Finding]:
     """Queues in the lists of two members that both subscribe the topic."""
     lists = lists_of(case)
     topics = {row["client_id"]: set(row["subscriptions"]) for row in case.members}
-    readers: dict[Queue, list[str]] = {}
+    readers: dict[MessageQueue, list[str]] = {}
     for client_id, queues in sorted(lists.items()):
         for queue in queues:
             if queue[0] in topics[client_id]:
@@ -85,7 +85,7 @@ def find_overlap(case: GroupCase) -> Iterator[Finding]:
 def find_foreign(case: GroupCase) -> Iterator[Finding]:
     """Listed queues that no broker has; silent where the topic is not known at all."""
     lists = lists_of(case)
-    named = set[Queue]().union(*lists.values()) if lists else set()
+    named = set[MessageQueue]().union(*lists.values()) if lists else set()
     for topic in sorted({queue[0] for queue in named}):
         known = configs(case, topic)
         if not known and not any(row["topic"] == topic for row in case.rows("topics")):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.dumps import fresh
 from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import Queue, by_topic, queue_of
+from rebalance_core.audit.queues import by_topic, queue_of
 from rebalance_core.audit.standing import (
     is_broadcasting,
     is_long,
@@ -17,6 +17,7 @@ from rebalance_core.audit.standing import (
     suspended_clients,
 )
 from rebalance_core.audit.wording import clock, listed, plural, queue_names
+from rebalance_core.model.queue import MessageQueue
 
 TOGETHER_MS = 60_000
 """Two looks at a queue so close together are one."""
@@ -38,7 +39,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
 def _twice(case: GroupCase) -> list[Row]:
     """Standing holdings of queues that several processes hold, suspended ones not counted."""
     idle = suspended_clients(case)
-    held: dict[Queue, list[Row]] = {}
+    held: dict[MessageQueue, list[Row]] = {}
     for row in case.rows("ownership"):
         if row["client_id"] is not None and row["client_id"] not in idle:
             held.setdefault(queue_of(row), []).append(row)
@@ -63,7 +64,7 @@ def _end(case: GroupCase, row: Row) -> int:
 def _seen(case: GroupCase) -> list[Row]:
     """Queues that dumps show with two clients at a time when nothing was changing."""
     idle = suspended_clients(case)
-    looks: dict[Queue, list[Row]] = {}
+    looks: dict[MessageQueue, list[Row]] = {}
     for row in fresh(case, case.rows("observed_ownership"), "observed_ms"):
         if row["client_id"] not in idle:
             looks.setdefault(queue_of(row), []).append(row)
@@ -103,7 +104,7 @@ def _as_held(look: Row) -> Row:
 
 
 def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
-    who: dict[Queue, set[str]] = {}
+    who: dict[MessageQueue, set[str]] = {}
     for row in rows:
         times = f" ({row['holders']} processes)" if row["holders"] > 1 else ""
         who.setdefault(queue_of(row), set()).add(f"{row['client_id']}{times}")

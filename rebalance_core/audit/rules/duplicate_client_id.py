@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import by_topic
+from rebalance_core.audit.queues import by_topic
 from rebalance_core.audit.standing import is_broadcasting, there_in
 from rebalance_core.audit.twins import (
     HALF_OPEN_MS,

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.dumps import flag, fresh, number
 from rebalance_core.audit.finding import WARNING, Finding, Rule
-from rebalance_core.audit.holders import Holders
-from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.prediction import Prediction
+from rebalance_core.audit.queues import queue_of
 from rebalance_core.audit.standing import suspended_clients
 from rebalance_core.audit.wording import clock, lasting, listed, plural, queue_names
+from rebalance_core.model.queue import MessageQueue
 
 APART_MS = 60_000
 """Between two dumps so far apart a healthy listener commits."""
@@ -22,7 +23,7 @@ PULL_MS = 120_000
 def find_blocked(case: GroupCase) -> Iterator[Finding]:
     """One finding a client whose queues stand still although messages are there (no. 17)."""
     quiet = {None, *suspended_clients(case)}
-    stuck: dict[str, dict[tuple[str, str, int], tuple[int, int]]] = {}
+    stuck: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
     for fact in fresh(case, case.facts("STUCK_QUEUE")):
         if fact["details"].get("trouble") == "consume":
             span = (fact["first_ms"], fact["last_ms"])
@@ -60,13 +61,13 @@ def _stands_still(one: Row, other: Row) -> bool:
 
 def find_zombie(case: GroupCase) -> Iterator[Finding]:
     """One finding a client with dropped queues that it should hold (SEM §4.2, no. 18)."""
-    holders = Holders(case)
+    prediction = Prediction(case)
     zombies: dict[str, list[Row]] = {}
     for fact in fresh(case, case.facts("HELD_QUEUE")):
         if (
             flag(fact, "dropped")
-            and fact["client_id"] in holders.at(queue_of(fact), fact["first_ms"])
-            and holders.settled_at(queue_of(fact), fact["first_ms"])
+            and fact["client_id"] in prediction.owners(queue_of(fact), fact["first_ms"])
+            and prediction.settled_at(queue_of(fact), fact["first_ms"])
         ):
             zombies.setdefault(fact["client_id"], []).append(fact)
     yield from _by_client(zombies, "should read {count} and has dropped them for good: {names}")
@@ -74,7 +75,7 @@ def find_zombie(case: GroupCase) -> Iterator[Finding]:
 
 def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
     """One finding a client that holds queues and has not pulled them for two minutes (no. 19)."""
-    holders = Holders(case)
+    prediction = Prediction(case)
     quiet = {None, *suspended_clients(case)}
     silent: dict[str, list[Row]] = {}
     for fact in fresh(case, case.facts("HELD_QUEUE")):
@@ -85,7 +86,7 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
             continue
         held = [
             row
-            for row in holders.rows_at(queue_of(fact), at_ms)
+            for row in prediction.holdings(queue_of(fact), at_ms)
             if row["client_id"] == fact["client_id"] and at_ms - row["from_ms"] > PULL_MS
         ]
         if held:

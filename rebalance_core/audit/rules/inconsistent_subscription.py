@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.declared import declared, differ
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import by_topic, orphans
+from rebalance_core.audit.orphans import orphans
+from rebalance_core.audit.queues import by_topic
 from rebalance_core.audit.standing import Span, is_rolling, is_standing, spans_where, there_in
 from rebalance_core.audit.wording import clock, lasting, listed, plural, queue_names
 

@@ -8,7 +8,6 @@ from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.dumps import fresh, listed_members
 from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import Queue
 from rebalance_core.audit.standing import is_broadcasting, stands
 from rebalance_core.audit.stores import configurations, lacks_configuration
 from rebalance_core.audit.topics import (
@@ -18,7 +17,7 @@ from rebalance_core.audit.topics import (
 )
 from rebalance_core.audit.wording import clock, listed, plural, queue_names
 from rebalance_core.model.events import TOPIC_CONFIG
-from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
 
 RESTART_MS = 60_000
 """A group that is away for less than this is most likely being restarted."""
@@ -35,8 +34,8 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
         yield _of_group(case, gone, offsets)
         kept -= gone
     config = {(row["topic"], row["broker_name"]): row for row in case.rows("topics")}
-    of_topic: dict[str, list[Queue]] = {}
-    beyond: dict[str, list[Queue]] = {}
+    of_topic: dict[str, list[MessageQueue]] = {}
+    beyond: dict[str, list[MessageQueue]] = {}
     for queue in sorted(kept):
         row = config.get(queue[:2])
         if row is None or is_retry_topic(queue[0]):
@@ -66,7 +65,7 @@ def is_gone(case: GroupCase, broker_name: str) -> bool:
     return lacks_configuration(case, broker_name) and not configurations(case)
 
 
-def _of_group(case: GroupCase, queues: set[Queue], offsets: Offsets) -> Finding:
+def _of_group(case: GroupCase, queues: set[MessageQueue], offsets: Offsets) -> Finding:
     topics = sorted({queue[0] for queue in queues})
     brokers = sorted({queue[1] for queue in queues})
     deleted = [fact["last_ms"] for fact in case.facts("GROUP_DELETED")]
@@ -84,7 +83,9 @@ def _of_group(case: GroupCase, queues: set[Queue], offsets: Offsets) -> Finding:
     )
 
 
-def _of_queues(topic: str, queues: list[Queue], why: str, severity: str = WARNING) -> Finding:
+def _of_queues(
+    topic: str, queues: list[MessageQueue], why: str, severity: str = WARNING
+) -> Finding:
     brokers = sorted({queue[1] for queue in queues})
     names = queue_names((broker, number) for _, broker, number in queues)
     return Finding(

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.finding import WARNING, Finding, Rule
-from rebalance_core.audit.orphans import by_topic, orphans, queue_of
+from rebalance_core.audit.orphans import orphans
+from rebalance_core.audit.queues import by_topic, queue_of
 from rebalance_core.audit.wording import listed, plural, queue_names
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.strategies import parse_strategy

@@ -9,12 +9,12 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.causes import explained
 from rebalance_core.audit.dumps import number
 from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import Queue, queue_of
+from rebalance_core.audit.queues import queue_of
 from rebalance_core.audit.standing import is_broadcasting
 from rebalance_core.audit.topics import is_system_topic
 from rebalance_core.audit.twins import seen_twice, twins_of
 from rebalance_core.audit.wording import clock, listed, plural, queue_names
-from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
 
 STALE_STORE_MS = 15_000
 """consumerOffset.json is written every 5 s, clients persist every 5 s: so old may a look be."""
@@ -22,7 +22,7 @@ STALE_STORE_MS = 15_000
 
 @dataclass(frozen=True, slots=True)
 class _Fall:
-    queue: Queue
+    queue: MessageQueue
     high: int
     low: int
     first_ms: int
@@ -66,7 +66,7 @@ def _logged(case: GroupCase) -> list[_Fall]:
 
 def _observed(case: GroupCase) -> list[_Fall]:
     """Falls between two looks, too far apart to be one store that is older than the other."""
-    looks: dict[Queue, list[Row]] = {}
+    looks: dict[MessageQueue, list[Row]] = {}
     for row in case.rows("committed_offsets"):
         looks.setdefault(queue_of(row), []).append(row)
     found = []

@@ -8,9 +8,10 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.causes import cause_before
 from rebalance_core.audit.dumps import flag, fresh, number, said_steadily
 from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
-from rebalance_core.audit.holders import Holders
-from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.prediction import Prediction
+from rebalance_core.audit.queues import queue_of
 from rebalance_core.audit.wording import clock, lasting, listed, plural
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.rules.windows import ORDER_LOCK_MS
 
 GRACE_MS = 60_000
@@ -19,49 +20,49 @@ GRACE_MS = 60_000
 
 def find_stuck(case: GroupCase) -> Iterator[Finding]:
     """One finding a queue (SEM §7, §11 no. 16)."""
-    holders = Holders(case)
-    said: set[tuple[str, str, int]] = set()
+    prediction = Prediction(case)
+    said: set[MessageQueue] = set()
     for fact in case.facts("LOCK_REFUSED"):
-        if is_stuck(holders, fact) and queue_of(fact) not in said:
+        if is_stuck(prediction, fact) and queue_of(fact) not in said:
             said.add(queue_of(fact))
-            yield _refused(holders, fact)
+            yield _refused(prediction, fact)
     for fact in fresh(case, case.facts("HELD_QUEUE")):
         tries = number(fact, "try_unlock_times", 0)
-        waits = flag(fact, "dropped") and tries > 0 and _is_old(holders, fact)
+        waits = flag(fact, "dropped") and tries > 0 and _is_old(prediction, fact)
         if waits and queue_of(fact) not in said:
             said.add(queue_of(fact))
             text = f"has dropped {_name(fact)} and tried {tries} times to unlock it"
             yield _dumped(fact, text)
     for fact in fresh(case, case.facts("STUCK_QUEUE")):
         trouble = fact["details"].get("trouble")
-        stuck = trouble in ("lock", "unlock") and _is_old(holders, fact)
+        stuck = trouble in ("lock", "unlock") and _is_old(prediction, fact)
         if stuck and queue_of(fact) not in said:
             said.add(queue_of(fact))
             yield _dumped(fact, f"cannot {trouble} {_name(fact)}")
 
 
-def is_stuck(holders: Holders, fact: Row) -> bool:
+def is_stuck(prediction: Prediction, fact: Row) -> bool:
     """True if the lock is refused past the hand-over, by a client that should not have it."""
     queue = queue_of(fact)
     owner = fact["details"].get("owner")
-    if owner in holders.at(queue, fact["last_ms"]) or not said_steadily(fact):
+    if owner in prediction.owners(queue, fact["last_ms"]) or not said_steadily(fact):
         return False
-    change = holders.last_change(queue, fact["last_ms"])
+    change = prediction.last_change(queue, fact["last_ms"])
     since = fact["first_ms"] if change is None else max(change["latest_ms"], fact["first_ms"])
     return bool(fact["last_ms"] - since > GRACE_MS)
 
 
-def _is_old(holders: Holders, fact: Row) -> bool:
+def _is_old(prediction: Prediction, fact: Row) -> bool:
     """True if the last hand-over of the queue was over when it was dumped."""
-    change = holders.last_change(queue_of(fact), fact["first_ms"])
+    change = prediction.last_change(queue_of(fact), fact["first_ms"])
     if change is None:
         return True
     return bool(fact["first_ms"] > max(change["latest_ms"], change["change_ms"] + ORDER_LOCK_MS))
 
 
-def _refused(holders: Holders, fact: Row) -> Finding:
+def _refused(prediction: Prediction, fact: Row) -> Finding:
     owner = fact["details"].get("owner")
-    should = sorted(holders.at(queue_of(fact), fact["last_ms"]))
+    should = sorted(prediction.owners(queue_of(fact), fact["last_ms"]))
     return Finding(
         f"{fact['client_id']} is refused the lock of {_name(fact)} for "
         f"{lasting(fact['last_ms'] - fact['first_ms'])} ({fact['times']} times): {owner} has it, "
@@ -94,8 +95,8 @@ def _name(fact: Row) -> str:
 
 def find_wait(case: GroupCase) -> Iterator[Finding]:
     """One finding for all refusals of the group that a hand-over explains."""
-    holders = Holders(case)
-    waits = [fact for fact in case.facts("LOCK_REFUSED") if not is_stuck(holders, fact)]
+    prediction = Prediction(case)
+    waits = [fact for fact in case.facts("LOCK_REFUSED") if not is_stuck(prediction, fact)]
     if not waits:
         return
     queues = {queue_of(fact) for fact in waits}

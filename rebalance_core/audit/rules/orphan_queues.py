@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import by_topic, orphans, queue_of, reason
+from rebalance_core.audit.orphans import orphans, reason
+from rebalance_core.audit.queues import by_topic, queue_of
 from rebalance_core.audit.standing import (
     is_broadcasting,
     is_rolling,

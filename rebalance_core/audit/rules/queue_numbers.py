@@ -9,6 +9,7 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
 from rebalance_core.audit.topics import READ, WRITE, configs, perm_of, subscribed_topics
 from rebalance_core.audit.wording import listed, plural, queue_names
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.rules.windows import ROUTE_MS
 
 
@@ -21,7 +22,7 @@ def find_fewer(case: GroupCase) -> Iterator[Finding]:
         if not rows:
             continue
         unread = [(r["broker_name"], n) for r in rows for n in range(_read(r), _write(r))]
-        stored = offsets.stored((topic, broker, number) for broker, number in unread)
+        stored = offsets.stored(MessageQueue(topic, broker, number) for broker, number in unread)
         settled = [row for row in rows if case.night.end_ms > row["event_ms"] + ROUTE_MS]
         yield Finding(
             f"{topic}: producers write {plural(len(unread), 'queue')} that nobody may read "
@@ -36,7 +37,8 @@ def find_fewer(case: GroupCase) -> Iterator[Finding]:
 
 def _unread(offsets: Offsets, row: Row) -> bool:
     """True if messages stand in queues beyond those that are read."""
-    beyond = [(row["topic"], row["broker_name"], n) for n in range(_read(row), _write(row))]
+    numbers = range(_read(row), _write(row))
+    beyond = (MessageQueue(row["topic"], row["broker_name"], number) for number in numbers)
     return bool(offsets.stored(beyond))
 
 

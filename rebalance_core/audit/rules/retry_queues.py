@@ -8,12 +8,12 @@ from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.dumps import number
 from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.queues import queue_of
 from rebalance_core.audit.standing import is_broadcasting
 from rebalance_core.audit.stores import configurations
 from rebalance_core.audit.topics import configs
 from rebalance_core.audit.wording import listed, plural
-from rebalance_core.model.queue import retry_topic
+from rebalance_core.model.queue import MessageQueue, retry_topic
 
 
 def find_imbalance(case: GroupCase) -> Iterator[Finding]:
@@ -44,7 +44,7 @@ def find_unread(case: GroupCase) -> Iterator[Finding]:
     for broker, fact in sorted(configurations(case).items()):
         filled = number(fact, "retry_queue_nums")
         if broker in read and filled > read[broker]:
-            unread = [(topic, broker, queue_id) for queue_id in range(read[broker], filled)]
+            unread = (MessageQueue(topic, broker, n) for n in range(read[broker], filled))
             stored = Offsets(case).stored(unread)
             yield Finding(
                 f"{broker} spreads retries over {plural(filled, 'queue')} (retryQueueNums), and "

@@ -18,7 +18,7 @@ from rebalance_core.audit.first_starts import (
     first_starts,
     last_settled,
 )
-from rebalance_core.audit.orphans import by_topic, queue_of
+from rebalance_core.audit.queues import by_topic, queue_of
 from rebalance_core.audit.standing import BROADCASTING, is_broadcasting
 from rebalance_core.audit.wording import clock, listed, plural, queue_names
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG

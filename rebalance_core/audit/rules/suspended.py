@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.queues import queue_of
 from rebalance_core.audit.standing import there_in
 from rebalance_core.audit.wording import clock, lasting, listed, plural, queue_names
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.causes import cause_text
 from rebalance_core.audit.finding import INFO, Finding, Rule
-from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.queues import queue_of
 from rebalance_core.audit.standing import is_broadcasting, is_standing, offline_ms, span_of
 from rebalance_core.audit.twins import Twins, twins_of
 from rebalance_core.audit.wording import lasting, listed, plural

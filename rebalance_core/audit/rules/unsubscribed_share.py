@@ -8,7 +8,7 @@ from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.declared import TakenBack, taken_back
 from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import queue_of
+from rebalance_core.audit.queues import queue_of
 from rebalance_core.audit.standing import is_broadcasting, stands, subscribers
 from rebalance_core.audit.wording import clock, listed, plural, queue_names
 

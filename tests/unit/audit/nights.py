@@ -43,8 +43,12 @@ def ledger() -> dict[str, list[Row]]:
         "epochs": [row | {"status": "SETTLED", "transient": False} for row in epochs],
         "ownership": kept + given + taken,
         "memberships": [member(A, 0), member(B, JOINED_MS)],
-        "diffs": [{"epoch": 1, "latest_ms": JOINED_MS + 3_000}],
-    }
+        "diffs": [
+            {"epoch": 1, "topic": "T", "broker_name": "b", "queue_id": q,
+             "change_ms": JOINED_MS, "latest_ms": JOINED_MS + 3_000}
+            for q in (2, 3)
+        ],
+    }  # fmt: skip
 
 
 def fact(kind: str, at_ms: int, source: str = "dump", **fields: Any) -> Row:

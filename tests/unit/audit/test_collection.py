@@ -98,6 +98,6 @@ def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:
     assert missing_reason({"verdict": "EQUAL", "reason": "", "unasked": []}) is None
     assert missing_reason({"verdict": "EQUAL", "reason": "", "unasked": ["b"]}) == "UNASKED"
     (row,) = missing_of_groups({"NO_DUMP": (30, ["g1", "g2"])}, compared=5)
-    assert "30 online group(s)" in row["summary"]
+    assert "30 online groups, each without a dump" in row["summary"]
     assert "and 28 more" in row["summary"]
     assert missing_of_groups({"NO_DUMP": (30, ["g1"])}, compared=0) == []

@@ -73,7 +73,7 @@ def test_a_failed_run_is_no_result(tmp_path: Path) -> None:
 
 def test_secrets_are_not_written_down() -> None:
     words = ["simulate", "--set", "spark.token=abc", "--password", "abc", "s3a://k:abc@b/x?sig=abc"]
-    values = {"a": {"secret_key": "abc", "n": 1}, "token": None}
+    values = {"a": {"secret_key": "abc", "redact_salt": "abc", "n": 1}, "token": None}
     written = json.dumps([redact_arguments(words), redact_values(values)])
     assert "abc" not in written
     assert redact_values(values)["a"]["n"] == 1

@@ -1,0 +1,67 @@
+"""One group as rows: a rule or the comparison that fails costs its own group's answer only."""
+
+import dataclasses
+
+import pytest
+
+from rebalance_core.audit import judge as judging
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.gate import REASONS
+from rebalance_core.audit.judge import judge, missing_reason
+from rebalance_core.audit.rules import RULES
+from tests.unit.audit.nights import DUMPED_MS, A, B, case, member, status
+
+
+def fails(_case: GroupCase) -> None:
+    raise KeyError(A)
+
+
+@pytest.fixture
+def group() -> GroupCase:
+    """A healthy group but for its two strategies."""
+    mixed = [member(A, 0), member(B, 1_000_000) | {"strategy": "AVG_BY_CIRCLE"}]
+    return case(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS, 2, 3), memberships=mixed)
+
+
+def rules_of(rows: list[dict[str, object]]) -> set[object]:
+    return {row["rule_id"] for row in rows}
+
+
+def test_a_comparison_that_fails_is_a_finding_and_the_rules_go_on(
+    group: GroupCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "compare", fails)
+    made = judge(group)
+    (verdict,) = made["group_verdicts"]
+    assert (verdict["verdict"], verdict["reason"]) == ("UNKNOWN", "COMPARISON_FAILED")
+    assert verdict["reason"] in REASONS
+    assert missing_reason(verdict) is None  # nothing is missing of the collection
+    (failed,) = (row for row in made["findings"] if row["rule_id"] == "RULE_FAILED")
+    assert failed["summary"] == f"The comparison failed on g: KeyError: '{A}'"
+    assert failed["severity"] == "ERROR"
+    assert failed["evidence"]["where"].startswith("fails:")
+    assert "MIXED_STRATEGIES" in rules_of(made["findings"])
+
+
+def test_findings_of_the_comparison_that_fail_are_caught_too(
+    group: GroupCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "gate_findings", lambda case, result: fails(case))
+    made = judge(group)
+    assert made["group_verdicts"][0]["reason"] == "COMPARISON_FAILED"
+    assert "RULE_FAILED" in rules_of(made["findings"])
+
+
+def test_a_rule_that_fails_is_a_finding_and_the_others_go_on(
+    group: GroupCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = [
+        dataclasses.replace(rule, find=fails) if rule.rule_id == "IDLE_MEMBER" else rule
+        for rule in RULES
+    ]
+    monkeypatch.setattr(judging, "RULES", broken)
+    made = judge(group)
+    assert made["group_verdicts"][0]["verdict"] == "EQUAL"
+    (failed,) = (row for row in made["findings"] if row["rule_id"] == "RULE_FAILED")
+    assert failed["summary"].startswith("IDLE_MEMBER failed on g")
+    assert "MIXED_STRATEGIES" in rules_of(made["findings"])

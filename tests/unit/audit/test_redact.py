@@ -1,0 +1,83 @@
+"""No client id, host or address in any column of what is judged; what names topics stays."""
+
+import json
+
+import pytest
+
+from rebalance_core.audit.case import Night
+from rebalance_core.audit.judge import judge
+from rebalance_core.audit.nightly import NightlyJudge
+from rebalance_core.audit.redact import Redaction, pseudonym
+from tests.unit.audit.nights import DUMPED_MS, case, fact, ledger, progress, status
+
+HOST, OTHER, STRANGER = "shop-pod-1", "10.0.0.2", "10.9.9.9"
+CLIENTS = f"{HOST}@7#1", f"{OTHER}@worker@unit", f"{STRANGER}@ghost"
+SALT = "s"
+
+
+def renamed(rows):
+    """The rows of `nights` with clients of which one is a host's name."""
+    text = json.dumps(rows)
+    for old, new in zip(("10.0.0.1@1#1", "10.0.0.2@2#2"), CLIENTS, strict=False):
+        text = text.replace(old, new)
+    return json.loads(text)
+
+
+@pytest.fixture
+def group():
+    """Differences, a refused lock and an ingest finding that all tell of clients."""
+    told = f"{CLIENTS[0]} at {HOST}:4711, {CLIENTS[1]}, not known here: {CLIENTS[2]} of [fe80::1]:9"
+    ingested = {
+        "rule_id": "INGEST_CONTRADICTION", "severity": "WARNING", "summary": told, "remedy": told,
+        "evidence": {CLIENTS[0]: told, "source": f"clients/{HOST}/client.log:3"},
+        "client_id": CLIENTS[0], "accepted": None, "consumer_group": "g",
+    }  # fmt: skip
+    lock = fact("LOCK_REFUSED", DUMPED_MS, client_id=CLIENTS[1], topic="T", broker_name="b",
+                queue_id=0, details={"owner": CLIENTS[2]})  # fmt: skip
+    lock |= {"last_ms": DUMPED_MS + 300_000, "times": 200}
+    facts = [
+        *status(CLIENTS[0], DUMPED_MS, 0), *status(CLIENTS[1], DUMPED_MS, 1, 2, 3), lock,
+        *progress(DUMPED_MS, STRANGER, HOST, OTHER, OTHER),
+    ]  # fmt: skip
+    return case(*facts, **renamed(ledger()), findings=[ingested])
+
+
+def text_of(made):
+    return json.dumps(made)
+
+
+def test_nothing_judged_of_a_group_tells_of_its_clients(group):
+    nights = {"c": Night(0, 10_000_000)}
+    plain = NightlyJudge(nights)("c", "g", group.tables)
+    assert plain == judge(group)
+    secrets = [*CLIENTS, HOST, OTHER, STRANGER, "fe80"]
+    assert [one for one in secrets if one not in text_of(plain)] == []
+    hidden = NightlyJudge(nights, salt=SALT)("c", "g", group.tables)
+    assert [one for one in secrets if one in text_of(hidden)] == []
+    assert len(hidden["findings"]) == len(plain["findings"])
+    assert all(pseudonym(one, SALT) in text_of(hidden) for one in CLIENTS)
+    for name in ("rule_id", "severity", "topic", "broker_name", "queue_id", "first_ms"):
+        assert [r.get(name) for r in hidden["findings"]] == [r.get(name) for r in plain["findings"]]
+
+
+def test_every_text_of_a_finding_on_the_cluster_is_redacted():
+    row = dict.fromkeys(("consumer_group", "topic", "broker_name", "client_id"))
+    told = "10.0.0.1@7 wrote clients/pod-3/rocketmq_client.log from 10.0.0.1:99"
+    row |= {"summary": told, "remedy": told, "accepted": told, "evidence": {told: told}}
+    shown = Redaction(SALT).finding(row)
+    clean = f"{pseudonym('10.0.0.1@7', SALT)} wrote clients/(client)/rocketmq_client.log from "
+    assert {shown["summary"], shown["remedy"], shown["accepted"]} == {clean + "(address)"}
+    assert shown["evidence"] == {clean + "(address)": clean + "(address)"}
+
+
+def test_what_only_looks_like_a_client_stays():
+    redaction = Redaction(SALT, brokers=["room1@b1"])
+    text = "room1@b1:0-3 of T at 2026-11-21 03:47:35Z, version 5.3.3"
+    assert redaction.text(text) == text
+
+
+def test_a_finding_that_is_redacted_already_keeps_its_names():
+    name = pseudonym(CLIENTS[0], SALT)
+    row = {"client_id": name, "summary": f"{name} waits", "remedy": "", "accepted": None,
+           "evidence": None}  # fmt: skip
+    assert Redaction(SALT).finding(row) == row | {"evidence": {}}
