@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.cli.input_files import check_exists, fingerprint, tables_in
+from rebalance_core.cli.input_files import fingerprint
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.output_folder import is_local, local_path, spark_location
 from rebalance_core.cli.output_run import Outcome, OutputRun
 from rebalance_core.cli.plan_counts import league_rows, scenario_rows
+from rebalance_core.cli.plan_input import checked_input, plan_inputs, queue_rates
 from rebalance_core.cli.plan_options import PlanOptions
 from rebalance_core.cli.plan_summary import (
     dry_run_facts,
@@ -20,9 +20,8 @@ from rebalance_core.cli.run_record import TableRecord
 from rebalance_core.cli.running import check_free, running, say
 from rebalance_core.cli.session import versions
 from rebalance_core.cli.settings import Settings, resolve_settings
-from rebalance_core.cli.simulate_job import refuse_bad_rows, task_count
+from rebalance_core.cli.simulate_job import UNKNOWN_MEMBER, refuse_bad_rows, task_count
 from rebalance_core.contracts import PLANNED_TABLES, REJECTED
-from rebalance_core.model.errors import InputRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +38,7 @@ def run_plan(options: PlanOptions) -> JobReport:
     from rebalance_core.planning.variants import idle_switches
 
     settings = resolve_settings(options.config, options.set)
-    inputs = _inputs(options)
+    inputs = plan_inputs(options)
     if options.dry_run:
         check_free(options)
         facts = dry_run_facts(options, inputs)
@@ -48,14 +47,15 @@ def run_plan(options: PlanOptions) -> JobReport:
         say(f"warning: {warning}")
     with running("plan", options, settings, WRITTEN) as (run, session):
         records = [fingerprint(table, path, session) for table, path in inputs.items()]
-        checked, counts = _checked(session, options, settings, inputs)
-        rates = _rates(session, options)
+        checked, counts = checked_input(session, options, settings, inputs)
+        rates = queue_rates(session, options)
         run.clear()
         variants = options.variants
         say(f"planning {len(variants):,} variants of {counts['cluster_events'].rows:,} events")
-        sweep = _prepared(checked, options, settings, session, counts)
         tables = _Tables(run, session)
-        _write(tables, sweep, rates, checked.rejected)
+        rejected = _write_rejected(tables, checked, counts, options, settings)
+        sweep = _prepared(checked, options, settings, session, counts)
+        _write(tables, sweep, rates)
         for warning in (*sweep.unmatched, *sweep.warnings()):
             say(f"warning: {warning}")
         scenarios, league = scenario_rows(tables.read), league_rows(tables.read)
@@ -63,7 +63,7 @@ def run_plan(options: PlanOptions) -> JobReport:
             Outcome(
                 outputs=tables.written,
                 inputs=[_with_rows(item, counts) for item in records],
-                rejected=_rejected(tables.read("rejected")),
+                rejected=rejected,
                 versions=versions(session),
                 seed=_only_seed(options),
             )
@@ -94,9 +94,41 @@ class _Tables:
         return self._session.read.parquet(f"{self._location}/{name}")
 
 
-def _write(
-    tables: _Tables, sweep: "PreparedSweep", rates: "DataFrame | None", rejected: "DataFrame"
-) -> None:
+def _write_rejected(
+    tables: _Tables,
+    checked: "Quarantined",
+    counts: "Mapping[str, RowCounts]",
+    options: PlanOptions,
+    settings: Settings,
+) -> dict[str, int]:
+    """Bad rows, and events of the history as it is that name a process that is not there.
+
+    Returns:
+        How many by code.
+
+    Raises:
+        InputRefused: they are too many.
+    """
+    from rebalance_core.cli.ledger_counts import rejected_per_code
+    from rebalance_core.spark import SimulationOptions
+    from rebalance_core.spark.simulate import simulate_checked
+
+    rows = {name: count.rows for name, count in counts.items()}
+    spark = checked.rejected.sparkSession
+    recorded = SimulationOptions(
+        group=options.group,
+        include_retry_topics=settings.include_retry_topics,
+        partitions=task_count(sum(rows.values()), spark.sparkContext.defaultParallelism),
+    )
+    rejected = simulate_checked(checked, recorded).rejected
+    per_code = rejected_per_code(tables.write("rejected", rejected))
+    bad = {name: count.bad for name, count in counts.items()}
+    bad["cluster_events"] += per_code.get(UNKNOWN_MEMBER, 0)
+    refuse_bad_rows(rows, bad, settings)
+    return per_code
+
+
+def _write(tables: _Tables, sweep: "PreparedSweep", rates: "DataFrame | None") -> None:
     """Every table; what builds on another one reads it as it was written."""
     from rebalance_core.spark.plan_league import plan_league
     from rebalance_core.spark.plan_tables import plan_summary
@@ -106,27 +138,6 @@ def _write(
     summary = tables.write("plan_summary", plan_summary(steps, sweep.starts(), loads))
     tables.write("plan_league", plan_league(steps, summary))
     tables.write("plan_ownership", sweep.ownership())
-    tables.write("rejected", rejected)
-
-
-def _checked(
-    session: "SparkSession", options: PlanOptions, settings: Settings, inputs: Mapping[str, str]
-) -> "tuple[Quarantined, Mapping[str, RowCounts]]":
-    """The input, refused if too much of it is bad."""
-    from rebalance_core.spark import InputTables
-    from rebalance_core.spark.gate import count_rows
-    from rebalance_core.spark.quarantine import quarantine
-
-    remote = None if is_local(options.input) else options.input
-    paths = {name: spark_location(path) for name, path in inputs.items()} if not remote else {}
-    read = InputTables.read(session, remote, **paths, input_format=options.input_format)
-    for name, columns in read.unknown_columns().items():
-        say(f"warning: {name} has unknown column(s), not read: {', '.join(columns)}")
-    checked = quarantine(read, max_queue_nums=settings.limits.max_queue_nums)
-    counts = count_rows(checked)
-    rows = {name: count.rows for name, count in counts.items()}
-    refuse_bad_rows(rows, {name: count.bad for name, count in counts.items()}, settings)
-    return checked, counts
 
 
 def _prepared(
@@ -151,37 +162,6 @@ def _prepared(
     )
 
 
-def _rates(session: "SparkSession", options: PlanOptions) -> "DataFrame | None":
-    """The rows of queue_rates; any bad one refuses the table."""
-    from rebalance_core.contracts.planning import QUEUE_RATES
-    from rebalance_core.spark.quarantine import check, split
-    from rebalance_core.spark.read import read_table
-
-    if options.queue_rates is None:
-        return None
-    location = spark_location(options.queue_rates)
-    frame, _ = read_table(session, QUEUE_RATES, location, options.input_format)
-    good, bad = split(check(QUEUE_RATES.name, frame), QUEUE_RATES.name)
-    negative = good.where("isnan(messages_per_second) OR messages_per_second < 0")
-    reasons = [row["issues"][0]["message"] for row in bad.limit(3).collect()]
-    reasons += [
-        f"messages_per_second is {row['messages_per_second']}; valid: 0 and more"
-        for row in negative.limit(3).collect()
-    ]
-    if reasons:
-        raise InputRefused(f"--queue-rates {options.queue_rates}: {'; '.join(reasons)}")
-    return good
-
-
-def _inputs(options: PlanOptions) -> dict[str, str]:
-    """Path by input table; those of a remote folder are for the reader to find."""
-    if options.queue_rates is not None:
-        check_exists("--queue-rates", options.queue_rates)
-    if not is_local(options.input):
-        return {}
-    return {table: str(path) for table, path in tables_in(local_path(options.input)).items()}
-
-
 def _only_seed(options: PlanOptions) -> int | None:
     """The seed, if there is but one; more stand in the arguments."""
     seeds = {history.seed for history in options.variants.histories}
@@ -190,9 +170,3 @@ def _only_seed(options: PlanOptions) -> int | None:
 
 def _with_rows(record: Any, counts: "Mapping[str, RowCounts]") -> Any:
     return replace(record, rows=counts[record.table].rows) if record.table in counts else record
-
-
-def _rejected(rejected: "DataFrame") -> dict[str, int]:
-    from rebalance_core.cli.ledger_counts import rejected_per_code
-
-    return rejected_per_code(rejected)

@@ -175,7 +175,7 @@ def refuse_bad_rows(rows: Mapping[str, int], bad: Mapping[str, int], settings: S
         if share > settings.max_bad_share:
             raise InputRefused(
                 f"{told} ({share:.0%}), more than max_bad_share = {settings.max_bad_share}; "
-                "is it the right file? --max-bad-share 1 lists them all in `rejected`"
+                "is it the right file? --set max_bad_share=1 lists them all in `rejected`"
             )
 
 

@@ -1,6 +1,7 @@
 """The job `plan` end to end: tables, record, summary, refusals."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,24 @@ def test_wrong_rates_and_scenarios_are_refused(
         not (tmp_path / "plan" / "_run.json").exists()
         or json.loads((tmp_path / "plan" / "_run.json").read_text())["status"] == "FAILED"
     )
+
+
+def test_events_of_a_member_that_is_not_there_are_rejected_and_counted(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "input"
+    shutil.copytree(DATA / "join-leave" / "tables", folder)
+    events = folder / "cluster_events.jsonl"
+    good = events.read_text()
+    leave = next(line for line in good.splitlines() if "CONSUMER_LEAVE" in line)
+    ghost = json.loads(leave) | {"sequence": 9_999, "client_id": "ghost"}
+    events.write_text(json.dumps(ghost) + "\n" + good)
+    words = ["--input", str(folder), "--output", str(tmp_path / "plan"), "--scenario", GROW]
+    assert main("plan", [*words, "--set", "max_bad_share=0.0001"]) == 4
+    assert "rows are bad" in capsys.readouterr().err
+    assert main("plan", [*words, "--overwrite"]) == 0
+    record = json.loads((tmp_path / "plan" / "_run.json").read_text())
+    assert record["rejected"] == {"UNKNOWN_MEMBER": 1}
+    [row] = spark.read.parquet(str(tmp_path / "plan" / "rejected")).collect()
+    assert (row["issues"][0]["code"], "ghost" in row["raw"]) == ("UNKNOWN_MEMBER", True)
+    assert row["source"].endswith("cluster_events.jsonl:1")
