@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from rebalance_core.kernels.cells import Block, Broadcast, Cells, Piece, Queues
-from rebalance_core.kernels.roster import subscribes, topic_slots
+from rebalance_core.kernels.roster import topic_slots
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.world import World
 from rebalance_core.rules.windows import ORDER_LOCK_MS
@@ -78,16 +78,16 @@ class Differ:
     def _fates(self, entry: Ints, group_topic: Ints) -> tuple[Bools, Bools]:
         """`Before.gone` and `Before.wants` of entries that held a queue of a topic."""
         roster = self._world.roster
-        still = roster.following[entry]
-        gone = (still < 0) | (roster.process[still] != roster.process[entry])
-        subscribed = subscribes(roster, still, self._slots[group_topic])
+        still = roster.following(entry)
+        gone = (still < 0) | (roster.process(still) != roster.process(entry))
+        subscribed = roster.subscribes(still, self._slots[group_topic])
         return gone, (still >= 0) & (self._retry[group_topic] | subscribed)
 
     def _of_block(self, block: Block) -> Changes:
         cells = block.cells
-        now = self._world.roster.client[block.entry]
+        now = self._world.roster.client(block.entry)
         past = self.before(block)
-        was = self._world.roster.client[past.entry]
+        was = self._world.roster.client(past.entry)
         differs = now != was
         adding = np.flatnonzero(differs & (now >= 0))
         dropping = np.flatnonzero(differs & (was >= 0))

@@ -16,7 +16,7 @@ from rebalance_core.kernels.owners.averagely_by_circle import AveragelyByCircleO
 from rebalance_core.kernels.owners.consistent_hash import ConsistentHashOwners
 from rebalance_core.kernels.owners.machine_room import MachineRoomOwners
 from rebalance_core.kernels.owners.machine_room_nearby import MachineRoomNearbyOwners
-from rebalance_core.kernels.roster import ALL_TOPICS, subscribes, topic_slots
+from rebalance_core.kernels.roster import ALL_TOPICS, topic_slots
 from rebalance_core.kernels.segments import Ints, first_of_run, pointers, ranges
 from rebalance_core.kernels.shapes import EVERYONE
 from rebalance_core.kernels.world import World
@@ -136,7 +136,7 @@ class Holdings:
         if self._mixed[group].any():
             held = np.flatnonzero(owner >= 0)
             slot = self._slots[queues.group_topic[queue[held]]]
-            owner[held[~subscribes(world.roster, owner[held], slot)]] = NOBODY
+            owner[held[~world.roster.subscribes(owner[held], slot)]] = NOBODY
         entry[divided] = owner
         if self._frozen[group].any():
             self._carry(entry, cells)
@@ -153,9 +153,9 @@ class Holdings:
             at = frozen[ago == turn]
             at = at[entry[at - 1] >= 0]
             held = entry[at - 1]
-            keeps = roster.following[held]
-            stays = (keeps >= 0) & (roster.process[keeps] == roster.process[held])
-            stays &= subscribes(roster, keeps, slot[cells.lane[at]])
+            keeps = roster.following(held)
+            stays = (keeps >= 0) & (roster.process(keeps) == roster.process(held))
+            stays &= roster.subscribes(keeps, slot[cells.lane[at]])
             entry[at[stays]] = keeps[stays]
 
     def _kernel(self, kind: int) -> Owners:

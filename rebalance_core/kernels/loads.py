@@ -17,7 +17,7 @@ from rebalance_core.rules.thresholds import THRESHOLD_OFF
 def load_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
     """One row per client id and stretch of epochs with the same load."""
     seats, roster = seats_of(world), world.roster
-    per_seat, members = count_queues(world, holdings, seats), len(roster.run)
+    per_seat, members = count_queues(world, holdings, seats), len(roster)
     own = seats.countable
 
     def total(values: AnyInts, mask: np.ndarray) -> Ints:
@@ -28,7 +28,7 @@ def load_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
     entry = roster.entry_at  # by (group, client, epoch)
     group, client, epoch = (
         world.epochs.group[roster.epoch[entry]],
-        roster.client[entry],
+        roster.client(entry),
         roster.epoch[entry],
     )
     turns = first_of_run(group, client, topics[entry], queues[entry], retry_queues[entry])

@@ -108,9 +108,9 @@ def _add_block(
     count_into(counts.voluntary, of[adds.cell[adds.kind == VOLUNTARY]])
     held = np.flatnonzero(before.entry >= 0)
     count_into(counts.held, of[held])
-    same = roster.client[before.entry[held]] == roster.client[block.entry[held]]
+    same = roster.client(before.entry[held]) == roster.client(block.entry[held])
     count_into(counts.kept, of[held[same]])
-    still = roster.following[before.entry]
+    still = roster.following(before.entry)
     could = np.flatnonzero(block.cells.readable & (still >= 0) & world.grid.active[of])
     count_into(counts.kept_per_seat, held_seats(world, seats, of[could], still[could]))
 
@@ -159,7 +159,7 @@ def _balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
 
 def _whole(world: World, seats: Seats, topics: _Rows, per_seat: Counts) -> _Rows:
     """The row of each epoch over all its topics."""
-    count, entries = len(world.epochs), len(world.roster.run)
+    count, entries = len(world.epochs), len(world.roster)
 
     def total(values: Ints) -> Ints:
         return np.bincount(topics.epoch, values, minlength=count).astype(np.int64)

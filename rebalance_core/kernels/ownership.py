@@ -33,7 +33,7 @@ def ownership_rows(world: World, queues: Queues, piece: Piece) -> pa.RecordBatch
 
 def _of_block(world: World, block: Block) -> tuple[Ints, Ints, Ints]:
     """First cell, end and client of every holding."""
-    client = world.roster.client[block.entry]
+    client = world.roster.client(block.entry)
     begin = np.flatnonzero(first_of_run(client, block.cells.lane))
     end, client = np.append(begin[1:], len(client)), client[begin]
     held = client != ABSENT

@@ -6,8 +6,9 @@ member at index i of epoch e is entry ``first[e] + i``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ MASK_BITS = 62
 """Group topics that the mask of a member can tell apart."""
 ALL_TOPICS = -1
 MOST_NARROW = np.iinfo(np.int32).max
-"""Indexes of so many entries fit 32 bits; there are far more entries than anything else."""
+"""Indexes of so many entries fit 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,9 @@ class Runs:
 class Roster:
     """Every member of every epoch.
 
-    What follows from the runs is made when it is asked for, and is not part of a pickle. Arrays
-    marked * have two more values, for the entries `NOBODY` and `ABSENT` (as indexes -1 and -2).
+    There are far more entries than anything else. Their arrays are made from the runs when they are
+    asked for, and are no part of a pickle. What is asked of entries may be asked of `NOBODY` and
+    `ABSENT` too.
     """
 
     runs: Runs
@@ -65,37 +67,78 @@ class Roster:
     """Bit i is set if the member subscribes topic i of its group; `ALL_TOPICS`: every one."""
     first: Ints
     """Where each epoch's entries begin, and the end; shape (epochs + 1,)."""
-    run: AnyInts
-    """The run of each entry."""
-    following: AnyInts
-    """* The same client's entry in the group's next epoch; -1: it is gone, or there is none."""
-    entry_at: AnyInts
-    """Entries in the order of (group, client, epoch)."""
     uniform: Bools
     """By epoch: all members subscribe the same topics."""
 
     def __reduce__(self) -> tuple[type[Roster], tuple[object, ...]]:
         return Roster, tuple(getattr(self, field.name) for field in fields(self))
 
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    @cached_property
+    def entry_at(self) -> AnyInts:
+        """Entries in the order of (group, client, epoch)."""
+        entry_at = np.empty(len(self), self._index_type)
+        entry_at[self._node] = np.arange(len(self), dtype=self._index_type)
+        return entry_at
+
+    @cached_property
+    def run(self) -> AnyInts:
+        """The run of each entry; then one each for `ABSENT` and `NOBODY`, behind all runs."""
+        runs = np.arange(len(self.runs.group) + 2, dtype=self._index_type)
+        return np.append(np.repeat(runs[:-2], self._lengths)[self._node], runs[-2:])
+
     @cached_property
     def epoch(self) -> Ints:
         """The epoch of each entry."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
-    @cached_property
-    def client(self) -> Ints:
-        """* The client of each entry; the code of the entry itself where there is none."""
-        return np.append(self.runs.client[self.run], [ABSENT, NOBODY])
+    def client(self, entry: AnyInts) -> Ints:
+        """The client of each entry; where there is none the code of the entry itself."""
+        return np.append(self.runs.client, [ABSENT, NOBODY])[self.run[entry]]
+
+    def process(self, entry: AnyInts) -> Ints:
+        """The process of each entry, or -1."""
+        return np.append(self.runs.process, [-1, -1])[self.run[entry]]
+
+    def subscribes(self, entry: AnyInts, slot: Ints) -> Bools:
+        """Whether each entry's member subscribes the group topic of this slot."""
+        topics = np.append(self.topics_of_run, [0, 0])[self.run[entry]]
+        return (topics >> np.minimum(slot, MASK_BITS)) & 1 > 0
+
+    def following(self, entry: AnyInts) -> AnyInts:
+        """The same client's entry in the group's next epoch; -1: it is gone, or there is none."""
+        if not len(self):
+            return np.full(len(entry), -1)
+        node = self._node[entry]
+        found = self.entry_at[np.minimum(node + 1, len(self) - 1)]
+        found[(node == np.append(self._last_nodes, [0, 0])[self.run[entry]]) | (entry < 0)] = -1
+        return found
 
     @cached_property
-    def process(self) -> Ints:
-        """* The process of each entry, or -1."""
-        return np.append(self.runs.process[self.run], [-1, -1])
+    def _last_nodes(self) -> Ints:
+        """By run: where its last entry is in the order of `entry_at`; -1: the client goes on."""
+        runs = self.runs
+        goes_on = ~last_of_run(runs.group, runs.client)
+        goes_on &= np.roll(runs.from_epoch, -1) == runs.to_epoch
+        return np.where(goes_on, -1, pointers(self._lengths)[1:] - 1)
+
+    @property
+    def _lengths(self) -> Ints:
+        return self.runs.to_epoch - self.runs.from_epoch
+
+    @property
+    def _index_type(self) -> type[np.signedinteger[Any]]:
+        return np.int32 if len(self) <= MOST_NARROW else np.int64
 
     @cached_property
-    def topics(self) -> Ints:
-        """* The topics of each entry, as `topics_of_run` has them; no topic."""
-        return np.append(self.topics_of_run[self.run], [0, 0])
+    def _node(self) -> Ints:
+        """Where each entry stands in the order of `entry_at`."""
+        epoch = ranges(self.runs.from_epoch, self._lengths)
+        # numpy sorts 16 bits by counting, and few chunks need more
+        small = len(self.first) <= np.iinfo(np.uint16).max
+        return np.argsort(epoch.astype(np.uint16) if small else epoch, kind="stable")
 
 
 def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
@@ -144,34 +187,16 @@ def build_roster(
         topics: of all groups.
         runs: without two of one client in one epoch.
     """
-    lengths = runs.to_epoch - runs.from_epoch
-    run = np.repeat(np.arange(len(lengths)), lengths)
-    epoch = ranges(runs.from_epoch, lengths)
-    # entries by (epoch, client); numpy sorts 16 bits by counting, and few chunks need more
-    small = len(epochs) <= np.iinfo(np.uint16).max
-    entry_of = np.argsort(epoch.astype(np.uint16) if small else epoch, kind="stable")
-    entry_at = np.empty(len(entry_of), np.int64)
-    entry_at[entry_of] = np.arange(len(entry_of))
-    client = runs.client[run]
-    goes_on = np.zeros(len(run), np.bool_)
-    goes_on[:-1] = (client[1:] == client[:-1]) & (epoch[1:] == epoch[:-1] + 1)
-    goes_on[:-1] &= runs.group[run[1:]] == runs.group[run[:-1]]
-    following = np.where(goes_on, np.roll(entry_at, -1), -1)[entry_of]
     subscriptions = membership.states.subscriptions[runs.state]
-    first = pointers(np.bincount(epoch, minlength=len(epochs)))
-    run = run[entry_of]
-    sets = subscriptions[run]
+    steps = np.zeros(len(epochs) + 1, np.int64)
+    np.add.at(steps, runs.from_epoch, 1)
+    np.add.at(steps, runs.to_epoch, -1)
+    first = pointers(np.cumsum(steps[:-1]))
+    topics_of_run = _masks(fleet, topics, runs, subscriptions)
+    roster = Roster(runs, topics_of_run, first, np.zeros(0, np.bool_))
+    sets = subscriptions[roster.run[:-2]]
     fewest = extreme(np.minimum, sets, first, 0)
-    narrow = np.int32 if len(run) <= MOST_NARROW else np.int64
-    return Roster(
-        runs,
-        _masks(fleet, topics, runs, subscriptions),
-        first,
-        run.astype(narrow),
-        np.append(following, [-1, -1]).astype(narrow),
-        entry_at.astype(narrow),
-        fewest == extreme(np.maximum, sets, first, 0),
-    )
+    return replace(roster, uniform=fewest == extreme(np.maximum, sets, first, 0))
 
 
 def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
@@ -205,8 +230,3 @@ def _masks(fleet: Fleet, topics: GroupTopics, runs: Runs, subscriptions: Ints) -
     )
     uniform = uniform_groups(runs, subscriptions, len(fleet.groups))
     return np.where(uniform[runs.group], ALL_TOPICS, mask | everybody)
-
-
-def subscribes(roster: Roster, entry: Ints, slot: Ints) -> Bools:
-    """Whether each entry's member subscribes the group topic of this slot."""
-    return (roster.topics[entry] >> np.minimum(slot, MASK_BITS)) & 1 > 0

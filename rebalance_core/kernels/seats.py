@@ -11,7 +11,7 @@ import numpy as np
 
 from rebalance_core.kernels.cells import Block, Broadcast, Queues
 from rebalance_core.kernels.holdings import Holdings
-from rebalance_core.kernels.roster import subscribes, topic_slots
+from rebalance_core.kernels.roster import topic_slots
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints, pointers, ranges
 from rebalance_core.kernels.shapes import EVERYONE
 from rebalance_core.kernels.world import World
@@ -40,7 +40,7 @@ def seats_of(world: World) -> Seats:
     entry = ranges(roster.first[epoch], counts).astype(roster.run.dtype)
     group_topic = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     retry = world.fleet.topic_is_retry[grid.topics.topic[group_topic]][topic_cell]
-    subscribed = subscribes(roster, entry, topic_slots(grid.topics)[group_topic][topic_cell])
+    subscribed = roster.subscribes(entry, topic_slots(grid.topics)[group_topic][topic_cell])
     return Seats(topic_cell, entry, subscribed, ~retry, pointers(counts))
 
 
