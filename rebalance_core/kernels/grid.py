@@ -7,6 +7,7 @@ one topic on one broker in one epoch; the epochs of one topic (on one broker) st
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from rebalance_core.kernels.segments import (
     pointers,
     ranges,
 )
+
+Places: TypeAlias = tuple[Ints, Ints]
+"""By broker cell, see `places`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,7 @@ def _readable(
     return np.cumsum(step)[:-1]
 
 
-def places(grid: Grid, counts: Ints, key: Ints | None = None) -> tuple[Ints, Ints]:
+def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
     """How queues of one topic are numbered when only some brokers count.
 
     Args:

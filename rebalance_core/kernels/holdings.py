@@ -11,6 +11,7 @@ import numpy as np
 
 from rebalance_core.kernels.broadcasts import broadcast, find_stays
 from rebalance_core.kernels.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable
+from rebalance_core.kernels.grid import Places, places
 from rebalance_core.kernels.owners.averagely import AveragelyOwners
 from rebalance_core.kernels.owners.averagely_by_circle import AveragelyByCircleOwners
 from rebalance_core.kernels.owners.consistent_hash import ConsistentHashOwners
@@ -158,6 +159,10 @@ class Holdings:
             stays &= roster.subscribes(keeps, slot[cells.lane[at]])
             entry[at[stays]] = keeps[stays]
 
+    @cached_property
+    def _places(self) -> Places:
+        return places(self._world.grid, self._world.grid.readable)
+
     def _kernel(self, kind: int) -> Owners:
         """The strategy's kernel, made when the first block of its kind comes."""
         if kind not in self._owners:
@@ -168,8 +173,8 @@ class Holdings:
         world = self._world
         fleet, epochs, grid, roster = world.fleet, world.epochs, world.grid, world.roster
         makers = (  # in the order of shapes.KINDS
-            lambda: AveragelyOwners(grid, roster),
-            lambda: AveragelyByCircleOwners(grid, roster),
+            lambda: AveragelyOwners(self._places, roster),
+            lambda: AveragelyByCircleOwners(self._places, roster),
             lambda: ConsistentHashOwners(fleet, epochs, grid, roster, self.queues),
             lambda: MachineRoomOwners(fleet, grid, roster),
             lambda: MachineRoomNearbyOwners(fleet, epochs, grid, roster),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rebalance_core.kernels.cells import Readable
-from rebalance_core.kernels.grid import Grid, places
+from rebalance_core.kernels.grid import Places
 from rebalance_core.kernels.roster import Roster
 from rebalance_core.kernels.segments import AnyInts, Ints
 
@@ -27,8 +27,8 @@ def average_index(place: AnyInts, queues: AnyInts, members: AnyInts) -> AnyInts:
 class AveragelyOwners:
     """`AllocateMessageQueueAveragely` of many groups. Cost: O(1) a queue and epoch."""
 
-    def __init__(self, grid: Grid, roster: Roster) -> None:
-        self._before, self._total = places(grid, grid.readable)
+    def __init__(self, numbered: Places, roster: Roster) -> None:
+        self._before, self._total = numbered
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rebalance_core.kernels.cells import Readable
-from rebalance_core.kernels.grid import Grid, places
+from rebalance_core.kernels.grid import Places
 from rebalance_core.kernels.roster import Roster
 from rebalance_core.kernels.segments import Ints
 
@@ -11,8 +11,8 @@ from rebalance_core.kernels.segments import Ints
 class AveragelyByCircleOwners:
     """`AllocateMessageQueueAveragelyByCircle` of many groups. Cost: O(1) a queue and epoch."""
 
-    def __init__(self, grid: Grid, roster: Roster) -> None:
-        self._before, _ = places(grid, grid.readable)
+    def __init__(self, numbered: Places, roster: Roster) -> None:
+        self._before, _ = numbered
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:

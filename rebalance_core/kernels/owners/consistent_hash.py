@@ -100,11 +100,12 @@ class ConsistentHashOwners:
         sizes = np.diff(of_group)[group] * (fleet.groups.kind[group] == KIND)
         row = pointers(sizes)[:-1] - of_group[group]
         member = np.full(int(sizes.sum()), NOBODY, np.int64)
-        client = np.searchsorted(clients, np.arange(len(runs.group)), side="right") - 1
+        run = np.flatnonzero(fleet.groups.kind[runs.group] == KIND)
+        client = np.searchsorted(clients, run, side="right") - 1
         lengths = runs.to_epoch - runs.from_epoch
-        hashing = np.repeat(fleet.groups.kind[runs.group] == KIND, lengths)
-        at = np.repeat(row[client], lengths) + ranges(runs.from_epoch, lengths)
-        member[at[hashing]] = roster.entry_at[hashing]
+        begin, count = runs.from_epoch[run], lengths[run]
+        node = ranges(pointers(lengths)[run], count)
+        member[ranges(row[client] + begin, count)] = roster.entry_at[node]
         return member, row
 
     def entries(self, cells: Readable) -> Ints:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from rebalance_core.kernels.cells import NOBODY, Readable
@@ -51,8 +53,8 @@ def blank_groups(fleet: Fleet, group: Ints, client: Ints) -> Ints:
 def _in_rooms(fleet: Fleet, grid: Grid) -> Bools:
     """By topic broker: its queues are divided."""
     brokers = fleet.names.brokers.to_pylist()
-    known: dict[tuple[int, int], bool] = {}
 
+    @cache
     def inside(allocation: int, broker: int) -> bool:
         strategy = fleet.strategies[allocation]
         if not isinstance(strategy, MachineRoom):
@@ -60,9 +62,5 @@ def _in_rooms(fleet: Fleet, grid: Grid) -> Bools:
         queue = MessageQueue("", brokers[broker], 0)
         return bool(queues_in_rooms((queue,), strategy.consumer_idcs))
 
-    pairs = zip(
-        fleet.groups.allocation[grid.brokers.group].tolist(),
-        grid.brokers.broker.tolist(),
-        strict=True,
-    )
-    return np.array([known.setdefault(p, inside(*p)) for p in pairs], np.bool_)
+    allocations = fleet.groups.allocation[grid.brokers.group].tolist()
+    return np.array(list(map(inside, allocations, grid.brokers.broker.tolist())), np.bool_)
