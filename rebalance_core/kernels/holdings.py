@@ -175,7 +175,7 @@ class Holdings:
         makers = (  # in the order of shapes.KINDS
             lambda: AveragelyOwners(self._places, roster),
             lambda: AveragelyByCircleOwners(self._places, roster),
-            lambda: ConsistentHashOwners(fleet, epochs, grid, roster, self.queues),
+            lambda: ConsistentHashOwners(fleet, world.rings, epochs, grid, roster, self.queues),
             lambda: MachineRoomOwners(fleet, grid, roster),
             lambda: MachineRoomNearbyOwners(fleet, epochs, grid, roster),
         )

@@ -19,7 +19,7 @@ from rebalance_core.kernels.event_rows import Events, type_code
 from rebalance_core.kernels.fleet import Fleet
 from rebalance_core.kernels.grid import Grid, build_grid
 from rebalance_core.kernels.membership import Membership, follow_members
-from rebalance_core.kernels.owners.consistent_hash import colliding_groups
+from rebalance_core.kernels.owners.consistent_hash import Rings, colliding_groups, find_rings
 from rebalance_core.kernels.owners.machine_room import blank_groups
 from rebalance_core.kernels.owners.machine_room_nearby import roomless_groups
 from rebalance_core.kernels.roster import (
@@ -50,6 +50,7 @@ class World:
     membership: Membership
     epochs: Epochs
     roster: Roster
+    rings: Rings
     grid: Grid
     reason: Ints
     """By group: index into `shapes.REASONS`."""
@@ -81,7 +82,7 @@ def build_world(fleet: Fleet) -> World:
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(fleet, membership, epochs, topics, runs)
     grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
-    return World(fleet, membership, epochs, roster, grid, reason)
+    return World(fleet, membership, epochs, roster, find_rings(fleet, runs), grid, reason)
 
 
 def _reasons(
@@ -106,7 +107,7 @@ def _reasons(
         (shapes.RESTART_AT_ONCE, _empty_instants(fleet.events, live)),
         (shapes.RETRY_SUBSCRIBED, _retry_subscribed(fleet)),
         (shapes.MANY_TOPICS, np.flatnonzero(many)),
-        (shapes.RING_COLLISION, colliding_groups(fleet, runs.group[clients], runs.client[clients])),
+        (shapes.RING_COLLISION, colliding_groups(find_rings(fleet, runs))),
         (shapes.NO_ROOM, roomless_groups(fleet, brokers, runs)),
         (shapes.BLANK_CLIENT_ID, blank_groups(fleet, runs.group[clients], runs.client[clients])),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -11,7 +12,7 @@ from rebalance_core.kernels.cells import NOBODY, Queues, Readable
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.fleet import Fleet
 from rebalance_core.kernels.grid import Grid
-from rebalance_core.kernels.roster import Roster
+from rebalance_core.kernels.roster import Roster, Runs
 from rebalance_core.kernels.segments import Ints, first_of_run, pair, pointers, ranges
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
@@ -32,24 +33,24 @@ def queue_point(queue: MessageQueue, charset: str) -> int:
     return ring_point(str(queue), charset)
 
 
-def colliding_groups(fleet: Fleet, group: Ints, client: Ints) -> Ints:
-    """Groups in which two points of clients coincide, so that the later node wins.
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """The ring points of the clients that are ever members, in the order of the runs.
 
-    Args:
-        fleet: the groups.
-        group: of each client that is ever a member.
-        client: that client; each once a group.
+    Clients of groups with another strategy have none.
     """
-    first, points = _points(fleet, group, client)
-    keys = np.sort(pair(np.repeat(group, np.diff(first)), points))
-    return np.unique(keys[1:][keys[1:] == keys[:-1]] >> 32)
+
+    group: Ints
+    """By client."""
+    first: Ints
+    """Where the points of each client begin, and the end."""
+    points: Ints
 
 
-def _points(fleet: Fleet, group: Ints, client: Ints) -> tuple[Ints, Ints]:
-    """The ring points of clients: where those of each begin, and the points.
-
-    Groups with another strategy have none.
-    """
+def find_rings(fleet: Fleet, runs: Runs) -> Rings:
+    """Hash every virtual node; it takes far longer than all that is asked of a ring."""
+    clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+    group, client = runs.group[clients], runs.client[clients]
     hashing = np.flatnonzero(fleet.groups.kind[group] == KIND)
     names = fleet.names.clients.take(client[hashing]).to_pylist()
     allocations = fleet.groups.allocation[group[hashing]].tolist()
@@ -60,7 +61,13 @@ def _points(fleet: Fleet, group: Ints, client: Ints) -> tuple[Ints, Ints]:
         found.append(node_points(name, strategy))
     counts = np.zeros(len(group), np.int64)
     counts[hashing] = [len(points) for points in found]
-    return pointers(counts), np.array([p for points in found for p in points], np.int64)
+    return Rings(group, pointers(counts), np.array([p for ring in found for p in ring], np.int64))
+
+
+def colliding_groups(rings: Rings) -> Ints:
+    """Groups in which two points of clients coincide, so that the later node wins."""
+    keys = np.sort(pair(np.repeat(rings.group, np.diff(rings.first)), rings.points))
+    return np.unique(keys[1:][keys[1:] == keys[:-1]] >> 32)
 
 
 class ConsistentHashOwners:
@@ -73,16 +80,21 @@ class ConsistentHashOwners:
     """
 
     def __init__(
-        self, fleet: Fleet, epochs: Epochs, grid: Grid, roster: Roster, queues: Queues
+        self,
+        fleet: Fleet,
+        rings: Rings,
+        epochs: Epochs,
+        grid: Grid,
+        roster: Roster,
+        queues: Queues,
     ) -> None:
         self._epochs = epochs
-        runs = roster.runs
+        runs, group = roster.runs, rings.group
         clients = np.flatnonzero(first_of_run(runs.group, runs.client))
-        group = runs.group[clients]
-        first, points = _points(fleet, group, runs.client[clients])
-        client = np.repeat(np.arange(len(clients)), np.diff(first))
-        order = np.argsort(pair(group[client], points))
-        self._ring, self._client = pair(group[client], points)[order], client[order]
+        client = np.repeat(np.arange(len(clients)), np.diff(rings.first))
+        points = pair(group[client], rings.points)
+        order = np.argsort(points)
+        self._ring, self._client = points[order], client[order]
         per_group = np.bincount(group[client], minlength=len(fleet.groups))
         self._first, self._size = pointers(per_group)[:-1], per_group
         self._member, self._row = self._presence(fleet, roster, clients)
