@@ -111,7 +111,7 @@ class Roster:
         """The same client's entry in the group's next epoch; -1: it is gone, or there is none."""
         if not len(self):
             return np.full(len(entry), -1)
-        node = self._node[entry]
+        node = self._node[np.maximum(entry, 0)]
         found = self.entry_at[np.minimum(node + 1, len(self) - 1)]
         found[(node == np.append(self._last_nodes, [0, 0])[self.run[entry]]) | (entry < 0)] = -1
         return found

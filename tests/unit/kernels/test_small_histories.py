@@ -39,6 +39,9 @@ CASES = {
         topic(0, 2), join(0, "x"), leave(99_000, "x"), join(99_000, "y"), join(99_000, "z"),
         message_model="BROADCASTING",
     ),
+    "queues come as the only member there ever was goes": group(
+        topic(0, 2), join(0, "x"), topic(99_000, 4), leave(99_000, "x"),
+    ),
     "a lost process that is back at once persists what it hands over": group(
         topic(0, 2), join(0, "x"), lost(99_000, "x"), join(99_000, "x"), join(99_000, "y"),
         commits=[commit("a1", 50_000, 3, "x"), commit("a1", 99_500, 7, "x")],
