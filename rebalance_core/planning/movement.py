@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -121,26 +121,7 @@ def movement_of_epoch(epoch: Epoch) -> StepMovement:
 
 def figures_of_epoch(epoch: Epoch) -> list[dict[str, Any]]:
     """Rows of `group_metrics` of an epoch without its keys: of each topic, last of the group."""
-    changing = _changing(epoch)
-    moving = replace(
-        epoch, before=_only(epoch.before, changing), holdings=_only(epoch.holdings, changing)
-    )
-    return metric_rows(epoch, changes_of(moving, ordered=False))
-
-
-def _changing(epoch: Epoch) -> set[MessageQueue]:
-    """Queues that some process adds or drops; what stays as it is changes nothing."""
-    nothing = frozenset[MessageQueue]()
-    changing: set[MessageQueue] = set()
-    for key in epoch.before.keys() | epoch.holdings.keys():
-        changing |= epoch.before.get(key, nothing) ^ epoch.holdings.get(key, nothing)
-    return changing
-
-
-def _only(
-    holdings: Mapping[ProcessKey, frozenset[MessageQueue]], queues: set[MessageQueue]
-) -> dict[ProcessKey, frozenset[MessageQueue]]:
-    return {key: held & queues for key, held in holdings.items()}
+    return metric_rows(epoch, changes_of(epoch, ordered=False))
 
 
 def member_of(

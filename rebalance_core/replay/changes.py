@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 
 from rebalance_core.model.ordering import java_string_key
@@ -29,13 +29,25 @@ class Change:
     latest_ms: int
 
 
-def holders_by_queue(holdings: Holdings) -> dict[MessageQueue, Counter[str]]:
-    """How many processes of each client id hold a queue."""
-    holders: dict[MessageQueue, Counter[str]] = {}
+def holders_by_queue(
+    holdings: Holdings, wanted: Set[MessageQueue] | None = None
+) -> dict[MessageQueue, dict[str, int]]:
+    """How many processes of each client id hold a queue; of the wanted queues, or of all."""
+    holders: dict[MessageQueue, dict[str, int]] = {}
     for (client_id, _), queues in holdings.items():
-        for queue in queues:
-            holders.setdefault(queue, Counter())[client_id] += 1
+        for queue in queues if wanted is None else queues & wanted:
+            counts = holders.setdefault(queue, {})
+            counts[client_id] = counts.get(client_id, 0) + 1
     return holders
+
+
+def changing_queues(epoch: Epoch) -> set[MessageQueue]:
+    """Queues that some process adds or drops; what stays as it is changes nothing."""
+    nothing = frozenset[MessageQueue]()
+    changing: set[MessageQueue] = set()
+    for key in epoch.before.keys() | epoch.holdings.keys():
+        changing |= epoch.before.get(key, nothing) ^ epoch.holdings.get(key, nothing)
+    return changing
 
 
 def changes_of(epoch: Epoch, *, ordered: bool) -> list[Change]:
@@ -45,13 +57,15 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[Change]:
         epoch: the epoch and what was held before it.
         ordered: the group is orderly, so a new owner waits for the old owner's lock.
     """
-    before, after = holders_by_queue(epoch.before), holders_by_queue(epoch.holdings)
+    changing = changing_queues(epoch)
+    before = holders_by_queue(epoch.before, changing)
+    after = holders_by_queue(epoch.holdings, changing)
     readable = {queue for queues in epoch.readable.values() for queue in queues}
     changes: list[Change] = []
-    for queue in sorted(before.keys() | after.keys(), key=queue_sort_key):
-        was, now = before.get(queue, Counter()), after.get(queue, Counter())
-        dropping = [c for c in was if now[c] < was[c]]
-        adding = [c for c in now if now[c] > was[c]]
+    for queue in sorted(changing, key=queue_sort_key):
+        was, now = before.get(queue, {}), after.get(queue, {})
+        dropping = [c for c in was if now.get(c, 0) < was[c]]
+        adding = [c for c in now if now[c] > was.get(c, 0)]
         for client_id in sorted(adding, key=java_string_key):
             changes.append(
                 Change(
@@ -79,7 +93,7 @@ def _only(clients: list[str]) -> str | None:
     return clients[0] if len(clients) == 1 else None
 
 
-def _add_kind(epoch: Epoch, queue: MessageQueue, was: Counter[str]) -> str:
+def _add_kind(epoch: Epoch, queue: MessageQueue, was: Collection[str]) -> str:
     if epoch.initial:
         return INITIAL
     if not was:

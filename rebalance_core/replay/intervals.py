@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.ordering import java_string_key, sort_client_ids
-from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.replay.changes import holders_by_queue
+from rebalance_core.replay.group_state import ProcessKey
 from rebalance_core.replay.history import Epoch, Replay
 from rebalance_core.rules.thresholds import pull_threshold_per_queue
 
 Row = dict[str, Any]
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 
 def ownership_rows(replay: Replay) -> list[Row]:
     """One row per unbroken holding with a constant number of holders; nobody is a row too."""
 
-    def holdings(epoch: Epoch) -> dict[Hashable, Row]:
+    def holders(epoch: Epoch) -> dict[tuple[MessageQueue, str | None], int]:
         held = holders_by_queue(epoch.holdings)
-        rows: dict[Hashable, Row] = {
-            (queue, client_id): queue._asdict() | {"client_id": client_id, "holders": count}
-            for queue, holders in held.items()
-            for client_id, count in holders.items()
+        counts: dict[tuple[MessageQueue, str | None], int] = {
+            (queue, client_id): count
+            for queue, of_client in held.items()
+            for client_id, count in of_client.items()
         }
         for queues in epoch.readable.values():
-            for queue in queues:
-                if queue not in held:
-                    rows[queue, None] = queue._asdict() | {"client_id": None, "holders": 0}
-        return rows
+            counts |= {(queue, None): 0 for queue in queues if queue not in held}
+        return counts
 
-    return _intervals(replay, holdings)
+    return [
+        queue._asdict() | {"client_id": client_id, "holders": count} | span
+        for (queue, client_id), count, span in _intervals(replay, holders)
+    ]
 
 
 def membership_rows(replay: Replay) -> list[Row]:
     """One row per process and stretch of epochs with the same settings."""
 
-    def members(epoch: Epoch) -> dict[Hashable, Row]:
+    def members(epoch: Epoch) -> dict[ProcessKey, Row]:
         return {
             key: {
                 "client_id": member.client_id,
@@ -51,7 +56,7 @@ def membership_rows(replay: Replay) -> list[Row]:
             for key, member in epoch.members.items()
         }
 
-    return _intervals(replay, members)
+    return [row | span for _, row, span in _intervals(replay, members)]
 
 
 def load_rows(replay: Replay) -> list[Row]:
@@ -61,59 +66,69 @@ def load_rows(replay: Replay) -> list[Row]:
     """
     settings = replay.history.settings
 
-    def loads(epoch: Epoch) -> dict[Hashable, Row]:
-        rows: dict[Hashable, Row] = {}
-        for client_id in sort_client_ids({key[0] for key in epoch.members}):
-            key = min((k for k in epoch.members if k[0] == client_id), key=lambda k: k[1] or "")
-            row = _load(settings, [queue.topic for queue in epoch.holdings[key]])
-            row |= {"client_id": client_id, "suspended": epoch.members[key].suspended}
-            rows[client_id] = row
-        return rows
+    def loads(epoch: Epoch) -> dict[str, Row]:
+        processes: dict[str, ProcessKey] = {}
+        for key in sorted(epoch.members, key=lambda key: key[1] or ""):
+            processes.setdefault(key[0], key)
+        return {
+            client_id: _load(settings, epoch.holdings[processes[client_id]])
+            | {"client_id": client_id, "suspended": epoch.members[processes[client_id]].suspended}
+            for client_id in sort_client_ids(processes)
+        }
 
-    return _intervals(replay, loads)
+    return [row | span for _, row, span in _intervals(replay, loads)]
 
 
-def _load(settings: GroupSettings, topics: list[str]) -> Row:
-    retry_queues = sum(map(is_retry_topic, topics))
-    queues = len(topics) - retry_queues
+def _load(settings: GroupSettings, held: Collection[MessageQueue]) -> Row:
+    by_topic = Counter(queue.topic for queue in held)
+    retry_queues = sum(count for topic, count in by_topic.items() if is_retry_topic(topic))
+    queues = len(held) - retry_queues
     return {
-        "topics": len({topic for topic in topics if not is_retry_topic(topic)}),
+        "topics": sum(not is_retry_topic(topic) for topic in by_topic),
         "queues": queues,
         "retry_queues": retry_queues,
         "pull_threshold_for_queue": pull_threshold_per_queue(
             for_topic=settings.pull_threshold_for_topic,
             current=settings.pull_threshold_for_queue,
-            process_queues=len(topics),
+            process_queues=len(held),
         ),
         "pull_threshold_size_for_queue": pull_threshold_per_queue(
             for_topic=settings.pull_threshold_size_for_topic,
             current=settings.pull_threshold_size_for_queue,
-            process_queues=len(topics),
+            process_queues=len(held),
         ),
         "idle": queues == 0,
     }
 
 
-def _intervals(replay: Replay, snapshot: Callable[[Epoch], Mapping[Hashable, Row]]) -> list[Row]:
-    """Join equal rows of consecutive epochs.
+def _intervals(
+    replay: Replay, snapshot: Callable[[Epoch], Mapping[Key, Value]]
+) -> list[tuple[Key, Value, Row]]:
+    """Join equal values of consecutive epochs.
 
     Args:
         replay: gives the epochs, in order.
-        snapshot: epoch -> identity -> row; a row that changes or goes away ends its interval.
+        snapshot: epoch -> identity -> value; one that changes or goes away ends its interval.
+
+    Returns:
+        Identity, value and the columns of the interval.
     """
-    closed: list[Row] = []
-    current: dict[Hashable, tuple[int, Row]] = {}
+    closed: list[tuple[Key, Value, Row]] = []
+    current: dict[Key, tuple[int, Value]] = {}
     for epoch in replay.epochs:
-        rows = snapshot(epoch)
-        ended = [key for key, (_, row) in current.items() if rows.get(key) != row]
-        closed += (_interval(replay, *current.pop(key), epoch) for key in ended)
-        for key, row in rows.items():
-            current.setdefault(key, (epoch.number, row))
-    return closed + [_interval(replay, start, row, None) for start, row in current.values()]
+        values = snapshot(epoch)
+        ended = [key for key, (_, value) in current.items() if values.get(key) != value]
+        for key in ended:
+            start, value = current.pop(key)
+            closed.append((key, value, _span(replay, start, epoch)))
+        for key in values.keys() - current.keys():
+            current[key] = (epoch.number, values[key])
+    closed += ((key, value, _span(replay, start, None)) for key, (start, value) in current.items())
+    return closed
 
 
-def _interval(replay: Replay, start: int, row: Row, end: Epoch | None) -> Row:
-    return row | {
+def _span(replay: Replay, start: int, end: Epoch | None) -> Row:
+    return {
         "from_epoch": start,
         "to_epoch": None if end is None else end.number,
         "from_ms": replay.epochs[start].from_ms,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -13,41 +12,55 @@ from rebalance_core.replay.settle import Holdings
 from rebalance_core.rules.minimum_moves import minimum_moves
 
 Row = dict[str, Any]
+Held: TypeAlias = dict[str, set[MessageQueue]]
+"""Queues by client id."""
 
 
 def metric_rows(epoch: Epoch, changes: list[Change]) -> list[Row]:
     """One row per topic of the group and, with topic None, one for the whole group."""
     topics = [topic for topic in epoch.readable if not is_retry_topic(topic)]
-    minima = {topic: _minimum(epoch, topic) for topic in topics}
-    rows = [_row(epoch, changes, topic, [topic], minima[topic]) for topic in topics]
+    before, after = _held(epoch.before), _held(epoch.holdings)
+    minima = {topic: _minimum(epoch, topic, before.get(topic, {})) for topic in topics}
     known = [minimum for minimum in minima.values() if minimum is not None]
     total = sum(known) if topics and len(known) == len(minima) else None
-    return [*rows, _row(epoch, changes, None, topics, total)]
-
-
-def _row(
-    epoch: Epoch, changes: list[Change], topic: str | None, topics: list[str], minimum: int | None
-) -> Row:
-    scope = set(topics)
-    queues = sum(len(epoch.readable[t]) for t in topics)
-    added = [change for change in changes if change.action == ADD and change.queue.topic in scope]
-    moved = len({change.queue for change in added})
-    held = _held(epoch.holdings, scope)
-    loads = [
-        len(held.get(client_id, ()))
-        for client_id in {m.client_id for m in epoch.members.values() if m.subscriptions & scope}
+    scopes: list[tuple[str | None, list[str], int | None]] = [
+        *((topic, [topic], minima[topic]) for topic in topics),
+        (None, topics, total),
     ]
-    most = max(loads, default=0)
+    rows = []
+    for topic, scope, minimum in scopes:
+        was, now = ([held.get(t, {}) for t in scope] for held in (before, after))
+        rows.append(
+            {"epoch": epoch.number, "topic": topic}
+            | _moves(changes, scope, minimum)
+            | {"stickiness": _stickiness(was, now)}
+            | _loads(epoch, scope, now)
+        )
+    return rows
+
+
+def _moves(changes: list[Change], topics: list[str], minimum: int | None) -> Row:
+    added = [change for change in changes if change.action == ADD and change.queue.topic in topics]
+    moved = len({change.queue for change in added})
     return {
-        "epoch": epoch.number,
-        "topic": topic,
-        "queues": queues,
-        "members": len(loads),
         "moved": moved,
         "voluntary_moves": len({c.queue for c in added if c.kind == VOLUNTARY}),
         "minimum_moves": minimum,
         "amplification": moved / minimum if minimum else None,
-        "stickiness": _stickiness(epoch, scope),
+    }
+
+
+def _loads(epoch: Epoch, topics: list[str], held: list[Held]) -> Row:
+    scope = set(topics)
+    queues = sum(len(epoch.readable[topic]) for topic in topics)
+    loads = [
+        sum(len(of_client.get(client_id, ())) for of_client in held)
+        for client_id in {m.client_id for m in epoch.members.values() if m.subscriptions & scope}
+    ]
+    most = max(loads, default=0)
+    return {
+        "queues": queues,
+        "members": len(loads),
         "max_queues": most,
         "min_queues": min(loads, default=0),
         "peak_ratio": most * len(loads) / queues if queues and loads else None,
@@ -55,15 +68,16 @@ def _row(
     }
 
 
-def _held(holdings: Holdings, topics: set[str]) -> dict[str, set[MessageQueue]]:
-    """Queues of these topics that some process of each id holds."""
-    held: dict[str, set[MessageQueue]] = {}
+def _held(holdings: Holdings) -> dict[str, Held]:
+    """By topic: queues that some process of each client id holds."""
+    held: dict[str, Held] = {}
     for (client_id, _), queues in holdings.items():
-        held.setdefault(client_id, set()).update(q for q in queues if q.topic in topics)
+        for queue in queues:
+            held.setdefault(queue.topic, {}).setdefault(client_id, set()).add(queue)
     return held
 
 
-def _minimum(epoch: Epoch, topic: str) -> int | None:
+def _minimum(epoch: Epoch, topic: str, before: Held) -> int | None:
     """Null where a balanced result is not what the group is after, or cannot reach."""
     members = epoch.members.values()
     if (
@@ -75,23 +89,15 @@ def _minimum(epoch: Epoch, topic: str) -> int | None:
         return None
     queues = set(epoch.readable[topic])
     survivors = {member.client_id for member in members}
-    before = _held(epoch.before, {topic})
     kept = [len(before.get(client_id, set()) & queues) for client_id in survivors]
     return minimum_moves(len(queues), len(survivors), kept)
 
 
-def _stickiness(epoch: Epoch, topics: set[str]) -> float | None:
-    """Share of the queues held before that keep a holder."""
-    before = _pairs(epoch.before, topics)
-    held = {queue for _, queue in before}
-    kept = {queue for _, queue in before & _pairs(epoch.holdings, topics)}
-    return len(kept) / len(held) if held else None
-
-
-def _pairs(holdings: Holdings, topics: Iterable[str]) -> set[tuple[str, MessageQueue]]:
-    return {
-        (client_id, queue)
-        for (client_id, _), queues in holdings.items()
-        for queue in queues
-        if queue.topic in topics
-    }
+def _stickiness(before: list[Held], after: list[Held]) -> float | None:
+    """Share of the queues held before that keep a holder; both by topic, in one order."""
+    held = kept = 0
+    for was, now in zip(before, after, strict=True):
+        held += len(set().union(*was.values()))
+        kept += len(set().union(*(queues & now.get(client_id, set())
+                                  for client_id, queues in was.items())))  # fmt: skip
+    return kept / held if held else None

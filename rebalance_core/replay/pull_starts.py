@@ -7,7 +7,7 @@ from typing import Any
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.changes import ADD, INITIAL, Change
+from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
 from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import Epoch, GroupHistory
 from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
@@ -70,14 +70,14 @@ class PullStarts:
 
     def _releases(self, epoch: Epoch, changes: list[Change]) -> dict[MessageQueue, int]:
         """When each queue that loses its last earlier holder in this epoch is surely free."""
-        held = {queue for key in epoch.before for queue in epoch.before[key]}
-        kept = {(key[0], queue) for key, queues in epoch.holdings.items() for queue in queues}
-        before = {(key[0], queue) for key, queues in epoch.before.items() for queue in queues}
-        still = {queue for client_id, queue in before & kept}
+        dropped = {change.queue for change in changes if change.action != ADD}
+        before = holders_by_queue(epoch.before, dropped)
+        after = holders_by_queue(epoch.holdings, dropped)
         latest: dict[MessageQueue, int] = {}
         for change in changes:
-            if change.action != ADD and change.queue in held - still:
-                latest[change.queue] = max(latest.get(change.queue, 0), change.latest_ms)
+            queue = change.queue
+            if change.action != ADD and before[queue].keys().isdisjoint(after.get(queue, ())):
+                latest[queue] = max(latest.get(queue, 0), change.latest_ms)
         return latest
 
     def _remember(

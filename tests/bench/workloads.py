@@ -55,9 +55,9 @@ def from_memory(spark: SparkSession, sample: pa.RecordBatch, rows: int, tasks: i
     return numbers.mapInArrow(give, ddl)
 
 
-def share_of_groups(rows: DataFrame, one_in: int) -> DataFrame:
-    """The rows of every n-th group, by the hash of its name."""
-    return rows.where(sf.pmod(sf.xxhash64(*GROUP), sf.lit(one_in)) == 0)
+def share_of_groups(rows: DataFrame, one_in: int, number: int) -> DataFrame:
+    """The rows of every n-th group, by the hash of its name; there are n such shares."""
+    return rows.where(sf.pmod(sf.xxhash64(*GROUP), sf.lit(one_in)) == number % one_in)
 
 
 def _arrow_fields(rows: DataFrame) -> list[pa.Field]:
