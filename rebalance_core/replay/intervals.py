@@ -121,8 +121,9 @@ def _intervals(
         for key in ended:
             start, value = current.pop(key)
             closed.append((key, value, _span(replay, start, epoch)))
-        for key in values.keys() - current.keys():
-            current[key] = (epoch.number, values[key])
+        for key, value in values.items():
+            if key not in current:
+                current[key] = (epoch.number, value)
     closed += ((key, value, _span(replay, start, None)) for key, (start, value) in current.items())
     return closed
 
