@@ -122,17 +122,20 @@ def compare(bench: Bench, rounds: int) -> dict[str, Any]:
     assert memory.count() == expected[0]
     alone = per_group(bench.members)
     say("not counted: the first run of a plan, which the JVM has yet to compile")
-    for written in (False, True):
-        bench.run(VECTORIZED, ours, written=written)
-        bench.run(FROM_MEMORY, memory, written=written)
+    yields = (
+        (VECTORIZED, ours, False),
+        (FROM_MEMORY, memory, False),
+        (WRITTEN, ours, True),
+        (FROM_MEMORY_WRITTEN, memory, True),
+    )
+    for name, frame, written in yields:
+        bench.run(name, frame, written=written)
     bench.seconds.clear()
     rows_of_shares = []
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}: {expected[0]:,} rows of ownership")
-        bench.run(VECTORIZED, ours)
-        bench.run(FROM_MEMORY, memory)
-        bench.run(WRITTEN, ours, written=True)
-        bench.run(FROM_MEMORY_WRITTEN, memory, written=True)
+        for name, frame, written in yields:
+            bench.run(name, frame, written=written)
         bench.run(PER_GROUP, alone)
         rows_of_shares.append(run_reference(bench, number))
         if number == 0:
