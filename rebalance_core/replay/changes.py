@@ -41,7 +41,7 @@ def holders_by_queue(
     return holders
 
 
-def changing_queues(epoch: Epoch) -> set[MessageQueue]:
+def _changing_queues(epoch: Epoch) -> set[MessageQueue]:
     """Queues that some process adds or drops; what stays as it is changes nothing."""
     nothing = frozenset[MessageQueue]()
     changing: set[MessageQueue] = set()
@@ -57,7 +57,7 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[Change]:
         epoch: the epoch and what was held before it.
         ordered: the group is orderly, so a new owner waits for the old owner's lock.
     """
-    changing = changing_queues(epoch)
+    changing = _changing_queues(epoch)
     before = holders_by_queue(epoch.before, changing)
     after = holders_by_queue(epoch.holdings, changing)
     readable = {queue for queues in epoch.readable.values() for queue in queues}
