@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any
@@ -11,7 +12,7 @@ from rebalance_core.planning.scenario_rows import Row, RowLog
 Action = Callable[..., object]
 
 
-class Timeline:
+class Timeline(ABC):
     """Plays the rows of one entity; edits put actions on the agenda before and while it runs.
 
     At one instant everything recorded comes before every action, and actions come in the order of
@@ -53,9 +54,9 @@ class Timeline:
             self.recorded(row)
         self._act_before(None)
 
+    @abstractmethod
     def recorded(self, row: Row) -> None:
         """A recorded row: keep, change or drop it."""
-        raise NotImplementedError
 
     def _act_before(self, until_ms: int | None) -> None:
         while self._agenda and (until_ms is None or self._agenda[0][0] < until_ms):
