@@ -48,7 +48,7 @@ STRATEGIES = ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH(virtual_nodes=10)",
 NOT_OF_ROCKETMQ = ["STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED(epsilon=0.25)"]
 
 # %%
-from rebalance_core.cli.session import open_session
+from rebalance_core.cli.run.session import open_session
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning import (
     consumer_counts, movement, planning_strategy, what_if,

@@ -57,7 +57,7 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def session_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """The one session of the run: starting a second one costs 13 s."""
-    from rebalance_core.cli.session import open_session
+    from rebalance_core.cli.run.session import open_session
 
     warehouse = tmp_path_factory.mktemp("warehouse")
     settings = SESSION_SETTINGS | {"spark.sql.warehouse.dir": str(warehouse)}

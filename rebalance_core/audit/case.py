@@ -10,7 +10,7 @@ from typing import Any
 
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.rules.windows import window_ms
+from rebalance_core.protocol.windows import window_ms
 
 Row = Mapping[str, Any]
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.case import Night, Row
+from rebalance_core.audit.evidence.wording import clock, listed, plural
 from rebalance_core.audit.finding import ERROR, Finding, Rule
-from rebalance_core.audit.gate import NO_DUMP, STALE
-from rebalance_core.audit.wording import clock, listed, plural
+from rebalance_core.audit.gate.compare import NO_DUMP, STALE
 
 HOUR_MS = 3_600_000
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")

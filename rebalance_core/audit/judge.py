@@ -8,13 +8,6 @@ from typing import Any
 
 from rebalance_core.audit.accepted import Acceptance, accept
 from rebalance_core.audit.case import GroupCase, Night
-from rebalance_core.audit.cluster_rules import (
-    BROKER_FLAPS,
-    NAME_SERVERS_DIFFER,
-    broker_flaps,
-    down_brokers,
-    name_servers_differ,
-)
 from rebalance_core.audit.collection import (
     COLLECTION_INCOMPLETE,
     UNASKED,
@@ -22,9 +15,16 @@ from rebalance_core.audit.collection import (
     night_of,
 )
 from rebalance_core.audit.finding import ERROR, Finding, Rule
-from rebalance_core.audit.gate import FAILED, NO_DUMP, STALE, UNKNOWN, GateResult, compare
-from rebalance_core.audit.gate_findings import GATE_RULES, gate_findings
+from rebalance_core.audit.gate.compare import FAILED, NO_DUMP, STALE, UNKNOWN, GateResult, compare
+from rebalance_core.audit.gate.findings import GATE_RULES, gate_findings
 from rebalance_core.audit.rules import RULES
+from rebalance_core.audit.rules.cluster import (
+    BROKER_FLAPS,
+    NAME_SERVERS_DIFFER,
+    broker_flaps,
+    down_brokers,
+    name_servers_differ,
+)
 
 RULE_FAILED = Rule(
     "RULE_FAILED",

@@ -1,7 +1,7 @@
 """``docs/audit-rules.md``, generated: ``python -m rebalance_core.audit.rules_page``."""
 
 from rebalance_core.audit.finding import Rule
-from rebalance_core.audit.gate import REASONS, VERDICTS
+from rebalance_core.audit.gate.compare import REASONS, VERDICTS
 from rebalance_core.audit.judge import ALL_RULES
 
 NOT_SEEN = (

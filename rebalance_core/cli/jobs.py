@@ -1,18 +1,18 @@
 """The jobs that exist. A new one is a line here, a module with its options and one with its run."""
 
-from rebalance_core.cli.audit_job import run_audit
-from rebalance_core.cli.audit_options import add_audit_options, read_audit_options
-from rebalance_core.cli.explain_job import run_explain
-from rebalance_core.cli.explain_options import add_explain_options, read_explain_options
-from rebalance_core.cli.generate_job import run_generate
-from rebalance_core.cli.generate_options import add_generate_options, read_generate_options
-from rebalance_core.cli.ingest_job import run_ingest
-from rebalance_core.cli.ingest_options import add_ingest_options, read_ingest_options
+from rebalance_core.cli.audit.job import run_audit
+from rebalance_core.cli.audit.options import add_audit_options, read_audit_options
+from rebalance_core.cli.explain.job import run_explain
+from rebalance_core.cli.explain.options import add_explain_options, read_explain_options
+from rebalance_core.cli.generate.job import run_generate
+from rebalance_core.cli.generate.options import add_generate_options, read_generate_options
+from rebalance_core.cli.ingest.job import run_ingest
+from rebalance_core.cli.ingest.options import add_ingest_options, read_ingest_options
 from rebalance_core.cli.job import Job
-from rebalance_core.cli.plan_job import run_plan
-from rebalance_core.cli.plan_options import add_plan_options, read_plan_options
-from rebalance_core.cli.simulate_job import run_simulate
-from rebalance_core.cli.simulate_options import add_simulate_options, read_simulate_options
+from rebalance_core.cli.plan.job import run_plan
+from rebalance_core.cli.plan.options import add_plan_options, read_plan_options
+from rebalance_core.cli.simulate.job import run_simulate
+from rebalance_core.cli.simulate.options import add_simulate_options, read_simulate_options
 
 JOBS: dict[str, Job] = {
     job.name: job

@@ -14,7 +14,7 @@ from types import FrameType
 from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
 from rebalance_core.cli.jobs import JOBS
 from rebalance_core.cli.options import parse_options
-from rebalance_core.cli.spark_failure import explain_spark_failure, is_spark_failure
+from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
 from rebalance_core.model.errors import RebalanceError
 
 

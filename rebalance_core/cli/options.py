@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from rebalance_core.cli.job import Job, JobOptions
-from rebalance_core.cli.version import LIBRARY_VERSION
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.version import LIBRARY_VERSION
 
 
 class _Parser(argparse.ArgumentParser):

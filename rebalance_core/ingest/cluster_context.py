@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rebalance_core.ingest.assumptions import Assumptions
-from rebalance_core.ingest.client_version import is_modelled, plain_version
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
 from rebalance_core.model.versions import parse_version
 
 

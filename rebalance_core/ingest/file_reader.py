@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
 
-from rebalance_core.ingest.broker_log import WORDS as BROKER_WORDS
-from rebalance_core.ingest.broker_log import parse_broker_line
-from rebalance_core.ingest.client_log import WORDS as CLIENT_WORDS
-from rebalance_core.ingest.client_log import parse_client_line
-from rebalance_core.ingest.clock import Clock
-from rebalance_core.ingest.collected_file import (
+from rebalance_core.ingest.collection.collected_file import (
     BROKER_LOG,
     CLIENT_LOG,
     GROUPS,
@@ -24,27 +19,37 @@ from rebalance_core.ingest.collected_file import (
     TOPICS,
     CollectedFile,
 )
-from rebalance_core.ingest.consumer_offset_json import parse_consumer_offset_json
-from rebalance_core.ingest.evidence import FACTS_ONLY, Evidence, evidence_of, of_document
-from rebalance_core.ingest.facts import Fact, Unread
-from rebalance_core.ingest.local_offset_json import parse_local_offset_json
-from rebalance_core.ingest.lock_log import WORDS as LOCK_WORDS
-from rebalance_core.ingest.lock_log import parse_lock_line
-from rebalance_core.ingest.log_line import LINE_HEAD, STACK_LINE, ClientClock, ServerClock
-from rebalance_core.ingest.mqadmin_cluster_list import parse_cluster_list
-from rebalance_core.ingest.mqadmin_consumer_connection import parse_consumer_connection
-from rebalance_core.ingest.mqadmin_consumer_progress import parse_consumer_progress
-from rebalance_core.ingest.mqadmin_consumer_status import parse_consumer_status
-from rebalance_core.ingest.mqadmin_export import parse_export
-from rebalance_core.ingest.mqadmin_topic_list import parse_topic_list
-from rebalance_core.ingest.mqadmin_topic_route import parse_topic_route
-from rebalance_core.ingest.mqadmin_topic_status import parse_topic_status
-from rebalance_core.ingest.namesrv_log import WORDS as NAMESRV_WORDS
-from rebalance_core.ingest.namesrv_log import parse_namesrv_line
-from rebalance_core.ingest.subscription_group_json import parse_subscription_group_json
-from rebalance_core.ingest.time_zones import zone_named
-from rebalance_core.ingest.topics_json import parse_topics_json
-from rebalance_core.ingest.unread import Unreadable, unread
+from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence, evidence_of, of_document
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
+from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
+from rebalance_core.ingest.parse.logs.client_log import WORDS as CLIENT_WORDS
+from rebalance_core.ingest.parse.logs.client_log import parse_client_line
+from rebalance_core.ingest.parse.logs.lock_log import WORDS as LOCK_WORDS
+from rebalance_core.ingest.parse.logs.lock_log import parse_lock_line
+from rebalance_core.ingest.parse.logs.namesrv_log import WORDS as NAMESRV_WORDS
+from rebalance_core.ingest.parse.logs.namesrv_log import parse_namesrv_line
+from rebalance_core.ingest.parse.mqadmin.cluster_list import parse_cluster_list
+from rebalance_core.ingest.parse.mqadmin.consumer_connection import parse_consumer_connection
+from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer_progress
+from rebalance_core.ingest.parse.mqadmin.consumer_status import parse_consumer_status
+from rebalance_core.ingest.parse.mqadmin.export import parse_export
+from rebalance_core.ingest.parse.mqadmin.topic_list import parse_topic_list
+from rebalance_core.ingest.parse.mqadmin.topic_route import parse_topic_route
+from rebalance_core.ingest.parse.mqadmin.topic_status import parse_topic_status
+from rebalance_core.ingest.parse.stores.consumer_offset_json import parse_consumer_offset_json
+from rebalance_core.ingest.parse.stores.local_offset_json import parse_local_offset_json
+from rebalance_core.ingest.parse.stores.subscription_group_json import parse_subscription_group_json
+from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
+from rebalance_core.ingest.parse.text.clock import Clock
+from rebalance_core.ingest.parse.text.log_line import (
+    LINE_HEAD,
+    STACK_LINE,
+    ClientClock,
+    ServerClock,
+)
+from rebalance_core.ingest.parse.text.time_zones import zone_named
+from rebalance_core.ingest.refusal import Unreadable, unread
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rebalance_core.ingest.client_version import is_modelled, plain_version
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.contradictions import without_contradictions
-from rebalance_core.ingest.evidence import FACTS_ONLY, Evidence
-from rebalance_core.ingest.group_facts import group_facts
-from rebalance_core.ingest.group_settings_row import settings_row
-from rebalance_core.ingest.group_strategies import GroupStrategies, group_strategies
-from rebalance_core.ingest.member_timeline import MemberTimeline
-from rebalance_core.ingest.observed_rows import member_rows, ownership_rows
-from rebalance_core.ingest.presence import Presence
-from rebalance_core.ingest.process_names import ProcessNames
+from rebalance_core.ingest.events.contradictions import without_contradictions
+from rebalance_core.ingest.events.member_timeline import MemberTimeline
+from rebalance_core.ingest.events.presence import Presence
+from rebalance_core.ingest.events.process_names import ProcessNames
+from rebalance_core.ingest.events.suspensions import suspension_events
+from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
+from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence
+from rebalance_core.ingest.observed.group_facts import group_facts
+from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
+from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
 from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order, finding
-from rebalance_core.ingest.strategy_fit import check_parameters, fit_strategy
-from rebalance_core.ingest.suspensions import suspension_events
-from rebalance_core.ingest.unlogged_members import unlogged_joins, unlogged_leaves
+from rebalance_core.ingest.settings.group_settings_row import settings_row
+from rebalance_core.ingest.settings.group_strategies import GroupStrategies, group_strategies
+from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
 from rebalance_core.model.events import CONSUMER_JOIN
 
 

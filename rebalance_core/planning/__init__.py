@@ -5,7 +5,12 @@ RocketMQ and two that it lacks), `movement` (movement beside balance), `consumer
 `queues_needed` (how many), `load_per_consumer` and `backlog` (when queues carry rates).
 """
 
-from rebalance_core.planning.change import (
+from rebalance_core.planning.movement import Movement, StepMovement, movement
+from rebalance_core.planning.rates import Backlog, backlog, load_per_consumer, rates_at
+from rebalance_core.planning.sizing import ConsumerCount, consumer_counts, queues_needed
+from rebalance_core.planning.strategies.registry import PLANNING_NAMES, planning_strategy
+from rebalance_core.planning.strategies.spi import PlanningStrategy
+from rebalance_core.planning.what_if.change import (
     Change,
     add_consumers,
     lose_broker,
@@ -13,12 +18,7 @@ from rebalance_core.planning.change import (
     set_queues,
     switch_strategy,
 )
-from rebalance_core.planning.movement import Movement, StepMovement, movement
-from rebalance_core.planning.rates import Backlog, backlog, load_per_consumer, rates_at
-from rebalance_core.planning.sizing import ConsumerCount, consumer_counts, queues_needed
-from rebalance_core.planning.spi import PlanningStrategy
-from rebalance_core.planning.strategies import PLANNING_NAMES, planning_strategy
-from rebalance_core.planning.what_if import Allocation, WhatIf, what_if
+from rebalance_core.planning.what_if.what_if import Allocation, WhatIf, what_if
 
 __all__ = [
     "PLANNING_NAMES",

@@ -17,7 +17,7 @@ from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.holders import owners_of
-from rebalance_core.planning.spi import by_topic
+from rebalance_core.planning.strategies.spi import by_topic
 from rebalance_core.replay.changes import changes_of
 from rebalance_core.replay.group_state import Member, ProcessKey
 from rebalance_core.replay.history import Epoch

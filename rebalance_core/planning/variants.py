@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.model.errors import RebalanceError
-from rebalance_core.planning.edits.spi import matches
-from rebalance_core.planning.scenario import Scenario, group_edits, shared_edits
-from rebalance_core.planning.scenario_rows import Edited
-from rebalance_core.planning.spi import PlanningStrategy
-from rebalance_core.planning.strategies import planning_strategy
+from rebalance_core.planning.scenario.edits.spi import matches
+from rebalance_core.planning.scenario.rows import Edited
+from rebalance_core.planning.scenario.scenario import Scenario, group_edits, shared_edits
+from rebalance_core.planning.strategies.registry import planning_strategy
+from rebalance_core.planning.strategies.spi import PlanningStrategy
 
 BASELINE = "baseline"
 """The history as it was given, without an edit."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, queue_sort_key
+from rebalance_core.protocol.windows import ORDER_LOCK_MS
 from rebalance_core.replay.group_state import ProcessKey
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Holdings
-from rebalance_core.rules.windows import ORDER_LOCK_MS
 
 ADD, DROP = "ADD", "DROP"
 INITIAL, NEW, FORCED, VOLUNTARY = "INITIAL", "NEW", "FORCED", "VOLUNTARY"

@@ -10,7 +10,7 @@ from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import BROADCASTING, PUSH, GroupSettings
 from rebalance_core.model.ordering import java_string_key, sort_client_ids
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
-from rebalance_core.rules.routes import Routes
+from rebalance_core.protocol.routes import Routes
 
 ProcessKey: TypeAlias = tuple[str, str | None]
 """(client_id, channel_id): one process as the brokers see it."""

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.ordering import java_string_key, sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.protocol.thresholds import pull_threshold_per_queue
 from rebalance_core.replay.changes import holders_by_queue
 from rebalance_core.replay.group_state import ProcessKey
 from rebalance_core.replay.history import Epoch, Replay
-from rebalance_core.rules.thresholds import pull_threshold_per_queue
 
 Row = dict[str, Any]
 Key = TypeVar("Key", bound=Hashable)

@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.protocol.minimum_moves import minimum_moves
 from rebalance_core.replay.changes import ADD, VOLUNTARY, Change
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Holdings
-from rebalance_core.rules.minimum_moves import minimum_moves
 
 Row = dict[str, Any]
 Held: TypeAlias = dict[str, set[MessageQueue]]

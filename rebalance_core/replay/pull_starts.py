@@ -7,6 +7,7 @@ from typing import Any
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.first_pull import first_pull_correction
 from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
 from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import Epoch, GroupHistory
@@ -24,7 +25,6 @@ from rebalance_core.replay.start_rule import (
     uncommitted_start,
     zero,
 )
-from rebalance_core.rules.first_pull import first_pull_correction
 
 Row = dict[str, Any]
 

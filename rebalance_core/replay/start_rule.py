@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from rebalance_core.model.errors import StartOffsetError
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.replay.changes import Change
-from rebalance_core.replay.group_state import Member
-from rebalance_core.replay.history import GroupHistory, QueueOffset
-from rebalance_core.replay.observations import QueueOffsets
-from rebalance_core.rules.broker_reply import broker_offset_reply
-from rebalance_core.rules.start_offset import (
+from rebalance_core.protocol.broker_reply import broker_offset_reply
+from rebalance_core.protocol.start_offset import (
     FIRST_OFFSET,
     NO_STORED_OFFSET,
     TIMESTAMP,
     compute_pull_from_where,
 )
-from rebalance_core.rules.timestamp_search import timestamp_search_bounds
+from rebalance_core.protocol.timestamp_search import timestamp_search_bounds
+from rebalance_core.replay.changes import Change
+from rebalance_core.replay.group_state import Member
+from rebalance_core.replay.history import GroupHistory, QueueOffset
+from rebalance_core.replay.observations import QueueOffsets
 
 STORED = "STORED"
 LOCAL_STORE = "LOCAL_STORE"

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from rebalance_core.report.plots.look import save_picture
     from rebalance_core.report.plots.moves import draw_moves
     from rebalance_core.report.plots.ownership import draw_ownership
-    from rebalance_core.report.plots.what_if import draw_what_if
+    from rebalance_core.report.plots.what_if.what_if import draw_what_if
 
 _PICTURES = {
     "draw_league": "league",
     "draw_load": "load",
     "draw_moves": "moves",
     "draw_ownership": "ownership",
-    "draw_what_if": "what_if",
+    "draw_what_if": "what_if.what_if",
     "save_picture": "look",
 }
 

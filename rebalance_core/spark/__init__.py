@@ -1,7 +1,7 @@
 """The distributed side: read, check, fan out, replay, write. Home of pyspark."""
 
-from rebalance_core.spark.ledger import Ledger
-from rebalance_core.spark.read import InputTables
-from rebalance_core.spark.simulate import SimulationOptions, simulate
+from rebalance_core.spark.engine.ledger import Ledger
+from rebalance_core.spark.engine.simulate import SimulationOptions, simulate
+from rebalance_core.spark.tables.read import InputTables
 
 __all__ = ["InputTables", "Ledger", "SimulationOptions", "simulate"]

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.table import arrow_type
-from rebalance_core.spark.read import InputTables
+from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.tables import PARTS, Part, Piece
 

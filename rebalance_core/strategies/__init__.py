@@ -3,7 +3,7 @@
 from rebalance_core.strategies.group import allocate_group
 from rebalance_core.strategies.registry import make_strategy
 from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
-from rebalance_core.strategies.text import parse_strategy
+from rebalance_core.strategies.text_form.text import parse_strategy
 
 __all__ = [
     "AllocationStrategy",

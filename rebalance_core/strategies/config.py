@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.escapes import escape
 from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.text_form.escapes import escape
 
 
 @dataclass(frozen=True)

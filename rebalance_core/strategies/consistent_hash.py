@@ -9,8 +9,8 @@ from hashlib import md5
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.arguments import check_every_member, is_member
 from rebalance_core.strategies.charsets import UTF_8, check_charset, java_bytes
-from rebalance_core.strategies.escapes import escape
 from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
+from rebalance_core.strategies.text_form.escapes import escape
 
 DEFAULT_VIRTUAL_NODES = 10  # AllocateMessageQueueConsistentHash()
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.arguments import is_member
-from rebalance_core.strategies.escapes import escape
 from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.text_form.escapes import escape
 
 
 def java_split(text: str, separator: str) -> list[str]:

@@ -12,17 +12,17 @@ from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import DEFAULT_VIRTUAL_NODES, ConsistentHash
 from rebalance_core.strategies.machine_room import MachineRoom
 from rebalance_core.strategies.machine_room_nearby import NEARBY, MachineRoomNearby
-from rebalance_core.strategies.parameters import (
+from rebalance_core.strategies.pop import DEFAULT_POP_SHARE_QUEUE_NUM, Pop
+from rebalance_core.strategies.rooms import DEFAULT_ROOM_SEPARATOR, RoomResolver
+from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.text_form.parameters import (
     optional_names,
     optional_queues,
     prefixes,
     text,
     whole_number,
 )
-from rebalance_core.strategies.pop import DEFAULT_POP_SHARE_QUEUE_NUM, Pop
-from rebalance_core.strategies.rooms import DEFAULT_ROOM_SEPARATOR, RoomResolver
-from rebalance_core.strategies.spi import AllocationStrategy
-from rebalance_core.strategies.unknown_name import unknown_name
+from rebalance_core.strategies.text_form.unknown_name import unknown_name
 
 DEFAULT_VERSION = "5.3.3"
 CHECKS_IN_BASE_CLASS = (4, 9, 4)  # before: MACHINE_ROOM takes a blank client id for an empty one

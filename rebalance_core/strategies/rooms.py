@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.escapes import escape
+from rebalance_core.strategies.text_form.escapes import escape
 
 DEFAULT_ROOM_SEPARATOR = "-"
 

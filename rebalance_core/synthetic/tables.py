@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from rebalance_core.synthetic.clusters import broker_events
-from rebalance_core.synthetic.commits import committed_offsets
-from rebalance_core.synthetic.days import group_events
-from rebalance_core.synthetic.event_rows import Row
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
-from rebalance_core.synthetic.offset_rows import Columns
-from rebalance_core.synthetic.queue_offsets import retry_offsets, topic_offsets
+from rebalance_core.synthetic.history.days import group_events
+from rebalance_core.synthetic.history.event_rows import Row
+from rebalance_core.synthetic.offsets.commits import committed_offsets
+from rebalance_core.synthetic.offsets.offset_rows import Columns
+from rebalance_core.synthetic.offsets.queue_offsets import retry_offsets, topic_offsets
 from rebalance_core.synthetic.topics import topic_events
 
 Piece = list[Row] | Columns

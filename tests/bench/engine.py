@@ -17,18 +17,18 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.cli.session import open_session
-from rebalance_core.cli.simulate_job import task_count
+from rebalance_core.cli.run.session import open_session
+from rebalance_core.cli.simulate.job import task_count
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
-from rebalance_core.kernels.columns import EVENTS, GROUPS
-from rebalance_core.spark.conform import RAW, SOURCE
-from rebalance_core.spark.engine import ROWS_PER_BATCH, replayed_groups, table_of
-from rebalance_core.spark.fan_out import TABLE
+from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
+from rebalance_core.spark.engine.deal import Dealt, deal_out
+from rebalance_core.spark.engine.fan_out import TABLE
+from rebalance_core.spark.engine.prepared import prepared
+from rebalance_core.spark.engine.reference import replayed_tables
+from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, replayed_groups, table_of
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.prepared import prepared
-from rebalance_core.spark.reference import replayed_tables
-from rebalance_core.spark.units import Dealt, deal_out
-from rebalance_core.spark.write import row_hash, write_table
+from rebalance_core.spark.tables.conform import RAW, SOURCE
+from rebalance_core.spark.tables.write import row_hash, write_table
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.result import arguments_of, say, show
 from tests.bench.worker_memory import WorkerMemory

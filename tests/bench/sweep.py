@@ -11,20 +11,20 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from rebalance_core.cli.session import open_session
-from rebalance_core.cli.simulate_job import task_count
-from rebalance_core.planning.scenario import Scenario
-from rebalance_core.planning.scenario_file import parse_scenario
-from rebalance_core.planning.sweep import SweepOptions, prepare_sweep
+from rebalance_core.cli.run.session import open_session
+from rebalance_core.cli.simulate.job import task_count
+from rebalance_core.planning.scenario.file import parse_scenario
+from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.variants import LEAGUE_STRATEGIES, read_strategies, variants_of
 from rebalance_core.spark import InputTables, SimulationOptions
-from rebalance_core.spark.gate import count_rows
+from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.plan_league import plan_league
-from rebalance_core.spark.plan_tables import plan_summary
-from rebalance_core.spark.quarantine import quarantine
-from rebalance_core.spark.simulate import simulate_checked
-from rebalance_core.spark.write import write_table
+from rebalance_core.spark.plan.league import plan_league
+from rebalance_core.spark.plan.prepare import SweepOptions, prepare_sweep
+from rebalance_core.spark.plan.tables import plan_summary
+from rebalance_core.spark.tables.quarantine import quarantine
+from rebalance_core.spark.tables.row_counts import count_rows
+from rebalance_core.spark.tables.write import write_table
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.result import arguments_of, say, show
 

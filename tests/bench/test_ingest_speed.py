@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from rebalance_core.ingest.assumptions import Assumptions
-from rebalance_core.ingest.collected_file import LOGS
-from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.ingest import reader_of
-from rebalance_core.spark.collection_evidence import Readers, collection_evidence, read_splits
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collected_file import LOGS
+from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.in_process import reader_of
+from rebalance_core.spark.ingest.collection_evidence import (
+    Readers,
+    collection_evidence,
+    read_splits,
+)
 from tests.recordings.tables import DATA
 
 if TYPE_CHECKING:

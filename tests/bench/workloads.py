@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.kernels.fleet import FleetOptions
-from rebalance_core.spark.engine import ROWS_PER_BATCH, Task
-from rebalance_core.spark.fan_out import GROUP
+from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.spark.engine.fan_out import GROUP
+from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, Task
 
 OPTIONS = FleetOptions(queue_offsets_given=True, committed_offsets_given=True)
 OWNERSHIP = LEDGER_TABLES["ownership"]

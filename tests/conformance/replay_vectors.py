@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rebalance_core.client.pass_record import PassRecord
+from rebalance_core.client.process import ClientProcess
+from rebalance_core.client.rebalance_pass import run_pass
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.client_process import ClientProcess
-from rebalance_core.replay.pass_record import PassRecord
-from rebalance_core.replay.rebalance_pass import run_pass
 from tests.conformance.replay_world import Json, ReplayWorld
 
 KEYS = {"id", "version", "config", "epochs"}

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rebalance_core.model.errors import RebalanceError
-from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.broker_answers import (
+from rebalance_core.client.broker_answers import (
     BrokerAnswers,
     BrokerRefusedError,
     BrokerUnreachableError,
     QueueAnswers,
 )
-from rebalance_core.replay.client_process import ClientProcess, start_process
-from rebalance_core.replay.pass_record import PassView
+from rebalance_core.client.pass_record import PassView
+from rebalance_core.client.process import ClientProcess, start_process
+from rebalance_core.model.errors import RebalanceError
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.registry import make_strategy
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rebalance_core.model.errors import RebalanceError, StartOffsetError
 from rebalance_core.model.queue import retry_topic
-from rebalance_core.rules.start_offset import (
+from rebalance_core.protocol.start_offset import (
     MAX_OFFSET_FAILED,
     REFUSED_MODE,
     SEARCH_OFFSET_FAILED,

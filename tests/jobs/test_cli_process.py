@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from rebalance_core.cli.java import require_java_home
+from rebalance_core.cli.run.java import require_java_home
 
 TREE = Path(__file__).resolve().parents[2]
 EVENT = {
@@ -26,8 +26,8 @@ import signal, sys, time
 from rebalance_core.cli import jobs
 from rebalance_core.cli.job import Job, JobOptions
 from rebalance_core.cli.main import main
-from rebalance_core.cli.output_folder import LocalFolder
-from rebalance_core.cli.output_run import OutputRun
+from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.output_run import OutputRun
 
 # a test run in the background of a script hands an ignored SIGINT down
 signal.signal(signal.SIGINT, signal.default_int_handler)

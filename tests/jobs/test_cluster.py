@@ -18,8 +18,8 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from rebalance_core.cli.java import require_java_home
 from rebalance_core.cli.main import main
+from rebalance_core.cli.run.java import require_java_home
 from tests.bare_python import bare_python
 from tests.jobs.executors import LOOK_SECONDS, kill_busy
 

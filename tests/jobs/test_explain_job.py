@@ -10,7 +10,7 @@ import pytest
 
 from rebalance_core.cli.main import main
 from tests.recordings.tables import Tables, replayed
-from tests.unit.planning.explain.ledgers import RECORD, write_ledger
+from tests.unit.explain.ledgers import RECORD, write_ledger
 
 TREE = Path(__file__).resolve().parents[2]
 QUEUE = "OrderTopic/broker-b/1"

@@ -9,7 +9,7 @@ from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.collection import CLUSTER_KINDS
 from rebalance_core.audit.judge import judge, judge_cluster, missing_of_groups, missing_reason
 from rebalance_core.contracts import ALL_TABLES, OBSERVED_TABLES, SIMULATED_TABLES
-from rebalance_core.ingest.ingest import ingest_collection
+from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.events import BROKER_EVENTS, CONSUMER_EVENTS, TOPIC_DELETED, TOPIC_EVENTS
 from rebalance_core.model.queue import retry_topic
 from tests.recordings.tables import DATA, Row, Tables, ledger_of

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
-from rebalance_core.ingest.ingest import ingest_collection
+from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA, RECORDINGS, Row
 
 OPTIONAL = {column.name for column in OBSERVED_FACTS.columns if column.nullable}

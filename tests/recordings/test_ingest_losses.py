@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.ingest.ingest import Ingested, ingest_collection
+from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from tests.recordings.tables import DATA, Row, Tables, ledger_of, replayed
 from tests.recordings.truth import covers, read_truth
 
@@ -101,7 +101,7 @@ def test_a_log_that_begins_late_starts_with_what_it_observes(name: str, tmp_path
 
 
 def server_ms(line: str) -> int:
-    from rebalance_core.ingest.clock import Clock
+    from rebalance_core.ingest.parse.text.clock import Clock
 
     return Clock().second_ms(line[:19]) or 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.ingest.ingest import Ingested, ingest_collection
+from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from tests.recordings.tables import DATA, RECORDINGS, Tables, ledger_of, replayed, rows
 from tests.recordings.truth import (
     RETRY,

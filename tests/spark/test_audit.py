@@ -10,16 +10,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.audit.accepted import Acceptance
-from rebalance_core.audit.nightly import AuditedNight, audit_night
 from rebalance_core.audit.redact import DIGITS, PREFIX, pseudonym
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
-from rebalance_core.ingest.ingest import ingest_collection
+from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.spark import InputTables, simulate
-from rebalance_core.spark.night import capped, changed_since, count_findings
-from rebalance_core.spark.observed import read_observed
-from rebalance_core.spark.quarantine import quarantine
-from rebalance_core.spark.redact import redacted
-from rebalance_core.spark.write import write_table
+from rebalance_core.spark.audit.nightly import AuditedNight, audit_night
+from rebalance_core.spark.audit.queries import capped, changed_since, count_findings
+from rebalance_core.spark.audit.redact import redacted
+from rebalance_core.spark.tables.observed import read_observed
+from rebalance_core.spark.tables.quarantine import quarantine
+from rebalance_core.spark.tables.write import write_table
 from tests.recordings.audited import audited
 from tests.recordings.tables import DATA, Row
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from rebalance_core.cli.java import require_java_home
-from rebalance_core.cli.session import RESULT_SETTINGS
+from rebalance_core.cli.run.java import require_java_home
+from rebalance_core.cli.run.session import RESULT_SETTINGS
 from rebalance_core.contracts import LEDGER_TABLES
 from tests.bare_python import bare_python
 from tests.conftest import SESSION_SETTINGS

@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark import simulate
 from rebalance_core.spark.generate import arrow_batch, arrow_batches, generate
-from rebalance_core.spark.write import row_hash
+from rebalance_core.spark.tables.write import row_hash
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.tables import PARTS
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.ingest import ingest_collection
-from rebalance_core.spark.ingest import ingest
+from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.spark.ingest.ingest import ingest
 from tests.recordings.tables import DATA
 
 if TYPE_CHECKING:

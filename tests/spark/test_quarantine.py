@@ -5,8 +5,8 @@ import pytest
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.spark.quarantine import ISSUE_CODES, check, complaints, quarantine, split
-from rebalance_core.spark.read import InputTables
+from rebalance_core.spark.tables.quarantine import ISSUE_CODES, check, complaints, quarantine, split
+from rebalance_core.spark.tables.read import InputTables
 
 pytestmark = pytest.mark.spark
 

@@ -7,9 +7,9 @@ import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.spark.conform import TECHNICAL, conform
-from rebalance_core.spark.lines import number_lines
-from rebalance_core.spark.read import InputTables
+from rebalance_core.spark.tables.conform import TECHNICAL, conform
+from rebalance_core.spark.tables.lines import number_lines
+from rebalance_core.spark.tables.read import InputTables
 
 pytestmark = pytest.mark.spark
 

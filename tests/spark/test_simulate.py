@@ -9,16 +9,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
-from rebalance_core.kernels.fleet import FleetOptions
-from rebalance_core.kernels.shapes import REASONS
+from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.kernels.codes.shapes import REASONS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, Ledger, SimulationOptions, simulate
-from rebalance_core.spark.engine import table_of
+from rebalance_core.spark.engine.deal import deal_out
+from rebalance_core.spark.engine.prepared import prepared
+from rebalance_core.spark.engine.table_pass import table_of
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.prepared import prepared
-from rebalance_core.spark.quarantine import quarantine
-from rebalance_core.spark.units import deal_out
-from rebalance_core.spark.write import row_hash
+from rebalance_core.spark.tables.quarantine import quarantine
+from rebalance_core.spark.tables.write import row_hash
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import DATA, RECORDINGS, Row, replayed, rows
 

@@ -7,15 +7,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.planning.scenario import edit_history
-from rebalance_core.planning.scenario_file import read_scenarios
-from rebalance_core.planning.sweep import PreparedSweep, SweepOptions, prepare_sweep
+from rebalance_core.planning.scenario.file import read_scenarios
+from rebalance_core.planning.scenario.scenario import edit_history
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.spark import InputTables
-from rebalance_core.spark.plan_league import plan_league
-from rebalance_core.spark.plan_tables import plan_summary
-from rebalance_core.spark.quarantine import quarantine
+from rebalance_core.spark.plan.league import plan_league
+from rebalance_core.spark.plan.prepare import PreparedSweep, SweepOptions, prepare_sweep
+from rebalance_core.spark.plan.tables import plan_summary
+from rebalance_core.spark.tables.quarantine import quarantine
 from tests.recordings.tables import DATA, derived_tables, histories, strategy_for
 
 SCENARIOS = Path(__file__).parents[2] / "conf/scenarios"

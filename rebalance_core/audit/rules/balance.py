@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.persistence import FROZEN, is_broadcasting, stands
+from rebalance_core.audit.evidence.topics import subscribed_topics
+from rebalance_core.audit.evidence.wording import listed
 from rebalance_core.audit.finding import WARNING, Finding, Rule
-from rebalance_core.audit.standing import FROZEN, is_broadcasting, stands
-from rebalance_core.audit.topics import subscribed_topics
-from rebalance_core.audit.wording import listed
 from rebalance_core.model.ordering import java_string_key
 
 SKEW_TOPICS = 3

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.backlog import messages
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.backlog import messages
+from rebalance_core.audit.evidence.group_configs import configurations
+from rebalance_core.audit.evidence.persistence import BROADCASTING
+from rebalance_core.audit.evidence.topics import configs, subscribed_topics
+from rebalance_core.audit.evidence.wording import clock, listed, plural
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.standing import BROADCASTING
-from rebalance_core.audit.stores import configurations
-from rebalance_core.audit.topics import configs, subscribed_topics
-from rebalance_core.audit.wording import clock, listed, plural
 
 
 def find_refused(case: GroupCase) -> Iterator[Finding]:

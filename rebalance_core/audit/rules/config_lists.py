@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.persistence import span_of, stands
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.topics import READ, configs, readable_queues, subscribed_topics
+from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.queues import queue_of
-from rebalance_core.audit.standing import span_of, stands
-from rebalance_core.audit.topics import READ, configs, readable_queues, subscribed_topics
-from rebalance_core.audit.wording import clock, listed, plural, queue_names
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.config import Config

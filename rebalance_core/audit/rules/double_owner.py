@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.dumps import fresh
-from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
-from rebalance_core.audit.queues import by_topic, queue_of
-from rebalance_core.audit.standing import (
+from rebalance_core.audit.evidence.dumps import fresh
+from rebalance_core.audit.evidence.persistence import (
     is_broadcasting,
     is_long,
     is_standing,
@@ -16,7 +14,9 @@ from rebalance_core.audit.standing import (
     spans_where,
     suspended_clients,
 )
-from rebalance_core.audit.wording import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.queues import by_topic, queue_of
+from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
+from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 
 TOGETHER_MS = 60_000

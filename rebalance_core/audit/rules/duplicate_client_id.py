@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.queues import by_topic
-from rebalance_core.audit.standing import is_broadcasting, there_in
-from rebalance_core.audit.twins import (
+from rebalance_core.audit.evidence.duplicate_ids import (
     HALF_OPEN_MS,
     Sight,
     Twins,
@@ -17,8 +14,11 @@ from rebalance_core.audit.twins import (
     seen_twice,
     twins_of,
 )
-from rebalance_core.audit.wording import clock, lasting, listed, plural, queue_names
-from rebalance_core.rules.windows import NOTIFIED_MS
+from rebalance_core.audit.evidence.persistence import is_broadcasting, there_in
+from rebalance_core.audit.evidence.queues import by_topic
+from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural, queue_names
+from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.protocol.windows import NOTIFIED_MS
 
 
 def find_duplicates(case: GroupCase) -> Iterator[Finding]:

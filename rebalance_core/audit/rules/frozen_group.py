@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
-from rebalance_core.audit.standing import FROZEN, stands
-from rebalance_core.audit.topics import (
+from rebalance_core.audit.evidence.persistence import FROZEN, stands
+from rebalance_core.audit.evidence.topics import (
     READ,
     configs,
     is_deleted,
@@ -15,7 +14,8 @@ from rebalance_core.audit.topics import (
     readable_queues,
     subscribed_topics,
 )
-from rebalance_core.audit.wording import clock, listed
+from rebalance_core.audit.evidence.wording import clock, listed
+from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
+from rebalance_core.audit.evidence.topics import configs, is_system_group, subscribed_topics
+from rebalance_core.audit.evidence.wording import clock, listed
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.stores import configurations, lacks_configuration
-from rebalance_core.audit.topics import configs, is_system_group, subscribed_topics
-from rebalance_core.audit.wording import clock, listed
 
 ASKED = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC")
 """Kinds of facts that say that a client of the group is there."""

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.dumps import flag, fresh, number
+from rebalance_core.audit.evidence.dumps import flag, fresh, number
+from rebalance_core.audit.evidence.persistence import suspended_clients
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.finding import WARNING, Finding, Rule
-from rebalance_core.audit.prediction import Prediction
-from rebalance_core.audit.queues import queue_of
-from rebalance_core.audit.standing import suspended_clients
-from rebalance_core.audit.wording import clock, lasting, listed, plural, queue_names
+from rebalance_core.audit.gate.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
 
 APART_MS = 60_000

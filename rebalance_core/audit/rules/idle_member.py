@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.finding import WARNING, Finding, Rule
-from rebalance_core.audit.standing import (
+from rebalance_core.audit.evidence.persistence import (
     FROZEN,
     is_broadcasting,
     span_of,
     stands,
 )
-from rebalance_core.audit.topics import subscribed_topics
-from rebalance_core.audit.wording import listed, plural
+from rebalance_core.audit.evidence.topics import subscribed_topics
+from rebalance_core.audit.evidence.wording import listed, plural
+from rebalance_core.audit.finding import WARNING, Finding, Rule
 
 BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
 """What a member gets is what it was told to; rooms and lists have rules of their own."""

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.declared import declared, differ
+from rebalance_core.audit.evidence.orphans import orphans
+from rebalance_core.audit.evidence.persistence import (
+    Span,
+    is_rolling,
+    is_standing,
+    spans_where,
+    there_in,
+)
+from rebalance_core.audit.evidence.queues import by_topic
+from rebalance_core.audit.evidence.subscriptions import declared, differ
+from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import orphans
-from rebalance_core.audit.queues import by_topic
-from rebalance_core.audit.standing import Span, is_rolling, is_standing, spans_where, there_in
-from rebalance_core.audit.wording import clock, lasting, listed, plural, queue_names
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.causes import HEARTBEAT_MS, cause_before, window_around
-from rebalance_core.audit.dumps import fresh
+from rebalance_core.audit.evidence.causes import HEARTBEAT_MS, cause_before, window_around
+from rebalance_core.audit.evidence.dumps import fresh
+from rebalance_core.audit.evidence.wording import clock, listed
 from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
-from rebalance_core.audit.wording import clock, listed
 from rebalance_core.model.queue import is_retry_topic
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.dumps import fresh, listed_members
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.standing import is_broadcasting, stands
-from rebalance_core.audit.stores import configurations, lacks_configuration
-from rebalance_core.audit.topics import (
+from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.dumps import fresh, listed_members
+from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
+from rebalance_core.audit.evidence.persistence import is_broadcasting, stands
+from rebalance_core.audit.evidence.topics import (
     is_deleted,
     is_system_group,
     is_system_topic,
 )
-from rebalance_core.audit.wording import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
+from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.dumps import listed_members
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.standing import (
+from rebalance_core.audit.evidence.dumps import listed_members
+from rebalance_core.audit.evidence.persistence import (
     Span,
     is_rolling,
     is_standing,
@@ -15,7 +14,8 @@ from rebalance_core.audit.standing import (
     stands,
     there_in,
 )
-from rebalance_core.audit.wording import clock, lasting, listed
+from rebalance_core.audit.evidence.wording import clock, lasting, listed
+from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
 from rebalance_core.model.versions import parse_version
 
 CONFIG = "CONFIG"

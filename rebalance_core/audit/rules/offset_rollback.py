@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.causes import explained
-from rebalance_core.audit.dumps import number
+from rebalance_core.audit.evidence.causes import explained
+from rebalance_core.audit.evidence.dumps import number
+from rebalance_core.audit.evidence.duplicate_ids import seen_twice, twins_of
+from rebalance_core.audit.evidence.persistence import is_broadcasting
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.topics import is_system_topic
+from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
 from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.queues import queue_of
-from rebalance_core.audit.standing import is_broadcasting
-from rebalance_core.audit.topics import is_system_topic
-from rebalance_core.audit.twins import seen_twice, twins_of
-from rebalance_core.audit.wording import clock, listed, plural, queue_names
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 
 STALE_STORE_MS = 15_000

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.causes import cause_before
-from rebalance_core.audit.dumps import flag, fresh, number, said_steadily
+from rebalance_core.audit.evidence.causes import cause_before
+from rebalance_core.audit.evidence.dumps import flag, fresh, number, said_steadily
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural
 from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
-from rebalance_core.audit.prediction import Prediction
-from rebalance_core.audit.queues import queue_of
-from rebalance_core.audit.wording import clock, lasting, listed, plural
+from rebalance_core.audit.gate.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.rules.windows import ORDER_LOCK_MS
+from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 GRACE_MS = 60_000
 """Beyond the end of a hand-over a refusal may still be on its way for one life of a lock."""

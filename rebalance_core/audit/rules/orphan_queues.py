@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.orphans import orphans, reason
-from rebalance_core.audit.queues import by_topic, queue_of
-from rebalance_core.audit.standing import (
+from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.orphans import orphans, reason
+from rebalance_core.audit.evidence.persistence import (
     is_broadcasting,
     is_rolling,
     offline_ms,
     span_of,
     subscribers,
 )
-from rebalance_core.audit.wording import clock, lasting, plural, queue_names
+from rebalance_core.audit.evidence.queues import by_topic, queue_of
+from rebalance_core.audit.evidence.wording import clock, lasting, plural, queue_names
+from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.topics import READ, WRITE, configs, perm_of, subscribed_topics
+from rebalance_core.audit.evidence.wording import listed, plural, queue_names
 from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
-from rebalance_core.audit.topics import READ, WRITE, configs, perm_of, subscribed_topics
-from rebalance_core.audit.wording import listed, plural, queue_names
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.rules.windows import ROUTE_MS
+from rebalance_core.protocol.windows import ROUTE_MS
 
 
 def find_fewer(case: GroupCase) -> Iterator[Finding]:

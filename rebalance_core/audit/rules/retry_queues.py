@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.dumps import number
+from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.dumps import number
+from rebalance_core.audit.evidence.group_configs import configurations
+from rebalance_core.audit.evidence.persistence import is_broadcasting
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.topics import configs
+from rebalance_core.audit.evidence.wording import listed, plural
 from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.queues import queue_of
-from rebalance_core.audit.standing import is_broadcasting
-from rebalance_core.audit.stores import configurations
-from rebalance_core.audit.topics import configs
-from rebalance_core.audit.wording import listed, plural
 from rebalance_core.model.queue import MessageQueue, retry_topic
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from rebalance_core.audit.backlog import messages
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.first_starts import (
+from rebalance_core.audit.evidence.backlog import messages
+from rebalance_core.audit.evidence.first_starts import (
     FROM_OLD,
     FROM_TIMESTAMP,
     asked_from,
@@ -18,9 +17,10 @@ from rebalance_core.audit.first_starts import (
     first_starts,
     last_settled,
 )
-from rebalance_core.audit.queues import by_topic, queue_of
-from rebalance_core.audit.standing import BROADCASTING, is_broadcasting
-from rebalance_core.audit.wording import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.persistence import BROADCASTING, is_broadcasting
+from rebalance_core.audit.evidence.queues import by_topic, queue_of
+from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
+from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
 from rebalance_core.model.queue import is_retry_topic
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.persistence import there_in
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.queues import queue_of
-from rebalance_core.audit.standing import there_in
-from rebalance_core.audit.wording import clock, lasting, listed, plural, queue_names
 
 SHORT_MS = 60_000
 """A pause shorter than this delays messages and harms no more."""

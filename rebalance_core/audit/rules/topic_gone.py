@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.topics import is_deleted, last_topics
+from rebalance_core.audit.evidence.wording import clock, listed
 from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
-from rebalance_core.audit.topics import is_deleted, last_topics
-from rebalance_core.audit.wording import clock, listed
 from rebalance_core.model.events import TOPIC_DELETED
 
 

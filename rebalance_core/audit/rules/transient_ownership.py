@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.causes import cause_text
+from rebalance_core.audit.evidence.causes import cause_text
+from rebalance_core.audit.evidence.duplicate_ids import Twins, twins_of
+from rebalance_core.audit.evidence.persistence import (
+    is_broadcasting,
+    is_standing,
+    offline_ms,
+    span_of,
+)
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.wording import lasting, listed, plural
 from rebalance_core.audit.finding import INFO, Finding, Rule
-from rebalance_core.audit.queues import queue_of
-from rebalance_core.audit.standing import is_broadcasting, is_standing, offline_ms, span_of
-from rebalance_core.audit.twins import Twins, twins_of
-from rebalance_core.audit.wording import lasting, listed, plural
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.backlog import Offsets, messages
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.declared import TakenBack, taken_back
+from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.persistence import is_broadcasting, stands, subscribers
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.subscriptions import TakenBack, taken_back
+from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
 from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
-from rebalance_core.audit.queues import queue_of
-from rebalance_core.audit.standing import is_broadcasting, stands, subscribers
-from rebalance_core.audit.wording import clock, listed, plural, queue_names
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from rebalance_core.report.axis import Axis
 from rebalance_core.report.plots.look import (
     ACCENT,
     FILL,
@@ -22,6 +21,7 @@ from rebalance_core.report.plots.look import (
     few_ticks,
     grid,
 )
+from rebalance_core.report.timeline.axis import Axis
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from matplotlib.patches import Patch
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.report.axis import Axis
 from rebalance_core.report.plots.bands import (
     Band,
     band_samples,
@@ -44,6 +43,7 @@ from rebalance_core.report.plots.names import short
 from rebalance_core.report.plots.shades import shade, text_on
 from rebalance_core.report.plots.steps import read_steps, strategies, strategy_lines
 from rebalance_core.report.plots.table import Rows, only, table
+from rebalance_core.report.timeline.axis import Axis
 
 TITLE = "Queues per consumer"
 LOADS = ("consumer_group", "client_id", "from_ms", "to_ms", "queues")

@@ -43,7 +43,7 @@ from rebalance_core.report.plots.steps import (
     total,
 )
 from rebalance_core.report.plots.table import Rows
-from rebalance_core.report.times import utc
+from rebalance_core.report.timeline.times import utc
 
 TITLE = "Queues moved by each rebalance"
 MOST_STRATEGIES = 12

@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.ft2font import FT2Font
 
-from rebalance_core.report.visible import shortened
+from rebalance_core.report.page.visible import shortened
 
 FONTS = ("DejaVuSans.ttf", "DejaVuSansMono.ttf")
 

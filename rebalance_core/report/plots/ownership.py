@@ -12,10 +12,6 @@ from matplotlib.patches import Patch
 
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, sort_queues
-from rebalance_core.report.cells import Cell, cells_of
-from rebalance_core.report.folding import Row, Rows, rows_of
-from rebalance_core.report.histories import NOBODY, is_shared, segments
-from rebalance_core.report.night import QueueHistory, Stretch
 from rebalance_core.report.plots import table as tables
 from rebalance_core.report.plots.clock import clock, draw_clock, from_to
 from rebalance_core.report.plots.look import (
@@ -40,6 +36,10 @@ from rebalance_core.report.plots.look import (
 )
 from rebalance_core.report.plots.marks import Mark, marks_of
 from rebalance_core.report.plots.names import short
+from rebalance_core.report.timeline.cells import Cell, cells_of
+from rebalance_core.report.timeline.folding import Row, Rows, rows_of
+from rebalance_core.report.timeline.histories import NOBODY, is_shared, segments
+from rebalance_core.report.timeline.night import QueueHistory, Stretch
 
 TITLE = "Who owned which queue"
 COLUMNS = ("consumer_group", "topic", "broker_name", "queue_id", "client_id", "from_ms", "to_ms")

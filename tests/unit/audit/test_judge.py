@@ -6,7 +6,7 @@ import pytest
 
 from rebalance_core.audit import judge as judging
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.gate import REASONS
+from rebalance_core.audit.gate.compare import REASONS
 from rebalance_core.audit.judge import judge, missing_reason
 from rebalance_core.audit.rules import RULES
 from tests.unit.audit.nights import DUMPED_MS, A, B, case, member, status

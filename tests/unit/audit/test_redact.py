@@ -6,8 +6,8 @@ import pytest
 
 from rebalance_core.audit.case import Night
 from rebalance_core.audit.judge import judge
-from rebalance_core.audit.nightly import NightlyJudge
 from rebalance_core.audit.redact import Redaction, pseudonym
+from rebalance_core.spark.audit.nightly import NightlyJudge
 from tests.unit.audit.nights import DUMPED_MS, case, fact, ledger, progress, status
 
 HOST, OTHER, STRANGER = "shop-pod-1", "10.0.0.2", "10.9.9.9"

@@ -9,8 +9,8 @@ import pytest
 from rebalance_core.cli.jobs import JOBS
 from rebalance_core.cli.main import main
 from rebalance_core.cli.options import parse_options
-from rebalance_core.cli.plan_options import PlanOptions
-from rebalance_core.cli.plan_summary import plan_facts, render_plan
+from rebalance_core.cli.plan.options import PlanOptions
+from rebalance_core.cli.plan.summary import plan_facts, render_plan
 from rebalance_core.model.errors import UsageError
 
 TREE = Path(__file__).resolve().parents[3]

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rebalance_core.ingest.facts import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Unread
 
 DATA = Path(__file__).resolve().parents[2] / "recordings" / "data"
 

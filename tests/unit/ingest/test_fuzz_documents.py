@@ -7,37 +7,39 @@ from collections.abc import Callable
 
 import pytest
 
-from rebalance_core.ingest.consumer_offset_json import parse_consumer_offset_json
-from rebalance_core.ingest.consumer_running_info import JSTACK
-from rebalance_core.ingest.facts import Fact, Unread
-from rebalance_core.ingest.local_offset_json import parse_local_offset_json
-from rebalance_core.ingest.mqadmin_cluster_list import parse_cluster_list
-from rebalance_core.ingest.mqadmin_consumer_connection import parse_consumer_connection
-from rebalance_core.ingest.mqadmin_consumer_progress import parse_consumer_progress
-from rebalance_core.ingest.mqadmin_consumer_status import parse_consumer_status
-from rebalance_core.ingest.mqadmin_export import parse_export
-from rebalance_core.ingest.mqadmin_topic_list import parse_topic_list
-from rebalance_core.ingest.mqadmin_topic_route import parse_topic_route
-from rebalance_core.ingest.mqadmin_topic_status import parse_topic_status
-from rebalance_core.ingest.subscription_group_json import parse_subscription_group_json
-from rebalance_core.ingest.topics_json import parse_topics_json
-from rebalance_core.ingest.unread import RAW_LIMIT
-from tests.unit.ingest import (
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.mqadmin.cluster_list import parse_cluster_list
+from rebalance_core.ingest.parse.mqadmin.consumer_connection import parse_consumer_connection
+from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer_progress
+from rebalance_core.ingest.parse.mqadmin.consumer_running_info import JSTACK
+from rebalance_core.ingest.parse.mqadmin.consumer_status import parse_consumer_status
+from rebalance_core.ingest.parse.mqadmin.export import parse_export
+from rebalance_core.ingest.parse.mqadmin.topic_list import parse_topic_list
+from rebalance_core.ingest.parse.mqadmin.topic_route import parse_topic_route
+from rebalance_core.ingest.parse.mqadmin.topic_status import parse_topic_status
+from rebalance_core.ingest.parse.stores.consumer_offset_json import parse_consumer_offset_json
+from rebalance_core.ingest.parse.stores.local_offset_json import parse_local_offset_json
+from rebalance_core.ingest.parse.stores.subscription_group_json import parse_subscription_group_json
+from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
+from rebalance_core.ingest.refusal import RAW_LIMIT
+from tests.unit.ingest.documents import Parse
+from tests.unit.ingest.parse.mqadmin import test_cluster_list as test_mqadmin_cluster_list
+from tests.unit.ingest.parse.mqadmin import (
+    test_consumer_connection as test_mqadmin_consumer_connection,
+)
+from tests.unit.ingest.parse.mqadmin import test_consumer_progress as test_mqadmin_consumer_progress
+from tests.unit.ingest.parse.mqadmin import test_consumer_status as test_mqadmin_consumer_status
+from tests.unit.ingest.parse.mqadmin import test_export as test_mqadmin_export
+from tests.unit.ingest.parse.mqadmin import test_output as test_mqadmin_output
+from tests.unit.ingest.parse.mqadmin import test_topic_list as test_mqadmin_topic_list
+from tests.unit.ingest.parse.mqadmin import test_topic_route as test_mqadmin_topic_route
+from tests.unit.ingest.parse.mqadmin import test_topic_status as test_mqadmin_topic_status
+from tests.unit.ingest.parse.stores import (
     test_consumer_offset_json,
     test_local_offset_json,
-    test_mqadmin_cluster_list,
-    test_mqadmin_consumer_connection,
-    test_mqadmin_consumer_progress,
-    test_mqadmin_consumer_status,
-    test_mqadmin_export,
-    test_mqadmin_output,
-    test_mqadmin_topic_list,
-    test_mqadmin_topic_route,
-    test_mqadmin_topic_status,
     test_subscription_group_json,
     test_topics_json,
 )
-from tests.unit.ingest.documents import Parse
 
 FAILED = test_mqadmin_output.NOISE + test_mqadmin_output.NOT_ONLINE
 PROGRESS = test_mqadmin_consumer_progress

@@ -10,9 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.client_log import parse_client_line
-from rebalance_core.ingest.clock import Clock
-from rebalance_core.ingest.collected_file import (
+from rebalance_core.ingest.collection.collected_file import (
     BROKER_LOG,
     CLIENT_LOG,
     LOCK_LOG,
@@ -20,11 +18,13 @@ from rebalance_core.ingest.collected_file import (
     NAMESRV_LOG,
     CollectedFile,
 )
-from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.facts import Unread
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import LINE_PARSERS, WORDS, FileReader
-from rebalance_core.ingest.log_line import LINE_HEAD, STACK_LINE, ClientClock
-from rebalance_core.ingest.unread import RAW_LIMIT
+from rebalance_core.ingest.parse.logs.client_log import parse_client_line
+from rebalance_core.ingest.parse.text.clock import Clock
+from rebalance_core.ingest.parse.text.log_line import LINE_HEAD, STACK_LINE, ClientClock
+from rebalance_core.ingest.refusal import RAW_LIMIT
 from tests.recordings.tables import DATA
 
 CASES, MANY_CASES = 400, 10_000

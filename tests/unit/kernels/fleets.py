@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import arrow_type
-from rebalance_core.kernels import shapes
-from rebalance_core.kernels.fleet import FleetOptions, read_fleet
-from rebalance_core.kernels.holdings import CELLS_PER_BLOCK, Holdings
-from rebalance_core.kernels.ledger import ledger_rows
-from rebalance_core.kernels.world import World, build_world
+from rebalance_core.kernels.codes import shapes
+from rebalance_core.kernels.codes.fleet import FleetOptions, read_fleet
+from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
+from rebalance_core.kernels.ownership.world import World, build_world
+from rebalance_core.kernels.tables.ledger import ledger_rows
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.group_replay import replay_group

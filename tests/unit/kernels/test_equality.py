@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.kernels import shapes
-from rebalance_core.kernels.holdings import CELLS_PER_BLOCK
-from rebalance_core.kernels.starts import RULES
+from rebalance_core.kernels.codes import shapes
+from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK
+from rebalance_core.kernels.tables.starts.starts import RULES
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.fleets import (
     assert_equal,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.kernels import shapes
+from rebalance_core.kernels.codes import shapes
 from rebalance_core.model.events import Event
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.strategies import parse_strategy

@@ -2,9 +2,9 @@
 
 import pytest
 
+from rebalance_core.client.pass_record import Changed
+from rebalance_core.client.rebalance_pass import run_pass
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.pass_record import Changed
-from rebalance_core.replay.rebalance_pass import run_pass
 from tests.unit.replay.one_process import (
     V4,
     V5,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.replay.rebalance_pass import run_pass
+from rebalance_core.client.rebalance_pass import run_pass
 from tests.unit.replay.one_process import (
     ALL,
     V4,

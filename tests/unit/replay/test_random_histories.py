@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.model.events import Event
-from rebalance_core.replay.check import check_ledger
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.replay.invariants.ledger import check_ledger
 from tests.unit.replay.histories import (
     Tables,
     commit,

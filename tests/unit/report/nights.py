@@ -5,7 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
-from rebalance_core.report.night import (
+from rebalance_core.report.timeline.night import (
     Cause,
     GroupBalance,
     GroupCounts,

@@ -12,9 +12,9 @@ from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.synthetic.clusters import Outage, cluster_of
 from rebalance_core.synthetic.fleet import DAY_MS, HOUR_MS, RANGES, FleetPlan
 from rebalance_core.synthetic.groups import group_of
-from rebalance_core.synthetic.queue_table import UNEVEN
+from rebalance_core.synthetic.offsets.queue_table import UNEVEN
+from rebalance_core.synthetic.offsets.traffic import away_ms, messages, weighted_ms
 from rebalance_core.synthetic.topics import AGE_MS, MOST_PER_KILOSECOND
-from rebalance_core.synthetic.traffic import away_ms, messages, weighted_ms
 from tests.unit.synthetic.fleets import Row, table
 
 PLAN = FleetPlan(400, 5, 21, groups_per_cluster=200)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from rebalance_core.planning.scenario import Scenario, edit_history
-from rebalance_core.planning.scenario_file import parse_scenario
+from rebalance_core.planning.scenario.file import parse_scenario
+from rebalance_core.planning.scenario.scenario import Scenario, edit_history
 from tests.recordings.tables import Tables, ledger_of
 
 Row = dict[str, Any]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.planning.edits import EDIT_KINDS
-from rebalance_core.planning.scenario import edit_history
-from rebalance_core.planning.scenario_file import read_scenarios
+from rebalance_core.planning.scenario.edits import EDIT_KINDS
+from rebalance_core.planning.scenario.file import read_scenarios
+from rebalance_core.planning.scenario.scenario import edit_history
 from tests.recordings.tables import Tables, derived_tables, ledger_of
 
 FILES = sorted((Path(__file__).resolve().parents[4] / "conf/scenarios").glob("*.toml"))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.planning.scenario_file import parse_scenario, read_scenarios
+from rebalance_core.planning.scenario.file import parse_scenario, read_scenarios
 
 GOOD = 'name = "n"\ndescription = "d"\n'
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.model.events import Event
-from rebalance_core.planning.own_steps import (
+from rebalance_core.planning.hypothetical import (
     OWNERSHIP,
     STEPS,
     OwnReplays,
@@ -15,7 +15,7 @@ from rebalance_core.planning.own_steps import (
     recorded_replay,
     step_row,
 )
-from rebalance_core.planning.strategies import planning_strategy
+from rebalance_core.planning.strategies.registry import planning_strategy
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.replay.histories import event, history, join, leave, strategy_for, topic

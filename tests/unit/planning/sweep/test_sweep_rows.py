@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.planning.scenario_rows import Edited
-from rebalance_core.spark.edit_task import CLUSTER, EVENTS, GROUPS, NOBODY, WARNING, EditTask
-from rebalance_core.spark.fan_out import TABLE
-from rebalance_core.spark.packing import PART
-from rebalance_core.spark.sweep_rows import counted, marked, start_sums, step_rows
+from rebalance_core.planning.scenario.rows import Edited
+from rebalance_core.spark.engine.fan_out import TABLE
+from rebalance_core.spark.engine.packing import PART
+from rebalance_core.spark.plan.edit_task import CLUSTER, EVENTS, GROUPS, NOBODY, WARNING, EditTask
+from rebalance_core.spark.plan.sweep_rows import counted, marked, start_sums, step_rows
 
 Row = dict[str, Any]
 

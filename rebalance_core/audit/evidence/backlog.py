@@ -1,0 +1,64 @@
+"""How many messages stand in queues, and how many of them a group has not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.model.queue import MessageQueue
+
+
+class Offsets:
+    """The newest offsets of each queue that the night shows.
+
+    Attributes:
+        ends: queue -> (minimum, maximum offset).
+        commits: queue -> the committed offset; local stores of BROADCASTING left out.
+        committed_ms: queue -> when it was seen.
+    """
+
+    def __init__(self, case: GroupCase) -> None:
+        self.ends: dict[MessageQueue, tuple[int, int]] = {}
+        self.commits: dict[MessageQueue, int] = {}
+        self.committed_ms: dict[MessageQueue, int] = {}
+        for row in sorted(case.rows("queue_offsets"), key=_seen):
+            self.ends[queue_of(row)] = (row["min_offset"], row["max_offset"])
+        for row in sorted(case.rows("committed_offsets"), key=_seen):
+            self.commits[queue_of(row)] = row["committed_offset"]
+            self.committed_ms[queue_of(row)] = row["observed_ms"]
+
+    def behind(self, queues: Iterable[MessageQueue]) -> int | None:
+        """Messages of these queues after the commit, else after the minimum; None: unknown."""
+        known = [queue for queue in queues if queue in self.ends]
+        if not known:
+            return None
+        return sum(self.lag(queue) for queue in known)
+
+    def lag(self, queue: MessageQueue) -> int:
+        """Messages of one queue that the group has not read; 0 where its end is unknown."""
+        if queue not in self.ends:
+            return 0
+        low, high = self.ends[queue]
+        return max(0, high - max(low, self.commits.get(queue, low)))
+
+    def stored(self, queues: Iterable[MessageQueue]) -> int | None:
+        """Messages that stand in these queues; None: unknown."""
+        known = [self.ends[queue] for queue in queues if queue in self.ends]
+        return sum(high - low for low, high in known) if known else None
+
+
+def messages(count: int | None) -> str:
+    """A number of messages in words.
+
+    >>> messages(None), messages(1)
+    ('an unknown number of messages', '1 message')
+    """
+    if count is None:
+        return "an unknown number of messages"
+    return f"{count} message" + ("" if count == 1 else "s")
+
+
+def _seen(row: Row) -> int:
+    seen: int = row["observed_ms"]
+    return seen

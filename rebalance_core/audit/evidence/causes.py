@@ -1,0 +1,59 @@
+"""Which logged event explains what is seen at a moment."""
+
+from __future__ import annotations
+
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.evidence.wording import clock, listed
+from rebalance_core.model.events import OBSERVED
+
+HEARTBEAT_MS = 30_000
+"""heartbeatBrokerInterval: so long a broker may not know a member (SEM §6.1)."""
+EARLY_MS = 3_000
+"""Server logs have seconds, and a client's first pass may come before its join is logged."""
+
+
+def cause_before(case: GroupCase, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
+    """The newest event of the group in the time before, in words; None if none is logged."""
+    for epoch in reversed(case.epochs):
+        if epoch["from_ms"] <= at_ms + EARLY_MS:
+            if at_ms - epoch["from_ms"] > within_ms:
+                return None
+            if not is_initial(case, epoch):
+                return cause_text(case, epoch)
+    return None
+
+
+def window_around(case: GroupCase, at_ms: int, after_ms: int = 0, before_ms: int = 0) -> str | None:
+    """The event in whose window the moment lies, the window made longer at both ends."""
+    for epoch in case.epochs:
+        begins = epoch["from_ms"] - before_ms
+        within = begins <= at_ms <= case.settled_by[epoch["epoch"]] + after_ms
+        if within and not is_initial(case, epoch):
+            return cause_text(case, epoch)
+    return None
+
+
+def explained(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
+    """The event that explains a statement made from the first to the last moment.
+
+    Both must lie within `PERSISTENT_MS` of a logged event.
+    """
+    first, last = cause_before(case, first_ms), cause_before(case, last_ms)
+    return last if first and last else None
+
+
+def is_initial(case: GroupCase, epoch: Row) -> bool:
+    """True if the epoch only says what was there before the log began: no cause of anything."""
+    own = _events_at(case, epoch["from_ms"])
+    return bool(own) and all(row.get("detail") == OBSERVED for row in own)
+
+
+def cause_text(case: GroupCase, epoch: Row) -> str:
+    """The causes of an epoch with who and when."""
+    who = {row["client_id"] for row in _events_at(case, epoch["from_ms"]) if row.get("client_id")}
+    of_whom = f" of {listed(sorted(who), 3)}" if who else ""
+    return f"{listed(epoch['causes'])}{of_whom} at {clock(epoch['from_ms'])}"
+
+
+def _events_at(case: GroupCase, at_ms: int) -> list[Row]:
+    return [row for row in case.rows("cluster_events") if row["event_ms"] == at_ms]

@@ -1,0 +1,69 @@
+"""Where the members of a group began to read queues, and where they were told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.model.queue import MessageQueue
+
+FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+FROM_OLD = frozenset(
+    {
+        "CONSUME_FROM_FIRST_OFFSET",
+        "CONSUME_FROM_MIN_OFFSET",
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    }
+)
+"""Who sets one of these wants old messages; the client takes the last two for LAST_OFFSET."""
+
+
+def first_starts(case: GroupCase) -> list[Row]:
+    """The first start on each queue; later ones go on from there.
+
+    Brokers that were not collected are left out: nobody knows what is committed there.
+    """
+    found: dict[MessageQueue, Row] = {}
+    rows = sorted(case.rows("pull_starts"), key=lambda row: (row["epoch"], row["client_id"]))
+    for row in rows:
+        if row["broker_name"] not in case.night.missing:
+            found.setdefault(queue_of(row), row)
+    return list(found.values())
+
+
+def asked_from(case: GroupCase, client_id: str) -> str:
+    """ConsumeFromWhere of the member's last join, else the group's."""
+    joins = [
+        row
+        for row in case.rows("cluster_events")
+        if row["client_id"] == client_id and row.get("consume_from_where")
+    ]
+    own = max(joins, key=lambda row: row["event_ms"], default=case.settings)
+    return own.get("consume_from_where") or "CONSUME_FROM_LAST_OFFSET"
+
+
+def begin(row: Row) -> int:
+    """Where the first pull really begins."""
+    corrected = row["corrected_offset"]
+    return int((row["start_offset"] or 0) if corrected is None else corrected)
+
+
+def begins(rows: Iterable[Row]) -> str:
+    """The offsets at which queues began, as a range.
+
+    >>> begins([{"start_offset": 3, "corrected_offset": None}])
+    '3'
+    """
+    begins = sorted({begin(row) for row in rows})
+    return str(begins[0]) if len(begins) == 1 else f"{begins[0]} to {begins[-1]}"
+
+
+def first_change(rows: Iterable[Row]) -> int:
+    """When the first of these starts was called for."""
+    return min(int(row["change_ms"]) for row in rows)
+
+
+def last_settled(rows: Iterable[Row]) -> int:
+    """By when the last of them has happened."""
+    return max(int(row["latest_ms"]) for row in rows)

@@ -1,0 +1,51 @@
+"""Queues that nobody holds at the end of the night, since when, and why."""
+
+from __future__ import annotations
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.persistence import (
+    Span,
+    is_broadcasting,
+    span_of,
+    stands,
+    subscribers,
+)
+
+
+def orphans(case: GroupCase) -> list[Row]:
+    """Open holdings by nobody of topics that a member at the end subscribes, past their window."""
+    if is_broadcasting(case):
+        return []
+    asked = {topic: bool(subscribers(case, topic)) for topic in {r["topic"] for r in case.owned}}
+    return [
+        row
+        for row in case.owned
+        if row["client_id"] is None
+        and asked[row["topic"]]
+        and stands(case, came_online(case, span_of(row)), row["topic"])
+    ]
+
+
+def came_online(case: GroupCase, span: Span) -> int:
+    """The first epoch of the stretch from which on the group has members without a break."""
+    epoch = span.epoch
+    for row in case.offline:
+        epoch = max(epoch, row["epoch"] + 1)
+    return epoch
+
+
+def reason(case: GroupCase, topic: str) -> str | None:
+    """Why members divide a topic so that queues are nobody's, where the members show it."""
+    members = case.members
+    ids = [row["client_id"] for row in members]
+    if len({row["strategy"] for row in members}) > 1:
+        return "members use different strategies"
+    if len(subscribers(case, topic)) < len(members):
+        return "a member that counts does not subscribe the topic"
+    if len(ids) > len(set(ids)):
+        return "a client id stands twice in the member list"
+    if case.last_epoch is not None and case.last_epoch["status"] == "FROZEN":
+        return "the allocation failed (FROZEN)"
+    if any(row["suspended"] for row in members):
+        return "a suspended member does not take its share"
+    return None

@@ -1,0 +1,156 @@
+"""What live ownership of one moment may come of instead: twins, other members, another strategy."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
+from rebalance_core.audit.evidence.duplicate_ids import twin_ids
+from rebalance_core.audit.evidence.wording import listed
+from rebalance_core.audit.gate.observations import ClientLook, Look, address_of
+from rebalance_core.audit.gate.prediction import Prediction, holds
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.events import BROKER_UP
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.windows import ORDER_LOCK_MS
+from rebalance_core.strategies import allocate_group, parse_strategy
+
+CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+"""Strategies without parameters that a foreign member may use."""
+FOREIGN_CLIENTS = 2
+"""One holder alone fits many strategies."""
+NEAR_MS = ORDER_LOCK_MS
+"""What was seen or said so shortly before or after belongs to the moment."""
+
+Owners = Mapping[MessageQueue, tuple[str, ...]]
+
+
+class Divisions:
+    """How the queues of one epoch divide among clients; each question is worked out once."""
+
+    def __init__(self, case: GroupCase, prediction: Prediction, at_ms: int) -> None:
+        self._prediction = prediction
+        self._at_ms = at_ms
+        self.members = tuple(
+            # cidAll: one who does not subscribe the topic counts too
+            row["client_id"]
+            for row in case.rows("memberships")
+            if holds(row, at_ms)
+        )
+        self.owners = cache(self._owners)
+
+    def _owners(self, strategy: str, topic: str, clients: tuple[str, ...]) -> Owners:
+        """Owners of every queue of the topic; empty where the strategy cannot divide them."""
+        queues = self._prediction.queues(topic, self._at_ms)
+        if not queues or not clients:
+            return {}
+        try:
+            return allocate_group(parse_strategy(strategy), queues, clients)
+        except AllocationError:
+            return {}
+
+
+class Moment:
+    """Explanations of what looks at one moment show; what is the same for a topic is asked once.
+
+    Args:
+        case: the group.
+        found: all looks at it, in order of time.
+        divisions: of the epoch of the moment.
+        at_ms: the moment.
+    """
+
+    def __init__(
+        self, case: GroupCase, found: Sequence[Look], divisions: Divisions, at_ms: int
+    ) -> None:
+        self._case = case
+        self._found = found
+        self._divisions = divisions
+        self._at_ms = at_ms
+        self.other_strategy = cache(self._other_strategy)
+        self._by_lists = cache(self._divided_by_lists)
+
+    @cached_property
+    def twins(self) -> set[str]:
+        """Client ids of two processes, now or within the life of a lost connection."""
+        return twin_ids(self._case, self._at_ms, NEAR_MS)
+
+    @cached_property
+    def broker_returned(self) -> str:
+        """The return of a broker, after which it lists members wrongly for a while (SEM §13.5)."""
+        for epoch in reversed(self._case.epochs):
+            age_ms = self._at_ms - epoch["from_ms"]
+            if 0 <= age_ms <= PERSISTENT_MS and BROKER_UP in epoch["causes"]:
+                return f"{BROKER_UP} {age_ms // 1000} s before"
+        return ""
+
+    def other_list(self, queue: MessageQueue, holder: str | None) -> str:
+        """The broker whose list of members explains this holder; None: nobody holds the queue."""
+        for told, owners in self._by_lists(queue.topic):
+            if fits(holder, owners.get(queue, ())):
+                return told
+        return ""
+
+    def _other_strategy(self, topic: str) -> str:
+        """The strategy that explains every live holder of a topic, while the group uses another."""
+        live = self._live.get(topic, {})
+        if len(set(live.values()) - {""}) < FOREIGN_CLIENTS:
+            return ""
+        used = {row["strategy"] for row in self._case.rows("memberships")}
+        for name in CANDIDATES:
+            if name in used:
+                continue
+            owners = self._divisions.owners(name, topic, self._divisions.members)
+            if owners and all(fits(live[queue] or None, owners.get(queue, ())) for queue in live):
+                return name
+        return ""
+
+    @cached_property
+    def _live(self) -> Mapping[str, Mapping[MessageQueue, str]]:
+        """By topic the holder of each queue that a look of then shows; empty: nobody."""
+        live: dict[str, dict[MessageQueue, str]] = {}
+        begin = bisect_left(self._found, self._at_ms - NEAR_MS, key=lambda look: look.at_ms)
+        end = bisect_right(self._found, self._at_ms + NEAR_MS, key=lambda look: look.at_ms)
+        for look in self._found[begin:end]:
+            if isinstance(look, ClientLook):
+                for queue in look.held:
+                    live.setdefault(queue.topic, {})[queue] = look.client_id
+            else:
+                live.setdefault(look.queue.topic, {})[look.queue] = look.address
+        return live
+
+    @cached_property
+    def _lists(self) -> Mapping[str, tuple[str, ...]]:
+        """The members as a broker lists them now, where they are others than the ledger's."""
+        lists: dict[str, list[str]] = {}
+        for row in self._case.rows("observed_members"):
+            if row["asked_broker"] and abs(row["observed_ms"] - self._at_ms) <= NEAR_MS:
+                lists.setdefault(row["asked_broker"], []).append(row["client_id"])
+        members = sorted(self._divisions.members)
+        return {
+            broker: tuple(sorted(clients))
+            for broker, clients in sorted(lists.items())
+            if sorted(clients) != members
+        }
+
+    def _divided_by_lists(self, topic: str) -> list[tuple[str, Owners]]:
+        """What each of the other lists makes of a topic, with words on it."""
+        strategies = {row["strategy"] for row in self._case.members}
+        if len(strategies) != 1:
+            return []
+        return [
+            (
+                f"{broker} lists other members: {listed(clients, 5)}",
+                self._divisions.owners(min(strategies), topic, clients),
+            )
+            for broker, clients in self._lists.items()
+        ]
+
+
+def fits(holder: str | None, owners: Sequence[str]) -> bool:
+    """True if the holder, a client id or its address, is an owner; None fits nobody's queue."""
+    if holder is None:
+        return not owners
+    return any(holder in (owner, address_of(owner)) for owner in owners)

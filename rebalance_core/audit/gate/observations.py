@@ -1,0 +1,99 @@
+"""What dumps show of live ownership: looks at one client, and looks at one queue.
+
+``consumerStatus`` asks a client, which answers with all that it holds; ``consumerProgress -s true``
+lists a group's queues with the address of the holder, the text before the ``@`` of its client id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.model.queue import MessageQueue
+
+LOOK_MS = 5_000
+"""A command takes seconds, 3 s for a broker it cannot reach; its file has the time of its start."""
+ROUND_MS = 600_000
+"""A round of dumps of one group takes no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLook:
+    """All queues that a client id held when it was asked; dropped ones are left out."""
+
+    client_id: str
+    at_ms: int
+    held: frozenset[MessageQueue]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLook:
+    """Who held a queue: the client id up to its first ``@``; empty: nobody."""
+
+    queue: MessageQueue
+    at_ms: int
+    address: str
+    source: str
+
+
+Look = ClientLook | QueueLook
+
+
+def looks(case: GroupCase) -> list[Look]:
+    """Every look at the group, in order of time."""
+    found: list[Look] = [*_client_looks(case), *_queue_looks(case)]
+    if not case.facts("DUMP"):  # observed_ownership alone, from elsewhere
+        found += _bare_looks(case.rows("observed_ownership"))
+    return sorted(found, key=_order)
+
+
+def _order(look: Look) -> tuple[Any, ...]:
+    """By time and dump, then clients before queues, each in the order of what was asked."""
+    if isinstance(look, ClientLook):
+        return look.at_ms, look.source, 0, look.client_id
+    return look.at_ms, look.source, 1, look.queue, look.address
+
+
+def last_round(found: list[Look]) -> list[Look]:
+    """The looks of the last round of dumps: back to the first that asks for the same again."""
+    seen: dict[str | MessageQueue, str] = {}
+    for index in range(len(found) - 1, -1, -1):
+        look = found[index]
+        asked = look.client_id if isinstance(look, ClientLook) else look.queue
+        again = seen.setdefault(asked, look.source) != look.source
+        if again or found[-1].at_ms - look.at_ms > ROUND_MS:
+            return found[index + 1 :]
+    return found
+
+
+def address_of(client_id: str) -> str:
+    """What ``consumerProgress`` shows of a client id."""
+    return client_id.partition("@")[0]
+
+
+def _client_looks(case: GroupCase) -> Iterable[ClientLook]:
+    held: dict[tuple[str, int], set[MessageQueue]] = {}
+    for row in case.facts("HELD_QUEUE"):
+        if row["details"].get("dropped") != "true":
+            held.setdefault((row["client_id"], row["first_ms"]), set()).add(queue_of(row))
+    for row in case.facts("DUMP"):
+        if row["details"]["command"] == "consumerStatus" and row["client_id"]:
+            queues = held.get((row["client_id"], row["first_ms"]), set())
+            yield ClientLook(row["client_id"], row["first_ms"], frozenset(queues), row["source"])
+
+
+def _queue_looks(case: GroupCase) -> Iterable[QueueLook]:
+    for row in case.facts("QUEUE_PROGRESS"):
+        if row["details"].get("with_clients") == "true":
+            address = row["details"].get("client_ip", "")
+            yield QueueLook(queue_of(row), row["first_ms"], address, row["source"])
+
+
+def _bare_looks(rows: Iterable[Row]) -> Iterable[QueueLook]:
+    for row in rows:
+        address = address_of(row["client_id"])
+        yield QueueLook(queue_of(row), row["observed_ms"], address, row["source"])

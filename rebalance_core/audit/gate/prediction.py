@@ -1,0 +1,105 @@
+"""Who should hold what at any moment of the night, by the ledger of one group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.protocol.windows import OWN_PASS_MS
+
+EARLY_MS = 2_000
+"""Events of servers are dated by whole seconds, joins by the end of ``start()``."""
+
+
+class Prediction:
+    """The ledger of one group as an answer to: who holds this queue then, and who what.
+
+    Made in one pass over ownership and diffs; an answer looks at the holdings of one queue or
+    one client.
+    """
+
+    def __init__(self, case: GroupCase) -> None:
+        self._of_queue: dict[MessageQueue, list[Row]] = defaultdict(list)
+        self._of_client: dict[str, list[Row]] = defaultdict(list)
+        for row in case.rows("ownership"):
+            self._of_queue[queue_of(row)].append(row)
+            if row["client_id"] is not None:
+                self._of_client[row["client_id"]].append(row)
+        self._diffs: dict[MessageQueue, list[Row]] = defaultdict(list)
+        for row in case.rows("diffs"):
+            self._diffs[queue_of(row)].append(row)
+        self._settling = _settling(case)
+
+    def holdings(self, queue: MessageQueue, at_ms: int) -> list[Row]:
+        """Rows of ownership of the queue at this moment, nobody's included."""
+        return [row for row in self._of_queue.get(queue, ()) if holds(row, at_ms)]
+
+    def owners(self, queue: MessageQueue, at_ms: int) -> frozenset[str]:
+        """Client ids that should hold the queue at this moment."""
+        rows = self.holdings(queue, at_ms)
+        return frozenset(row["client_id"] for row in rows if row["client_id"] is not None)
+
+    def held(self, client_id: str, at_ms: int) -> frozenset[MessageQueue]:
+        """The queues that a client id should hold at this moment."""
+        rows = self._of_client.get(client_id, ())
+        return frozenset(queue_of(row) for row in rows if holds(row, at_ms))
+
+    def queues(self, topic: str, at_ms: int) -> list[MessageQueue]:
+        """The queues of a topic that the group has at this moment, owned or not."""
+        of_topic = (item for item in self._of_queue.items() if item[0].topic == topic)
+        return [queue for queue, rows in of_topic if any(holds(row, at_ms) for row in rows)]
+
+    def earlier(self, queue: MessageQueue, client_id: str, at_ms: int) -> Row | None:
+        """The last holding of the queue by the client that ended before; None: it never had it."""
+        rows = [
+            row
+            for row in self._of_queue.get(queue, ())
+            if row["client_id"] == client_id and row["to_ms"] is not None and row["to_ms"] <= at_ms
+        ]
+        return max(rows, key=lambda row: row["to_ms"], default=None)
+
+    def last_change(self, queue: MessageQueue, at_ms: int) -> Row | None:
+        """The newest diff of the queue not later than this moment, the one that settles last."""
+        before = [row for row in self._diffs.get(queue, ()) if row["change_ms"] <= at_ms]
+        return max(before, key=lambda row: (row["change_ms"], row["latest_ms"]), default=None)
+
+    def settled_at(self, queue: MessageQueue, at_ms: int) -> bool:
+        """True if no change of the queue is under way at this moment."""
+        change = self.last_change(queue, at_ms)
+        return change is None or change["latest_ms"] < at_ms
+
+    def changing(self, at_ms: int, until_ms: int) -> Row | None:
+        """The epoch whose change may not have reached everybody between two moments."""
+        for epoch, settled_ms in self._settling:
+            if epoch["from_ms"] - EARLY_MS <= until_ms and at_ms < settled_ms:
+                return epoch
+        return None
+
+
+def _settling(case: GroupCase) -> list[tuple[Row, int]]:
+    """Each epoch, and when its changes have surely happened, those of retry topics too.
+
+    Where a notification is lost, a member finds the change at its next own pass (SEM §6.4).
+    """
+    retries: dict[int, int] = {}
+    for row in case.rows("diffs"):
+        if is_retry_topic(row["topic"]):
+            retries[row["epoch"]] = max(row["latest_ms"], retries.get(row["epoch"], 0))
+    return [
+        (
+            epoch,
+            max(
+                case.settled_by[epoch["epoch"]],
+                epoch["from_ms"] + OWN_PASS_MS,
+                retries.get(epoch["epoch"], 0),
+            ),
+        )
+        for epoch in case.epochs
+    ]
+
+
+def holds(row: Row, at_ms: int) -> bool:
+    """True if the row, of ownership or memberships, holds at this moment."""
+    return row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"])

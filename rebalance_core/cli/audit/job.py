@@ -1,0 +1,216 @@
+"""`audit`: ingest if need be, simulate, judge every group, write findings, page and metrics."""
+
+from datetime import UTC, date, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.audit.accepted import Acceptance, read_accepted
+from rebalance_core.audit.judge import ALL_RULES
+from rebalance_core.cli.audit.options import AuditOptions
+from rebalance_core.cli.audit.output import (
+    INGESTED,
+    NEVER_ACCEPTED,
+    PRIVATE,
+    WRITTEN,
+    NightOutput,
+)
+from rebalance_core.cli.audit.previous import audit_record
+from rebalance_core.cli.audit.summary import audit_facts, render_audit
+from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.ingest.job import assumptions, ingest_and_write, understood
+from rebalance_core.cli.job import JobReport
+from rebalance_core.cli.run.input_files import fingerprint, tables_in
+from rebalance_core.cli.run.output_folder import LocalFolder, is_local, local_path, spark_location
+from rebalance_core.cli.run.output_run import Outcome, OutputRun
+from rebalance_core.cli.run.running import check_free, running, say
+from rebalance_core.cli.run.session import versions
+from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.simulate.job import Simulated, simulate_and_write
+from rebalance_core.cli.simulate.options import SimulateOptions
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.ingest.rows import FINDING_IDS
+from rebalance_core.model.errors import OutputExists, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rebalance_core.ingest.collection.collection import Collection
+    from rebalance_core.spark.audit.nightly import AuditedNight
+
+HOUR_MS = 3_600_000
+
+
+def run_audit(options: AuditOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = resolve_settings(options.config, options.set)
+    now = datetime.now(UTC)
+    accepted, expired = check_before_spark(options, now.date())
+    collection = _collection(options)
+    if options.dry_run:
+        return _plan(options, settings, collection, accepted)
+    with running("audit", options, settings, WRITTEN) as (run, session):
+        place = run.folder.table_location(PRIVATE if options.redact_clients else "")
+        source, files = _ingested(session, options, settings, collection, run, place)
+        simulated, tables = _simulated(session, options, settings, source, run, place)
+        say("judging every group")
+        night = _judged(settings, tables, accepted, options, now)
+        output = NightOutput(options, settings, run, session, now, expired)
+        written, verdict = output.write(night, tables, simulated.outputs)
+        record = run.finish(
+            Outcome(
+                outputs=written,
+                inputs=[fingerprint("input", options.collection or options.input or "", session)],
+                rejected=simulated.rejected,
+                files=output.shown_files(files),
+                replayed_groups=sum(simulated.replay_reasons.values()),
+                replay_reasons=simulated.replay_reasons,
+                versions=versions(session),
+                audit=verdict,
+                exit_code=ExitCode.DIFFERENCES if verdict["fails"] else ExitCode.OK,
+            )
+        )
+        top = output.top_findings()
+    facts = audit_facts(options.output, verdict, top, record.exit_code, record.seconds)
+    return JobReport(render_audit(facts), facts, record.exit_code)
+
+
+def check_before_spark(
+    options: AuditOptions, today: date
+) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
+    """The acceptances that hold and those that expired; what can be wrong by now is told.
+
+    Raises:
+        UsageError: jinja2 is missing, or the file of accepted findings is wrong.
+        OutputExists: the file for the findings to accept is there.
+        InputRefused: the previous night is not the result of an audit.
+    """
+    if find_spec("jinja2") is None:
+        raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
+    if options.write_accepted and Path(options.write_accepted).exists():
+        raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
+    if options.previous is not None and is_local(options.previous):
+        audit_record(LocalFolder(options.previous))
+    if not options.accepted:
+        return (), ()
+    try:
+        text = Path(options.accepted).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--accepted {options.accepted}: {error}") from error
+    rule_ids = [*(rule.rule_id for rule in ALL_RULES), *FINDING_IDS]
+    return read_accepted(text, options.accepted, rule_ids, NEVER_ACCEPTED, today)
+
+
+def _collection(options: AuditOptions) -> "Collection | None":
+    """The collection, if one is given; a folder that cannot be read is told before Spark starts."""
+    if options.collection is not None:
+        from rebalance_core.ingest.collection.collection import open_collection
+
+        return open_collection(local_path(options.collection))
+    if options.input is not None and is_local(options.input):
+        tables_in(local_path(options.input))
+    return None
+
+
+def _ingested(
+    session: "SparkSession",
+    options: AuditOptions,
+    settings: Settings,
+    collection: "Collection | None",
+    run: OutputRun,
+    place: str,
+) -> tuple[str, list[dict[str, Any]]]:
+    """Where the tables to audit lie, and how each file was understood."""
+    if collection is None:
+        return spark_location(options.input or ""), []
+    say(f"reading {len(collection.files):,} files of {options.collection}")
+    location = f"{place.rstrip('/')}/{INGESTED}"
+    done, _ = ingest_and_write(session, collection, assumptions(settings), run.clear, location)
+    return location, understood(done)
+
+
+def _simulated(
+    session: "SparkSession",
+    options: AuditOptions,
+    settings: Settings,
+    source: str,
+    run: OutputRun,
+    place: str,
+) -> "tuple[Simulated, dict[str, DataFrame]]":
+    """The ledger written, and every table that the audit reads."""
+    from rebalance_core.spark import InputTables
+    from rebalance_core.spark.tables.observed import read_observed
+
+    say("simulating")
+    observed = read_observed(session, source)
+    rejected = observed.rejected
+    if options.collection:
+        rejected = rejected.unionByName(session.read.parquet(f"{source}/rejected"))
+    simulated = simulate_and_write(
+        session,
+        SimulateOptions(argv=options.argv, output=options.output),
+        settings,
+        InputTables.read(session, source),
+        (lambda: None) if options.collection else run.clear,
+        place,
+        rejected,
+    )
+    ledger = {
+        name: session.read.schema(table.ddl).parquet(f"{place.rstrip('/')}/{name}")
+        for name, table in LEDGER_TABLES.items()
+    }
+    return simulated, {**simulated.used, **observed.tables, **ledger}
+
+
+def _judged(
+    settings: Settings,
+    tables: "dict[str, DataFrame]",
+    accepted: tuple[Acceptance, ...],
+    options: AuditOptions,
+    now: datetime,
+) -> "AuditedNight":
+    from rebalance_core.spark.audit.nightly import audit_night
+
+    hours = settings.audit.max_age_hours
+    now_ms = int(now.timestamp() * 1000)
+    return audit_night(
+        tables,
+        accepted=accepted,
+        stale_hours=settings.audit.stale_after_hours,
+        not_before_ms=None if hours is None else now_ms - int(hours * HOUR_MS),
+        redact_salt=settings.audit.redact_salt if options.redact_clients else None,
+    )
+
+
+def _plan(
+    options: AuditOptions,
+    settings: Settings,
+    collection: "Collection | None",
+    accepted: tuple[Acceptance, ...],
+) -> JobReport:
+    """What a run would read and write; checks everything that costs no Spark."""
+    check_free(options)
+    files = len(collection.files) if collection else None
+    facts = {
+        "job": "audit",
+        "dry_run": True,
+        "collection": options.collection,
+        "input": options.input,
+        "files": files,
+        "accepted": len(accepted),
+        "fail_on": options.fail_on,
+        "output": options.output,
+        "writes": list(WRITTEN),
+        "config": settings.as_dict(),
+    }
+    source = f"{options.collection} ({files:,} files)" if collection else options.input
+    lines = [
+        "Dry run: nothing is written.",
+        "",
+        f"input     {source}",
+        f"accepted  {len(accepted)} finding(s) by {options.accepted or 'no file'}",
+        f"fail on   {options.fail_on}",
+        f"output    {options.output}",
+        f"  {', '.join(name for name in WRITTEN if name != PRIVATE)}",
+    ]
+    return JobReport("\n".join(lines), facts)

@@ -1,0 +1,82 @@
+"""The options of `audit`, checked: every mistake is named at once."""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rebalance_core.cli.job import JobOptions, common_values
+from rebalance_core.cli.run.output_folder import is_local
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.nearest import did_you_mean
+
+SEVERITIES = ("INFO", "WARNING", "ERROR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(JobOptions):
+    """The options of `audit`."""
+
+    output: str
+    collection: str | None = None
+    input: str | None = None
+    fail_on: str = "ERROR"
+    accepted: str | None = None
+    write_accepted: str | None = None
+    previous: str | None = None
+    redact_clients: bool = False
+
+
+def add_audit_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options; `read_audit_options` checks them."""
+    parser.add_argument(
+        "--collection", metavar="DIR", help="logs, stores and dumps, as docs/ingest.md says"
+    )
+    parser.add_argument("--input", metavar="DIR", help="the tables of an earlier ingest instead")
+    parser.add_argument("--output", metavar="DIR", help="ledger, findings and page; a fresh folder")
+    parser.add_argument(
+        "--fail-on",
+        metavar="SEVERITY",
+        default="ERROR",
+        help="exit 3 from here on: ERROR (default), WARNING or INFO",
+    )
+    parser.add_argument("--accepted", metavar="FILE", help="known findings, with reason and expiry")
+    parser.add_argument(
+        "--write-accepted", metavar="FILE", help="first night: accept what is found now"
+    )
+    parser.add_argument(
+        "--previous", metavar="DIR", help="the last night's output, to compare with"
+    )
+    parser.add_argument(
+        "--redact-clients", action="store_true", help="no client id or address in the output"
+    )
+
+
+def read_audit_options(arguments: argparse.Namespace, argv: tuple[str, ...]) -> AuditOptions:
+    """The options, or `UsageError` naming every mistake."""
+    mistakes = list(_mistakes(arguments))
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    names = ("collection", "input", "output", "accepted", "write_accepted", "previous")
+    return AuditOptions(
+        **common_values(arguments, argv),
+        **{name: getattr(arguments, name) for name in names},
+        fail_on=arguments.fail_on.upper(),
+        redact_clients=arguments.redact_clients,
+    )
+
+
+def _mistakes(arguments: argparse.Namespace) -> Iterator[str]:
+    if not arguments.output:
+        yield "--output DIR is missing"
+    if bool(arguments.collection) == bool(arguments.input):
+        yield "name either --collection DIR or --input DIR"
+    if arguments.collection and not is_local(arguments.collection):
+        yield (
+            f"--collection {arguments.collection}: must be a folder that driver and executors "
+            "mount; copy it there first"
+        )
+    if arguments.fail_on.upper() not in SEVERITIES:
+        hint = did_you_mean(arguments.fail_on, SEVERITIES)
+        yield f"--fail-on {arguments.fail_on}: expected one of {', '.join(SEVERITIES)}{hint}"
+    if arguments.accepted and arguments.accepted == arguments.write_accepted:
+        yield "--accepted and --write-accepted name the same file; write into another one"

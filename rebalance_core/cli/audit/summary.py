@@ -1,0 +1,99 @@
+"""The summary of an audit, for the engineer on call and for a program: one dict, two forms."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.audit.verdict import WORDS
+from rebalance_core.cli.simulate.summary import utc
+
+if TYPE_CHECKING:
+    from rebalance_core.report.timeline.night import ShownFinding
+
+WIDTH = 100
+SEVERITIES = ("ERROR", "WARNING", "INFO")
+
+
+def audit_facts(
+    output: str,
+    verdict: Mapping[str, Any],
+    top: "Sequence[ShownFinding]",
+    exit_code: int,
+    seconds: float,
+) -> dict[str, Any]:
+    """The `--json` object of an audit; `render_audit` reads the same.
+
+    Args:
+        output: where findings and page are.
+        verdict: as `_run.json` has it.
+        top: the gravest findings.
+        exit_code: of the job.
+        seconds: how long the run took.
+    """
+    return {
+        "job": "audit",
+        "status": "OK",
+        "exit_code": int(exit_code),
+        "output": output,
+        **verdict,
+        "top_findings": [asdict(one) for one in top],
+        "seconds": seconds,
+    }
+
+
+def render_audit(facts: Mapping[str, Any]) -> str:
+    """What a person reads: the verdict, the counts, the gravest findings with what to do."""
+    word = facts["verdict"]
+    lines = [
+        f"{word}: {WORDS[word]} (fails on {facts['fail_on']}, exit code {facts['exit_code']})",
+        f"Night from {utc(facts['start_ms'])} to {utc(facts['end_ms'])}; page in "
+        f"{facts['output'].rstrip('/')}/report.html ({facts['seconds']:.0f} s)",
+        "",
+        "groups    " + (_counts(facts["groups"]) or "none"),
+        "findings  " + (_counts(_severities(facts["findings"])) or "none"),
+    ]
+    for (severity, rule_id), found in groupby(facts["top_findings"], _rule):
+        lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(found))]
+    shown = len(facts["top_findings"])
+    grave = sum(
+        n for counts in facts["findings"].values() for kind, n in counts.items() if kind != "INFO"
+    )
+    if grave > shown:
+        lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
+    return "\n".join(lines)
+
+
+def _rule(finding: Mapping[str, Any]) -> tuple[str, str]:
+    return finding["severity"], finding["rule_id"]
+
+
+def _findings(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The findings of one rule; what to do stands once where they all say the same."""
+    lines = []
+    for index, one in enumerate(found):
+        about = one["consumer_group"] or one["broker_name"] or one["topic"] or "cluster"
+        accepted = f" (accepted: {one['accepted']})" if one["accepted"] else ""
+        lines += _wrapped(f"{about}{accepted}: ", one["summary"])
+        following = found[index + 1 : index + 2]
+        if not following or following[0]["remedy"] != one["remedy"]:
+            lines += _wrapped("-> ", one["remedy"])
+    return lines
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return wrap(head + text, WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 13)
+
+
+def _severities(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for kind in (*SEVERITIES, "accepted"):
+        total = sum(counts.get(kind, 0) for counts in findings.values())
+        if total:
+            found[kind] = total
+    return found
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())

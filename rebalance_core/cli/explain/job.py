@@ -1,0 +1,30 @@
+"""`explain`: read the rows of one group around one instant, work the owner out again, say why."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rebalance_core.cli.explain.ledger import LedgerFolder
+from rebalance_core.cli.explain.options import ExplainOptions
+from rebalance_core.cli.explain.text import render_explanation
+from rebalance_core.cli.job import JobReport
+from rebalance_core.explain.answer import Explanation
+from rebalance_core.explain.explainer import Explainer, queue_text
+
+
+def run_explain(options: ExplainOptions) -> JobReport:
+    """Run the job; the report for stdout. Needs pyarrow and no Spark."""
+    ledger = LedgerFolder(options.ledger)
+    cluster = ledger.cluster_of(options.group, options.cluster)
+    if options.dry_run:
+        text = f"would explain {queue_text(options.queue)} of {options.group} in {cluster}"
+        return JobReport(text, {"job": "explain", "dry_run": True, "cluster": cluster})
+    rows = ledger.around(cluster, options.group, options.queue, options.at_ms)
+    explanation = Explainer(rows).explain(options.queue, options.at_ms)
+    return JobReport(render_explanation(explanation), explain_facts(explanation))
+
+
+def explain_facts(explanation: Explanation) -> dict[str, Any]:
+    """The `--json` object: every field of the explanation, lists whole."""
+    facts = asdict(explanation)
+    facts["queue"] = explanation.queue._asdict()
+    return {"job": "explain", "status": "OK", "exit_code": 0} | facts

@@ -1,0 +1,205 @@
+"""The summary of a plan, for the engineer before a change window and for a program."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rebalance_core.cli.plan.options import PlanOptions
+
+NOT_OURS = " (not RocketMQ's)"
+BEST = "*"
+HEADER = (
+    "strategy",
+    "moved",
+    "minimum",
+    "amplif.",
+    "mean peak ratio",
+    "idle",
+    "orphaned",
+    "replayed",
+    "skipped",
+)
+LEAGUE_HEADER = (
+    "strategy",
+    "moved",
+    "per step",
+    "minimum",
+    "amplif.",
+    "sticky",
+    "mean peak",
+    "worst",
+    "idle",
+    "orphaned",
+)
+
+
+def plan_facts(
+    options: "PlanOptions",
+    rows: Sequence[Mapping[str, Any]],
+    league: Sequence[Mapping[str, Any]],
+    table_rows: Mapping[str, int],
+    seconds: float,
+) -> dict[str, Any]:
+    """The `--json` object of a plan; `render_plan` reads the same.
+
+    Args:
+        options: of the run.
+        rows: as `scenario_rows` gives them.
+        league: rows of ``plan_league``.
+        table_rows: rows per output table.
+        seconds: how long the run took.
+    """
+    variants = options.variants
+    order = [swept.text for swept in variants.strategies]
+    ordered = sorted(rows, key=lambda row: order.index(row["strategy"]))
+    scenarios = []
+    for history in {h.name: h for h in variants.histories}.values():
+        own = [dict(row) for row in ordered if row["scenario"] == history.name]
+        scenarios.append(_scenario(history, own))
+    return {
+        "job": "plan",
+        "status": "OK",
+        "exit_code": 0,
+        "output": options.output,
+        "variants": len(variants),
+        "scenarios": scenarios,
+        "league": sorted(league, key=lambda row: order.index(row["strategy"])),
+        "rows": dict(table_rows),
+        "seconds": seconds,
+    }
+
+
+def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    from rebalance_core.planning.league import best_of, possible
+
+    best = best_of(rows) if len(rows) > 1 else None
+    description = "the history as it is" if history.scenario is None else ""
+    return {
+        "scenario": history.name,
+        "description": description or history.scenario.description,
+        "strategies": rows,
+        "best": None if best is None else best.strategy,
+        "reason": None if best is None else best.reason,
+        "possible": None if best is None else possible(rows, best),
+    }
+
+
+def render_plan(facts: Mapping[str, Any]) -> str:
+    """What a person reads: a table a scenario, the best marked and why, then the league."""
+    variants = _count(facts["variants"], "variant")
+    lines = [f"Plan in {facts['output']}: {variants} ({facts['seconds']:.0f} s)"]
+    for scenario in facts["scenarios"]:
+        lines += ["", *_render_scenario(scenario)]
+    if len(facts["scenarios"]) > 1 and len(facts["league"]) > 1:
+        lines += ["", "League: all scenarios together", *_league(facts["league"])]
+    caveats = [(row["strategy"], row["caveat"]) for row in facts["league"] if row["caveat"]]
+    if caveats:
+        lines += ["", "Minimum and amplification"]
+        lines += [f"  {name}: {caveat}" for name, caveat in caveats]
+    return "\n".join(lines)
+
+
+def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{scenario['scenario']}: {scenario['description']}"
+    rows = scenario["strategies"]
+    if not rows:
+        yield "  no group has an epoch"
+        return
+    seeds = f", {rows[0]['seeds']} seeds added up" if rows[0]["seeds"] > 1 else ""
+    yield f"  {_count(rows[0]['groups'], 'group')}, before -> after{seeds}"
+    yield from _table(HEADER, [_cells(row, scenario["best"]) for row in rows])
+    if scenario["best"] is not None:
+        yield f"  {BEST} best: {scenario['best']}: {scenario['reason']}"
+    if scenario["possible"] is not None:
+        yield f"  {scenario['possible']}"
+
+
+def _cells(row: Mapping[str, Any], best: str | None) -> list[str]:
+    return [
+        _name(row, best),
+        f"{row['moved']:,}",
+        _whole(row["minimum_moves"]),
+        _ratio(row["amplification"]),
+        f"{_ratio(row['mean_peak_ratio_before'])} -> {_ratio(row['mean_peak_ratio'])}",
+        f"{row['idle_before']:,} -> {row['idle_after']:,}",
+        f"{row['orphaned_before']:,} -> {row['orphaned_after']:,}",
+        _whole(row["replayed_messages"]),
+        _whole(row["skipped_messages"]),
+    ]
+
+
+def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    cells = [
+        [
+            _name(row, None),
+            f"{row['moved']:,}",
+            _ratio(row["moved_per_rebalance"]),
+            _whole(row["minimum_moves"]),
+            _ratio(row["amplification"]),
+            _ratio(row["stickiness"]),
+            _ratio(row["mean_peak_ratio"]),
+            _ratio(row["worst_peak_ratio"]),
+            f"{row['idle_members']:,}",
+            f"{row['orphaned']:,}",
+        ]
+        for row in rows
+    ]
+    return _table(LEAGUE_HEADER, cells)
+
+
+def dry_run_facts(options: "PlanOptions", inputs: Mapping[str, str]) -> dict[str, Any]:
+    """What a run would compute; Spark is not started."""
+    variants = options.variants
+    return {
+        "job": "plan",
+        "dry_run": True,
+        "variants": len(variants),
+        "histories": [
+            {"scenario": history.name, "seed": history.seed} for history in variants.histories
+        ],
+        "strategies": [
+            {"strategy": swept.text, "of_rocketmq": swept.of_rocketmq}
+            for swept in variants.strategies
+        ],
+        "inputs": dict(inputs),
+        "output": options.output,
+    }
+
+
+def render_dry_run(facts: Mapping[str, Any]) -> str:
+    """The variants, scenario by scenario."""
+    histories, strategies = facts["histories"], facts["strategies"]
+    lines = ["Dry run: nothing is written.", ""]
+    lines += ["inputs", *(f"  {table:<18} {path}" for table, path in facts["inputs"].items()), ""]
+    product = f"{_count(len(histories), 'history')} x {_count(len(strategies), 'strategy')}"
+    lines += [f"{facts['variants']:,} variants: {product}", "", "histories"]
+    lines += [f"  {history['scenario']}, seed {history['seed']}" for history in histories]
+    lines += ["", "strategies", *(f"  {_name(row, None)}" for row in strategies)]
+    return "\n".join([*lines, "", f"output  {facts['output']}"])
+
+
+def _name(row: Mapping[str, Any], best: str | None) -> str:
+    mark = f"{BEST} " if row["strategy"] == best else ""
+    return f"{mark}{row['strategy']}{'' if row['of_rocketmq'] else NOT_OURS}"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    whole = [header, *rows]
+    widths = [max(len(row[column]) for row in whole) for column in range(len(header))]
+    for row in whole:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        yield "  " + "  ".join(cells).rstrip()
+
+
+def _whole(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def _ratio(number: float | None) -> str:
+    return "-" if number is None else f"{number:.2f}"
+
+
+def _count(number: int, noun: str) -> str:
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {noun if number == 1 else many}"

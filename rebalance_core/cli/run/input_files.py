@@ -1,0 +1,98 @@
+"""The inputs of a run as files: found before Spark starts, and fingerprinted for the record."""
+
+import hashlib
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.cli.run.output_folder import is_local, local_path
+from rebalance_core.cli.run.run_record import InputRecord
+from rebalance_core.cli.run.secrets import redact_text
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.nearest import did_you_mean
+
+WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
+
+
+def tables_in(folder: Path) -> dict[str, Path]:
+    """The input tables that lie in `folder` by name, e.g. `cluster_events.jsonl`.
+
+    Raises:
+        InputRefused: no such folder, a table twice, or the required one missing.
+    """
+    if not folder.is_dir():
+        raise InputRefused(f"--input {folder}: no such folder")
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        name = path.name.partition(".")[0]
+        if name not in INPUT_TABLES:
+            continue
+        if name in found:
+            raise InputRefused(
+                f"--input {folder}: {name} is there twice: {found[name].name} and {path.name}"
+            )
+        found[name] = path
+    for name, table in INPUT_TABLES.items():
+        if table.required and name not in found:
+            there = ", ".join(path.name for path in sorted(folder.iterdir())) or "nothing"
+            raise InputRefused(f"--input {folder}: no {name} in it; there is {there}")
+    return found
+
+
+def check_exists(option: str, location: str) -> None:
+    """Raise `InputRefused` for a local path without a file, naming the nearest that is there."""
+    path = local_path(location)
+    if is_local(location) and not path.exists() and not any(c in location for c in "*?[{"):
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise InputRefused(f"{option} {location}: no such file{did_you_mean(path.name, beside)}")
+
+
+def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
+    """The record of one input: its size and the hash of its content or of its file list.
+
+    Args:
+        table: name of the input table.
+        location: path or URI.
+        session: only needed for a location that is not local; without one it has no hash.
+    """
+    shown = redact_text(location)
+    if is_local(location):
+        path = local_path(location)
+        if path.is_file() and path.stat().st_size <= WHOLE_CONTENT_UP_TO:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return InputRecord(table, shown, bytes=path.stat().st_size, sha256=digest)
+        files = _local_files(path)
+    elif session is not None:
+        files = _remote_files(location, session)
+    else:
+        return InputRecord(table, shown)
+    listing = "".join(f"{name}\t{size}\n" for name, size in sorted(files))
+    return InputRecord(
+        table,
+        shown,
+        bytes=sum(size for _, size in files),
+        file_list_sha256=hashlib.sha256(listing.encode()).hexdigest(),
+    )
+
+
+def _local_files(pattern: Path) -> list[tuple[str, int]]:
+    files: list[tuple[str, int]] = []
+    for match in map(Path, glob(str(pattern))):  # noqa: PTH207  # absolute patterns
+        inside = [match] if match.is_file() else [p for p in match.rglob("*") if p.is_file()]
+        files += [(p.relative_to(match.parent).as_posix(), p.stat().st_size) for p in inside]
+    return files
+
+
+def _remote_files(location: str, session: Any) -> list[tuple[str, int]]:
+    path = session.sparkContext._jvm.org.apache.hadoop.fs.Path(location)
+    files = path.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
+    if not files.exists(path):
+        raise InputRefused(f"{redact_text(location)}: no such file")
+    entries = files.listFiles(path, True)
+    found = []
+    while entries.hasNext():
+        entry = entries.next()
+        found.append((str(entry.getPath().toUri().getPath()), int(entry.getLen())))
+    return found

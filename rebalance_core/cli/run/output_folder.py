@@ -1,0 +1,122 @@
+"""The output folder as the lock and the record see it: a place for small files and tables.
+
+A path without a scheme is local, whatever Spark's default file system is; other places are reached
+through Hadoop (`rebalance_core.spark.tables.hadoop_folder`).
+"""
+
+import os
+import re
+import shutil
+import uuid
+from pathlib import Path
+from typing import Protocol
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+class OutputFolder(Protocol):
+    """Small files and whole tables directly in one folder; nothing is ever renamed into place."""
+
+    location: str
+
+    def table_location(self, name: str) -> str:
+        """The URI under which Spark writes or reads the table `name`."""
+
+    def make(self) -> None:
+        """Create the folder and those above it."""
+
+    def names(self) -> list[str]:
+        """What lies in it; nothing if there is no such folder."""
+
+    def read_text(self, name: str) -> str | None:
+        """A small file, or None if it is not there."""
+
+    def create_text(self, name: str, text: str) -> None:
+        """Create a small file, whole or not at all; `FileExistsError` if it is there."""
+
+    def replace_text(self, name: str, text: str) -> None:
+        """Write a small file over an earlier one."""
+
+    def delete(self, name: str) -> None:
+        """Remove a file or a table; nothing to do if it is not there."""
+
+
+def is_local(location: str) -> bool:
+    """True for a path and for a ``file:`` URI."""
+    return _SCHEME.match(location) is None or location.lower().startswith("file:")
+
+
+def local_path(location: str) -> Path:
+    """The path of a local location."""
+    if location.lower().startswith("file:"):
+        return Path(location[len("file:") :].removeprefix("//"))
+    return Path(location)
+
+
+def spark_location(location: str) -> str:
+    """The location as Spark gets it: local stays local where Spark's default is a cluster's.
+
+    Hadoop decodes no %20, so the scheme is put before the path as it is.
+    """
+    return f"file://{local_path(location).absolute()}" if is_local(location) else location
+
+
+class LocalFolder:
+    """A folder of this machine, or one mounted here."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.path = local_path(location).absolute()
+
+    def table_location(self, name: str) -> str:
+        """The URI of the table `name`."""
+        return spark_location(str(self.path / name))
+
+    def make(self) -> None:
+        """Create the folder and those above it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def names(self) -> list[str]:
+        """What lies in the folder; nothing if there is none."""
+        return sorted(entry.name for entry in self.path.iterdir()) if self.path.is_dir() else []
+
+    def read_text(self, name: str) -> str | None:
+        """A small file, or None if it is not there."""
+        try:
+            return (self.path / name).read_text("utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def create_text(self, name: str, text: str) -> None:
+        """Create a small file, whole or not at all; `FileExistsError` if it is there."""
+        whole = self._write_aside(name, text)
+        try:
+            os.link(whole, self.path / name)
+        except FileExistsError:
+            raise
+        except OSError:
+            # Some mounts know no links: exclusive still, though a crash could leave half a file.
+            with (self.path / name).open("x", encoding="utf-8") as file:
+                file.write(text)
+        finally:
+            whole.unlink()
+
+    def replace_text(self, name: str, text: str) -> None:
+        """Write a small file over an earlier one, whole at every moment."""
+        self._write_aside(name, text).replace(self.path / name)
+
+    def delete(self, name: str) -> None:
+        """Remove a file or a table."""
+        target = self.path / name
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+
+    def _write_aside(self, name: str, text: str) -> Path:
+        aside = self.path / f".{name}.{uuid.uuid4().hex}"
+        with aside.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        return aside

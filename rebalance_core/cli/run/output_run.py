@@ -1,0 +1,194 @@
+"""One run in its output folder: locked, cleared as late as can be, recorded at the end."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
+from rebalance_core.cli.job import JobOptions
+from rebalance_core.cli.run.output_folder import OutputFolder
+from rebalance_core.cli.run.output_lock import (
+    BREAKING_NAME,
+    LOCK_NAME,
+    LockHolder,
+    OutputLock,
+    read_lock,
+)
+from rebalance_core.cli.run.run_record import (
+    InputRecord,
+    RunRecord,
+    TableRecord,
+    find_run,
+    write_run,
+)
+from rebalance_core.cli.run.secrets import redact_arguments, redact_text, redact_values
+from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
+from rebalance_core.contracts.run_record import RUN_NAME, STATUS_FAILED, STATUS_OK
+from rebalance_core.model.errors import OutputExists, UsageError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run that came to its end puts into its record."""
+
+    outputs: Mapping[str, TableRecord]
+    inputs: Sequence[InputRecord] = ()
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    files: Sequence[Mapping[str, Any]] = ()
+    replayed_groups: int | None = None
+    replay_reasons: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+    seed: int | None = None
+    audit: Mapping[str, Any] | None = None
+    exit_code: int = ExitCode.OK
+
+
+def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: bool) -> None:
+    """Raise `OutputExists` if a run may not write there. A failed run's record protects nothing.
+
+    Args:
+        folder: the output folder; it may not exist.
+        overwrite: an earlier result may be replaced.
+        left_by_dead_run: a lock proves that what lies there is a dead run's.
+    """
+    ours = (LOCK_NAME, BREAKING_NAME)
+    names = [name for name in folder.names() if name not in ours and not name.startswith(".")]
+    run = find_run(folder)
+    if not names or (run is not None and run["status"] != STATUS_OK):
+        return
+    if run is not None:
+        if not overwrite:
+            raise OutputExists(
+                f"{folder.location} holds the result of a {run['job']} run of "
+                f"{run.get('started_at', 'unknown time')}; --overwrite replaces it, or name "
+                "another --output"
+            )
+    elif not left_by_dead_run:
+        some = ", ".join(names[:3]) + " …" * (len(names) > 3)
+        raise OutputExists(
+            f"{folder.location} is not empty and holds no {RUN_NAME} of ours ({some}): it is never "
+            "overwritten; name another --output"
+        )
+    elif not overwrite:
+        raise OutputExists(
+            f"{folder.location} holds tables that a dead run left; --break-lock together with "
+            "--overwrite removes them"
+        )
+
+
+class OutputRun:
+    """Holds the output folder for one run; a context manager.
+
+    An earlier result stays untouched until `clear`: a refused input leaves last night's ledger. An
+    error after that removes the half-written tables and leaves a record that says FAILED.
+    """
+
+    def __init__(
+        self,
+        folder: OutputFolder,
+        job: str,
+        options: JobOptions,
+        config: Mapping[str, Any],
+        tables: Iterable[str],
+    ) -> None:
+        self.folder = folder
+        self.job = job
+        self._options = options
+        self._config = config
+        self._tables = tuple(tables)
+        self._lock = OutputLock(folder, break_lock=options.break_lock)
+        self._started = datetime.now(UTC)
+        self._clock = time.monotonic()
+        self._may_clear = False
+
+    @property
+    def broken(self) -> LockHolder | None:
+        """The dead run whose lock this one broke."""
+        return self._lock.broken
+
+    def __enter__(self) -> Self:
+        where = self.folder.location
+        try:
+            self._lock.acquire()
+        except FileExistsError as error:
+            raise OutputExists(f"--output {where} is a file") from error
+        except OSError as error:
+            raise UsageError(f"--output {where} cannot be written: {error.strerror}") from error
+        try:
+            check_output(
+                self.folder,
+                overwrite=self._options.overwrite,
+                left_by_dead_run=self.broken is not None,
+            )
+        except BaseException:
+            self._lock.release(undo=True)
+            raise
+        run = find_run(self.folder)
+        self._may_clear = run is None or run["status"] != STATUS_OK
+        return self
+
+    def clear(self) -> None:
+        """Remove the earlier result, its record first; call right before the first table."""
+        run = find_run(self.folder) or {}
+        self._may_clear = True
+        self.folder.delete(RUN_NAME)
+        for name in {*self._tables, *run.get("outputs", {})}:
+            if "/" not in name:
+                self.folder.delete(name)
+
+    def finish(self, outcome: Outcome) -> RunRecord:
+        """Write the record: from now on the folder is a result."""
+        self._lock.check()
+        record = self._record(STATUS_OK, int(outcome.exit_code), outcome)
+        write_run(self.folder, record)
+        return record
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if error is not None and self._may_clear:
+                self._fail(error)
+        finally:
+            self._lock.release()
+
+    def _fail(self, error: BaseException) -> None:
+        holder = read_lock(self.folder)
+        if holder is None or holder.token != self._lock.token:
+            return  # the folder is another run's now
+        code, text = exit_code_of(error), f"{type(error).__name__}: {error}"
+        if is_spark_failure(error):
+            failure = explain_spark_failure(error)
+            code, text = failure.exit_code, failure.line
+        self.clear()
+        outcome = Outcome(outputs={})
+        write_run(self.folder, self._record(STATUS_FAILED, int(code), outcome, redact_text(text)))
+
+    def _record(
+        self, status: str, exit_code: int, outcome: Outcome, error: str | None = None
+    ) -> RunRecord:
+        return RunRecord(
+            status=status,
+            exit_code=exit_code,
+            job=self.job,
+            arguments=redact_arguments(self._options.argv),
+            config=redact_values(self._config),
+            started_at=self._started.isoformat(timespec="milliseconds"),
+            seconds=round(time.monotonic() - self._clock, 3),
+            inputs=list(outcome.inputs),
+            outputs=dict(outcome.outputs),
+            rejected=dict(outcome.rejected),
+            files=list(outcome.files),
+            replayed_groups=outcome.replayed_groups,
+            replay_reasons=outcome.replay_reasons,
+            versions=dict(outcome.versions),
+            seed=outcome.seed,
+            audit=outcome.audit,
+            error=error,
+        )

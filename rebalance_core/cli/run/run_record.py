@@ -1,0 +1,94 @@
+"""`_run.json`: what a run was given, what it made, and that it came to its end.
+
+It is written last: a folder without it is not a result.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rebalance_core.cli.run.output_folder import OutputFolder
+from rebalance_core.contracts import CONTRACT_VERSION
+from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
+from rebalance_core.version import LIBRARY_VERSION
+
+
+@dataclass(frozen=True)
+class InputRecord:
+    """One input as it was read. A folder or a remote place has the hash of its file list."""
+
+    table: str
+    path: str
+    rows: int | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+    file_list_sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class TableRecord:
+    """One output table; the digest does not depend on the order of rows or files."""
+
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The content of `_run.json`."""
+
+    status: str
+    exit_code: int
+    job: str
+    arguments: list[str]
+    config: Mapping[str, Any]
+    started_at: str
+    seconds: float
+    inputs: list[InputRecord] = field(default_factory=list)
+    outputs: Mapping[str, TableRecord] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    files: list[Mapping[str, Any]] = field(default_factory=list)
+    """Ingest: each file of the collection with the share of its lines that was understood."""
+    replayed_groups: int | None = None
+    replay_reasons: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+    seed: int | None = None
+    audit: Mapping[str, Any] | None = None
+    """Audit: the verdict, what fails a night, and the counts of findings and groups."""
+    error: str | None = None
+    library_version: str = LIBRARY_VERSION
+    contract_version: int = CONTRACT_VERSION
+
+
+def write_run(folder: OutputFolder, record: RunRecord) -> None:
+    """Write the record; `FileExistsError` if the folder has one already."""
+    folder.create_text(RUN_NAME, json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n")
+
+
+def find_run(folder: OutputFolder) -> dict[str, Any] | None:
+    """The record in the folder if it holds one of ours, of any version and status; else None."""
+    text = folder.read_text(RUN_NAME)
+    if text is None:
+        return None
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return None
+    known = {"job", "status", "library_version", "contract_version"}
+    return record if isinstance(record, dict) and known <= record.keys() else None
+
+
+def read_run(folder: OutputFolder) -> dict[str, Any]:
+    """The record of a folder that holds a result this version can read.
+
+    Fields that this version does not know are handed on as they are: things are only added.
+
+    Raises:
+        InputRefused: there is no record of ours, the run failed, or its tables are of a version
+            that is newer than this one's or older than the one before.
+    """
+    record = find_run(folder)
+    refuse_unreadable(record, folder.location, CONTRACT_VERSION)
+    assert record is not None
+    return record

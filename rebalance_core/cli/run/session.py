@@ -1,0 +1,103 @@
+"""The only place that builds a SparkSession."""
+
+import atexit
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rebalance_core.cli.run.java import require_java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TREE_CONF = Path(__file__).resolve().parents[2] / "conf"
+
+# All that results depend on; everything else is the operator's.
+RESULT_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+}
+
+QUICK_SETTINGS = {
+    # Noting for each column the line of Python that made it doubles the time of making our plans.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # glibc gives a Python worker's freed arrays back to the system after every block, and takes
+    # them again page by page: a tenth of the kernels' time.
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": "268435456",
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": "268435456",
+    "spark.executorEnv.MALLOC_TOP_PAD_": "67108864",
+}
+
+
+def prepare_environment(master: str | None) -> None:
+    """Set what Spark reads from the environment when it starts; what is set already stays.
+
+    Raises:
+        UsageError: there is no Java that Spark runs on.
+    """
+    # Other workers than this interpreter would not have this package's dependencies.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return  # under spark-submit: the JVM is there, with its own configuration
+    if master is None or master.startswith("local"):
+        # A host name that does not resolve, as in many containers, would end the session.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if "SPARK_HOME" not in os.environ and (TREE_CONF / "spark-defaults.conf").is_file():
+        os.environ.setdefault("SPARK_CONF_DIR", str(TREE_CONF))
+    os.environ["JAVA_HOME"] = str(require_java_home())
+
+
+def open_session(
+    app_name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """The session that exists, or a new one; either way with the settings results depend on.
+
+    Args:
+        app_name: shown in Spark's UI and history.
+        master: Spark master; None leaves it to spark-submit and the configuration.
+        settings: further Spark settings of this run.
+    """
+    active = _active_session()
+    if active is None:
+        prepare_environment(master)
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.appName(app_name)
+        # Spark's progress bar is for a person: in a log file it is noise.
+        bar = str(sys.stderr.isatty()).lower()
+        builder = builder.config("spark.ui.showConsoleProgress", bar)
+        if master is not None:
+            builder = builder.master(master)
+        # Static settings only count before the session is there.
+        for key, value in {**QUICK_SETTINGS, **RESULT_SETTINGS, **(settings or {})}.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        # A JVM that exits with its executors still there reports them as failures.
+        atexit.register(session.stop)
+        return session
+    for key, value in {**RESULT_SETTINGS, **(settings or {})}.items():
+        active.conf.set(key, value)
+    return active
+
+
+def _active_session() -> "SparkSession | None":
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def versions(session: "SparkSession") -> dict[str, str | None]:
+    """Versions of Spark, Python and Java for the record of the run."""
+    java = None
+    jvm = getattr(session, "_jvm", None)  # a Connect session has none
+    if jvm is not None:
+        java = str(jvm.System.getProperty("java.version"))
+    return {
+        "spark": session.version,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "java": java,
+    }

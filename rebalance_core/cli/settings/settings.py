@@ -1,0 +1,210 @@
+"""Settings: the package's defaults, then each --config file in order, then --set, then options.
+
+Every mistake of every place is found before anything runs and named in one error.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.cli.settings.setting_keys import SETTING_KEYS
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.nearest import did_you_mean
+
+SECTIONS = {path.partition(".")[0] for path in SETTING_KEYS if "." in path}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where a value is absurd rather than large."""
+
+    max_queue_nums: int
+
+
+@dataclass(frozen=True)
+class GenerateSettings:
+    """What of a synthetic fleet is seldom chosen; see `FleetPlan`."""
+
+    start_ms: int
+    groups_per_cluster: int
+    offset_hours: int
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """What a run asks of Spark; None leaves it to Spark's own configuration."""
+
+    shuffle_partitions: int | None = None
+
+
+@dataclass(frozen=True)
+class SummarySettings:
+    """What the summary shows."""
+
+    worst_groups: int
+
+
+@dataclass(frozen=True)
+class AssumeSettings:
+    """What `ingest` takes where no file of a collection says it."""
+
+    strategy: str
+    consume_from_where: str
+    client_version: str
+    broker_version: str
+    time_zone: str
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """How `audit` looks at a night; ``max_age_hours`` None: the collection may be of any age."""
+
+    stale_after_hours: float
+    findings_per_rule: int
+    timelines: int
+    redact_salt: str
+    max_age_hours: float | None = None
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """Of how many groups `plan` shows the owners of every queue, if none is named."""
+
+    ownership_groups: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The resolved settings of one run."""
+
+    include_retry_topics: bool
+    on_bad_rows: str
+    max_bad_share: float
+    limits: Limits
+    generate: GenerateSettings
+    spark: SparkSettings
+    assume: AssumeSettings
+    audit: AuditSettings
+    plan: PlanSettings
+    summary: SummarySettings
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for the record of the run."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where values came from, by dotted key."""
+
+    name: str
+    values: Mapping[str, Any]
+
+
+def resolve_settings(
+    config: Sequence[str] = (),
+    assignments: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Merge all sources; a later one wins.
+
+    Args:
+        config: paths of TOML files, in order.
+        assignments: ``key=value`` texts of --set, in order.
+        options: values of options by dotted key; None means not given, text is read as in --set.
+
+    Raises:
+        UsageError: names every unreadable file, unknown key and wrong value, with its place.
+    """
+    mistakes: list[str] = []
+    defaults = resources.files("rebalance_core.cli").joinpath("defaults.toml").read_text("utf-8")
+    sources = [_Source("defaults.toml", dict(_flatten(tomllib.loads(defaults))))]
+    sources += [_read_file(path, mistakes) for path in config]
+    sources += [_read_assignment(text, mistakes) for text in assignments]
+    for key, value in (options or {}).items():
+        if value is not None:
+            read = _toml_value(value) if isinstance(value, str) else value
+            sources.append(_Source("--" + key.replace("_", "-"), {key: read}))
+    for source in sources:
+        mistakes += _mistakes(source)
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    merged: dict[str, Any] = {}
+    for source in sources:
+        merged |= source.values
+    return _build(merged)
+
+
+def _build(values: Mapping[str, Any]) -> Settings:
+    def section(name: str) -> dict[str, Any]:
+        prefix = name + "."
+        return {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
+
+    return Settings(
+        include_retry_topics=values["include_retry_topics"],
+        on_bad_rows=values["on_bad_rows"],
+        max_bad_share=float(values["max_bad_share"]),
+        limits=Limits(**section("limits")),
+        generate=GenerateSettings(**section("generate")),
+        spark=SparkSettings(**section("spark")),
+        assume=AssumeSettings(**section("assume")),
+        audit=AuditSettings(**section("audit")),
+        plan=PlanSettings(**section("plan")),
+        summary=SummarySettings(**section("summary")),
+    )
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        path = prefix + name
+        if isinstance(value, dict) and path not in SETTING_KEYS:
+            # An unknown section is one mistake, not one for each of its keys.
+            if path in SECTIONS:
+                yield from _flatten(value, path + ".")
+            else:
+                yield path, value
+        else:
+            yield path, value
+
+
+def _read_file(path: str, mistakes: list[str]) -> _Source:
+    try:
+        return _Source(path, dict(_flatten(tomllib.loads(Path(path).read_text("utf-8")))))
+    except OSError as error:
+        mistakes.append(f"--config {path}: {error.strerror or error}")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        mistakes.append(f"--config {path}: not TOML: {error}")
+    return _Source(path, {})
+
+
+def _read_assignment(text: str, mistakes: list[str]) -> _Source:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        mistakes.append(f"--set {text}: expected KEY=VALUE, e.g. summary.worst_groups=10")
+        return _Source("--set", {})
+    return _Source("--set", {key.strip(): _toml_value(value.strip())})
+
+
+def _toml_value(text: str) -> Any:
+    """`text` as TOML reads a value; what is none is a string: quotes are a shell's trouble."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _mistakes(source: _Source) -> Iterator[str]:
+    for path, value in source.values.items():
+        key = SETTING_KEYS.get(path)
+        if key is None and path in SECTIONS:
+            yield f"{source.name}: {path} = {value!r}: is a section, not a key"
+        elif key is None:
+            known = list(SETTING_KEYS)
+            hint = did_you_mean(path, [*known, *SECTIONS])
+            yield f"{source.name}: unknown key {path}{hint} (valid keys: {', '.join(known)})"
+        elif not key.accepts(value):
+            hint = did_you_mean(str(value), key.one_of)
+            yield f"{source.name}: {path} = {value!r}: expected {key.valid}{hint}"

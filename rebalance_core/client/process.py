@@ -1,0 +1,108 @@
+"""One consumer process: its settings and what it remembers from one pass to the next."""
+
+from dataclasses import dataclass, field
+
+from rebalance_core.client.offset_stores import LocalOffsetStore, OffsetStore, RemoteOffsetStore
+from rebalance_core.model.group_settings import BROADCASTING, LITE_PULL, PUSH, GroupSettings
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.strategies import AllocationStrategy
+
+# ConsumeOrderly of a BROADCASTING consumer takes no broker locks any more.
+BROADCASTING_WITHOUT_LOCKS = (5, 3, 2)
+
+
+@dataclass(slots=True)
+class ProcessQueue:
+    """A queue the process has taken (``ProcessQueue``).
+
+    Attributes:
+        offset: how far consumption is; the next offset to pull right after the queue was added.
+        dropped: given up. A dropped queue that stays in the table could not be removed yet.
+        pull_expired: no pull for more than 120 s (``isPullExpired``).
+        holds_messages: unconsumed messages are cached (``hasTempMessage``).
+        listener_busy: the listener holds the consume lock throughout this pass.
+        lock_age_ms: time since the last renewal of the order lock.
+    """
+
+    offset: int
+    dropped: bool = False
+    pull_expired: bool = False
+    holds_messages: bool = False
+    listener_busy: bool = False
+    lock_age_ms: int = 0
+
+
+@dataclass(slots=True)
+class ClientProcess:
+    """A live process of a group: one entry of the members, with its own process queue table.
+
+    ``settings.strategy`` is not read: the strategy comes resolved.
+    """
+
+    client_id: str
+    settings: GroupSettings
+    strategy: AllocationStrategy
+    store: OffsetStore
+    version: Version
+    table: dict[MessageQueue, ProcessQueue] = field(default_factory=dict)
+    threshold_for_queue: int = 0
+    threshold_size_for_queue: int = 0
+
+    def __post_init__(self) -> None:
+        self.threshold_for_queue = self.settings.pull_threshold_for_queue
+        self.threshold_size_for_queue = self.settings.pull_threshold_size_for_queue
+
+    @property
+    def is_push(self) -> bool:
+        """Push consumer: heartbeats, thresholds and the pull-expiry check are its alone."""
+        return self.settings.consumer_type == PUSH
+
+    @property
+    def is_lite_pull(self) -> bool:
+        """Lite pull reads offsets memory first."""
+        return self.settings.consumer_type == LITE_PULL
+
+    @property
+    def is_broadcasting(self) -> bool:
+        """Every member takes every queue and keeps offsets locally."""
+        return self.settings.message_model == BROADCASTING
+
+    @property
+    def unlocks_on_removal(self) -> bool:
+        """Orderly CLUSTERING push: removal waits for the listener and frees the order lock."""
+        return self.is_push and self.settings.ordered and not self.is_broadcasting
+
+    @property
+    def locks_on_addition(self) -> bool:
+        """Orderly: a queue is added only with its order lock (``needLockMq``)."""
+        if not (self.is_push and self.settings.ordered):
+            return False
+        return not self.is_broadcasting or self.version < BROADCASTING_WITHOUT_LOCKS
+
+    def working(self, topic: str) -> set[MessageQueue]:
+        """The live process queues of a topic (``getWorkingMessageQueue``)."""
+        return {q for q, state in self.table.items() if q.topic == topic and not state.dropped}
+
+
+def start_process(
+    client_id: str,
+    settings: GroupSettings,
+    strategy: AllocationStrategy,
+    local_file: dict[MessageQueue, int] | None = None,
+) -> ClientProcess:
+    """A process as ``start()`` leaves it: no queue yet, the store its message model asks for.
+
+    Args:
+        client_id: as the members list it.
+        settings: of this process; ``client_version`` decides its rules.
+        strategy: resolved from its strategy text.
+        local_file: BROADCASTING: content of the client's offset file, shared and written to.
+    """
+    version = parse_version(settings.client_version)
+    store: OffsetStore
+    if settings.message_model == BROADCASTING:
+        store = LocalOffsetStore(version, {} if local_file is None else local_file)
+    else:
+        store = RemoteOffsetStore(version)
+    return ClientProcess(client_id, settings, strategy, store, version)

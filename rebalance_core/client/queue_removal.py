@@ -1,0 +1,111 @@
+"""How a pass gives up queues: the drop phase and truncation (SEM §3.2, §4.1, §4.2).
+
+Upstream: ``RebalanceImpl.updateProcessQueueTableInRebalance`` (first half),
+``truncateMessageQueueNotMyTopic`` and ``removeUnnecessaryMessageQueue`` of the consumers.
+"""
+
+from collections.abc import Collection, Set
+
+from rebalance_core.client.broker_answers import BrokerAnswers
+from rebalance_core.client.pass_record import PassRecord
+from rebalance_core.client.process import ClientProcess, ProcessQueue
+from rebalance_core.model.pass_timers import UNLOCK_DELAY_MS
+from rebalance_core.model.queue import MessageQueue
+
+FORCED_UNLOCK = (5, 2, 0)  # ISSUE #7644: tryRemoveOrderMessageQueue
+
+
+def drop_unassigned(
+    process: ClientProcess,
+    brokers: BrokerAnswers,
+    topic: str,
+    assigned: Set[MessageQueue],
+    record: PassRecord,
+) -> bool:
+    """Drops the topic's queues that are not ``assigned``; True if one was removed.
+
+    An assigned queue whose pull expired is removed too, by push consumers: the add phase of the
+    same pass takes it again. A zombie that is assigned again stays dead: only its expiry, not its
+    being a zombie, leads here. 5.x marks all before it removes, 4.9 does both queue by queue,
+    which only differs for listeners that run meanwhile.
+    """
+    unnecessary = [
+        (queue, state)
+        for queue, state in process.table.items()
+        if queue.topic == topic
+        and (queue not in assigned or (state.pull_expired and process.is_push))
+    ]
+    changed = False
+    for queue, state in unnecessary:
+        state.dropped = True
+        if _remove(process, brokers, queue, state, record):
+            del process.table[queue]
+            record.removed.append(queue)
+            changed = True
+        else:
+            record.removal_failed.append(queue)
+    return changed
+
+
+def truncate_unsubscribed(
+    process: ClientProcess, subscribed: Collection[str], record: PassRecord
+) -> None:
+    """Removes queues of topics not subscribed: no persist, no unlock, no messageQueueChanged."""
+    for queue in [q for q in process.table if q.topic not in subscribed]:
+        process.table.pop(queue).dropped = True
+        record.truncated.append(queue)
+
+
+def _remove(
+    process: ClientProcess,
+    brokers: BrokerAnswers,
+    queue: MessageQueue,
+    state: ProcessQueue,
+    record: PassRecord,
+) -> bool:
+    """``removeUnnecessaryMessageQueue``: False leaves a zombie."""
+    _persist(process, brokers, queue, record)
+    if not process.unlocks_on_removal:
+        process.store.remove(queue)
+        return True
+    if process.version >= FORCED_UNLOCK:
+        return _remove_orderly_forced(process, brokers, queue, state)
+    return _remove_orderly(process, brokers, queue, state, record)
+
+
+def _remove_orderly_forced(
+    process: ClientProcess, brokers: BrokerAnswers, queue: MessageQueue, state: ProcessQueue
+) -> bool:
+    """5.2+: the offset is kept until the listener lets go or the last renewal is 20 s old."""
+    if state.listener_busy and state.lock_age_ms <= UNLOCK_DELAY_MS:
+        return False
+    # Upstream persists a second time here; the offset in memory is the one just sent.
+    process.store.remove(queue)
+    brokers.unlock(queue, process.client_id)
+    return True
+
+
+def _remove_orderly(
+    process: ClientProcess,
+    brokers: BrokerAnswers,
+    queue: MessageQueue,
+    state: ProcessQueue,
+    record: PassRecord,
+) -> bool:
+    """To 5.1.4: the offset goes first, then the consume lock is tried, then the unlock waits."""
+    process.store.remove(queue)
+    if state.listener_busy:
+        return False
+    if state.holds_messages:
+        record.delayed_unlocks[queue] = UNLOCK_DELAY_MS
+    else:
+        brokers.unlock(queue, process.client_id)
+    return True
+
+
+def _persist(
+    process: ClientProcess, brokers: BrokerAnswers, queue: MessageQueue, record: PassRecord
+) -> None:
+    sent = process.store.persist(queue, brokers)
+    if sent is not None:
+        record.persisted[queue] = sent

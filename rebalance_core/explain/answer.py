@@ -1,0 +1,87 @@
+"""What `explain` answers: plain values, for the text and for the JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rebalance_core.explain.reason import Reason
+from rebalance_core.explain.start import Start
+from rebalance_core.model.queue import MessageQueue
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The epoch at the time, and the events that began it."""
+
+    epoch: int
+    from_ms: int
+    to_ms: int | None
+    causes: tuple[str, ...]
+    status: str
+    transient: bool
+    members: int
+    distinct_members: int
+    latest_ms: int | None
+    """By when all its changes of queues have happened; None: it changed none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What the clients of an epoch sort before they allocate."""
+
+    epoch: int
+    mq_all: tuple[str, ...]
+    cid_all: tuple[str, ...]
+    queue_index: int | None
+    client_indexes: tuple[int, ...]
+    """Places in cidAll of the holders, now and before; without any now, of whom it falls to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """How the holder came to the queue: its last ADD."""
+
+    epoch: int
+    change_ms: int
+    earliest_ms: int
+    latest_ms: int
+    kind: str
+    cause: str
+    from_client: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A client that holds the queue, and why."""
+
+    client_id: str
+    processes: int
+    index: int | None
+    """Its first place in cidAll."""
+    reason: Reason
+    taken: Taking | None
+    start: Start | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer to `explain`."""
+
+    cluster: str
+    consumer_group: str
+    queue: MessageQueue
+    at_ms: int
+    event: Event
+    before: Lists | None
+    after: Lists
+    holders_before: tuple[str, ...] | None
+    """None: there is no epoch before."""
+    holders: tuple[Holder, ...]
+    nobody: Reason | None
+    """Why nobody holds it; None if somebody does."""
+    agrees: bool
+    """False: the owner worked out again is not the ledger's, which is a bug of one of the two."""
+    expected: Mapping[str, tuple[int, int]]
+    """Client id -> fewest and most processes of it that hold the queue, worked out again."""
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,87 @@
+"""Which queues the members of an epoch could read, found by trying what fits the ledger's rows.
+
+The ledger has a row for each queue that is readable or held, and how many are readable. Nor does it
+say whether the brokers allocate (``rebalance_mode = BROKER``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from rebalance_core.explain.settlement import Settlement
+from rebalance_core.explain.view import View
+from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.replay.history import FROZEN
+from rebalance_core.replay.settle import CONFIG_STRATEGY
+
+MOST_GUESSES = 4_096
+
+
+def settle_again(view: View, before: View | None, topic: str) -> tuple[Settlement, bool]:
+    """The settlement of a topic that fits the ledger's rows best, and whether it is the only one.
+
+    Cost: one allocation of the topic by each strategy in use; where held queues cannot be read, one
+    for each way they can be told apart, 4,096 at most.
+    """
+    listed = view.queues.get(topic, [])
+    if view.unreadable == 0 and view.row["status"] != FROZEN:
+        return Settlement(view, before, topic, tuple(listed)), True
+    first: Settlement | None = None
+    fitting: list[Settlement] = []
+    for broker_mode in (False, True) if view.row["status"] == FROZEN else (False,):
+        for readable in _possible_queues(view, topic):
+            one = Settlement(view, before, topic, readable, broker_mode)
+            first = first or one
+            if all(one.agrees(queue) for queue in listed):
+                fitting.append(one)
+    assert first is not None
+    return (fitting or [first])[0], len({one.queues for one in fitting}) == 1
+
+
+def _possible_queues(view: View, topic: str) -> Iterator[tuple[MessageQueue, ...]]:
+    """Which queues of the topic members may have read, the likeliest first."""
+    listed = view.queues.get(topic, [])
+    if view.unreadable == 0:
+        yield tuple(listed)
+        return
+    doubtful = {queue for queue in view.holders if _doubtful(view, queue)}
+    if len(doubtful) == view.unreadable:
+        yield tuple(queue for queue in listed if queue not in doubtful)
+        return
+    mine = [queue for queue in listed if queue in doubtful]
+    elsewhere = len(doubtful) - len(mine)
+    brokers = list(dict.fromkeys(queue.broker_name for queue in mine))
+    # A broker that is lost takes all its queues; one scaled in, those of the highest ids.
+    of_broker = [[q for q in mine if q.broker_name == broker] for broker in brokers]
+    whole = product(*((0, len(queues)) for queues in of_broker))
+    parts = product(*(range(len(queues) + 1) for queues in of_broker))
+    seen = set()
+    for guess, (cuts, _) in enumerate((c, None) for part in (whole, parts) for c in part):
+        if guess >= MOST_GUESSES:
+            return
+        lost = sum(cuts)
+        if cuts in seen or not 0 <= view.unreadable - lost <= elsewhere:
+            continue
+        seen.add(cuts)
+        gone = {
+            queue
+            for queues, cut in zip(of_broker, cuts, strict=True)
+            for queue in queues[len(queues) - cut :]
+        }
+        yield tuple(sort_queues(queue for queue in listed if queue not in gone))
+
+
+def _doubtful(view: View, queue: MessageQueue) -> bool:
+    """True if everybody who holds the queue may hold it without being able to read it."""
+    holders = view.holders[queue]
+    if not holders:
+        return False
+    return view.row["status"] == FROZEN or all(
+        any(
+            member["suspended"] or member["strategy"].startswith(CONFIG_STRATEGY)
+            for member in view.members
+            if member["client_id"] == client_id
+        )
+        for client_id in holders
+    )

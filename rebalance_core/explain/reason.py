@@ -1,0 +1,208 @@
+"""Why a client holds a queue, or why nobody does, in one sentence and the formula behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rebalance_core.explain.formula import Formula
+from rebalance_core.explain.settlement import (
+    BROADCAST,
+    BROKER_MODE,
+    COMPUTED,
+    KEEPING,
+    LISTED,
+    NO_QUEUE,
+    NOT_SUBSCRIBED,
+    OTHER,
+    SUSPENDED,
+    THROWS,
+    Settlement,
+)
+from rebalance_core.explain.view import Row, subscribes
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.config import Config
+
+EMPTY, DUPLICATE, LEFT_OUT, MIXED = "EMPTY", "DUPLICATE_ID", "LEFT_OUT", "MIXED_STRATEGIES"
+UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A code, a sentence, and the formula if one decided.
+
+    ``client_id``: whom the sentence is about.
+    """
+
+    code: str
+    text: str
+    formula: Formula | None = None
+    client_id: str | None = None
+
+
+def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
+    """Why this client holds the queue."""
+    mine = [member for member in settled.view.members if member["client_id"] == client_id]
+    if not mine:
+        return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
+    taking = [member for member in mine if settled.takes(member, queue)]
+    if taking:
+        code, text, formula = _taken(settled, queue, taking[0])
+    else:
+        keeping = [m for m in mine if settled.standing(m) in (*KEEPING, OTHER)]
+        member = (keeping or mine)[0]
+        code, text, formula = _kept(settled, member)
+    if len(mine) > 1:
+        text += (
+            f"; {len(mine)} processes have this id, and each works with its first place in cidAll"
+        )
+    return Reason(code, text, formula, client_id)
+
+
+def _taken(
+    settled: Settlement, queue: MessageQueue, member: Row
+) -> tuple[str, str, Formula | None]:
+    standing = settled.standing(member)
+    if standing == BROADCAST:
+        return standing, "BROADCASTING: every member reads every queue of its topics", None
+    formula = _formula(settled, member, queue)
+    assert formula is not None
+    if standing == LISTED:
+        return standing, f"{formula.strategy}: the queue is in the member's own list", formula
+    return standing, f"{formula.strategy} gives it to this client", formula
+
+
+def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
+    """Of a client whose pass does not take the queue."""
+    standing, topic = settled.standing(member), settled.topic
+    texts = {
+        SUSPENDED: "the member is suspended: it runs no pass and keeps what it held; whoever "
+        "computes the queue for itself reads it too",
+        NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member keeps what it held",
+        THROWS: f"FROZEN: {member['strategy']} throws ({settled.thrown(member)}), so the member "
+        "keeps what it held",
+        BROKER_MODE: f"FROZEN: the brokers allocate and do not know {member['strategy']}, so the "
+        "member keeps what it held",
+        OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is not worked out again",
+    }
+    if standing in texts:
+        return standing, texts[standing], None
+    return UNKNOWN, "no rule gives it to this client", None
+
+
+def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
+    """Why nobody holds the queue."""
+    members = settled.view.members
+    if not members:
+        return Reason(EMPTY, "the group has no member")
+    passing = [member for member in members if settled.standing(member) in (COMPUTED, LISTED)]
+    for member in members:
+        if member["message_model"] == BROADCASTING:
+            continue  # it stands in the list that others divide by, and takes no share
+        reason = _misses(settled, queue, member)
+        if reason is not None:
+            return reason
+    for member in members:
+        if settled.standing(member) == OTHER and subscribes(member, settled.topic):
+            return Reason(OTHER, _kept(settled, member)[1])
+    frozen = [member for member in members if settled.standing(member) in KEEPING]
+    if frozen and not passing:
+        _, text, _ = _kept(settled, frozen[0])
+        return Reason(
+            settled.standing(frozen[0]),
+            f"{text}; nobody who is still there held this queue",
+        )
+    if not any(subscribes(member, settled.topic) for member in members):
+        return Reason(NOT_SUBSCRIBED, f"no member subscribes {settled.topic}")
+    if not passing:
+        return Reason(UNKNOWN, "no member allocates the topic")
+    return _left_out(settled, queue, passing)
+
+
+def _misses(settled: Settlement, queue: MessageQueue, member: Row) -> Reason | None:
+    """Why a member to whom the queue falls by its own strategy does not hold it."""
+    formula = _formula(settled, member, queue)
+    if formula is None or formula.owner != member["client_id"]:
+        return None
+    client_id, standing = member["client_id"], settled.standing(member)
+    if standing == NOT_SUBSCRIBED:
+        text = _unsubscribed_text(settled, client_id)
+    elif standing == SUSPENDED:
+        text = f"the queue falls to {client_id}, which is suspended and did not hold it before"
+    elif standing == BROKER_MODE:
+        text = _kept(settled, member)[1] + "; nobody who is still there held this queue"
+    else:
+        return None
+    return Reason(standing, text, formula, client_id)
+
+
+def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> Reason:
+    """Why no strategy of the members that run a pass gives the queue to its own client."""
+    formulas: dict[str, tuple[Formula, Row]] = {}
+    for member in passing:
+        formula = _formula(settled, member, queue)
+        if formula is not None:
+            formulas.setdefault(formula.strategy, (formula, member))
+    texts = sorted({member["strategy"] for member in passing})
+    if all(settled.standing(member) == LISTED for member in passing):
+        formula = next(iter(formulas.values()))[0] if len(texts) == 1 else None
+        return Reason(LEFT_OUT, "CONFIG: no member has the queue in its list", formula)
+    if len(texts) > 1:
+        claims = "; ".join(
+            f"under {formula.strategy} it falls to {formula.owner or 'nobody'}"
+            for formula, _ in formulas.values()
+        )
+        return Reason(
+            MIXED,
+            f"members allocate by different strategies ({', '.join(texts)}): {claims}, and none "
+            "of them takes it by that strategy",
+            next(iter(formulas.values()))[0] if formulas else None,
+        )
+    formula, _ = next(iter(formulas.values()))
+    ids = settled.view.client_ids
+    if formula.entry is not None and formula.owner is None:
+        twin = ids[formula.entry]
+        return Reason(
+            DUPLICATE,
+            f"the queue falls to place {formula.entry} of cidAll, where {twin} stands again: all "
+            f"{ids.count(twin)} processes of that id take the share of its first place, "
+            f"{ids.index(twin)}",
+            formula,
+            twin,
+        )
+    if formula.owner is not None:
+        return _not_taken(settled, formula)
+    return Reason(LEFT_OUT, f"{formula.strategy} gives it to nobody", formula)
+
+
+def _not_taken(settled: Settlement, formula: Formula) -> Reason:
+    """The queue falls to a client that does not allocate as the formula's member does."""
+    owner = formula.owner or ""
+    owners = [m for m in settled.view.members if m["client_id"] == owner]
+    keeping = [member for member in owners if settled.standing(member) in KEEPING]
+    if not keeping:
+        if any(settled.standing(member) == NOT_SUBSCRIBED for member in owners):
+            return Reason(NOT_SUBSCRIBED, _unsubscribed_text(settled, owner), formula, owner)
+        return Reason(UNKNOWN, "no rule leaves it to nobody", formula)
+    code, text, _ = _kept(settled, keeping[0])
+    text = f"the queue falls to {owner}, which did not hold it before. {text}"
+    return Reason(code, text, formula, owner)
+
+
+def _unsubscribed_text(settled: Settlement, client_id: str) -> str:
+    return (
+        f"the queue falls to {client_id}, which does not subscribe {settled.topic}: membership is "
+        "by group, so it counts all the same and its share is nobody's"
+    )
+
+
+def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula | None:
+    """The formula of a member's strategy for the queue; None where there is none to ask."""
+    strategy = settled.strategy_of(member)
+    if strategy is None:
+        return None
+    listed = isinstance(strategy, Config)
+    if not listed and not settled.can_read(queue):
+        return None
+    taker = member["client_id"] if listed or settled.takes(member, queue) else None
+    return settled.formula(strategy, queue, taker)

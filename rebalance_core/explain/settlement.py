@@ -1,0 +1,205 @@
+"""Who must hold a queue in an epoch, worked out again from the ledger's own lists.
+
+The rules are those of the replay's `settle`, asked of one topic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from rebalance_core.explain.formula import Formula, formula_of
+from rebalance_core.explain.view import ProcessKey, Row, View, subscribes
+from rebalance_core.model.errors import AllocationError, UsageError
+from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.settle import CONFIG_STRATEGY
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+
+COMPUTED, BROADCAST, LISTED = "COMPUTED", "BROADCASTING", "CONFIG"
+SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE = "SUSPENDED", "NO_READABLE_QUEUE", "THROWS", "BROKER_MODE"
+NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
+OTHER = "OTHER_STRATEGY"
+"""A strategy that RocketMQ does not have: nothing is worked out again."""
+KEEPING = (SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE)
+"""Ways in which a process goes on holding what it held."""
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """One topic of one epoch under one assumption on what the ledger leaves open."""
+
+    view: View
+    before: View | None
+    topic: str
+    queues: tuple[MessageQueue, ...]
+    """mqAll: the topic's readable queues."""
+    broker_mode: bool = False
+
+    @cached_property
+    def _shares(self) -> dict[tuple[str, str], dict[str, frozenset[MessageQueue]] | str]:
+        """Per (strategy text, version) the share of each client, or what is thrown."""
+        return {}
+
+    @cached_property
+    def _standings(self) -> dict[tuple[Any, ...], str]:
+        return {}
+
+    @cached_property
+    def _readable(self) -> frozenset[MessageQueue]:
+        return frozenset(self.queues)
+
+    @cached_property
+    def _formulas(self) -> dict[tuple[str, MessageQueue, str | None], Formula | None]:
+        return {}
+
+    def can_read(self, queue: MessageQueue) -> bool:
+        """True if the queue is in mqAll."""
+        return queue in self._readable
+
+    def formula(
+        self, strategy: AllocationStrategy, queue: MessageQueue, client_id: str | None
+    ) -> Formula | None:
+        """`formula_of` the strategy; None where it throws for everybody, as `thrown` says."""
+        key = (str(strategy), queue, client_id)
+        if key not in self._formulas:
+            ids = self.view.client_ids
+            try:
+                found = formula_of(strategy, queue, self.queues, ids, client_id)
+            except (AllocationError, ValueError):
+                found = None
+            self._formulas[key] = found
+        return self._formulas[key]
+
+    def strategy_of(self, member: Row) -> AllocationStrategy | None:
+        """The strategy of a process; None if its text is none of RocketMQ's."""
+        return _parsed(member["strategy"], member["version"])
+
+    def standing(self, member: Row) -> str:
+        """How the process comes to what it holds of the topic."""
+        key = (member["client_id"], member["channel_id"])
+        if key not in self._standings:
+            self._standings[key] = self._standing(member)
+        return self._standings[key]
+
+    def _standing(self, member: Row) -> str:
+        if member["suspended"]:
+            return SUSPENDED
+        if not subscribes(member, self.topic):
+            return NOT_SUBSCRIBED
+        if member["message_model"] == BROADCASTING:
+            return BROADCAST if self.queues else NO_QUEUE
+        strategy = self.strategy_of(member)
+        name = member["strategy"] if strategy is None else strategy.name
+        if self.broker_mode and name not in BROKER_STRATEGIES:
+            return BROKER_MODE
+        if strategy is None:
+            return OTHER
+        if name == CONFIG_STRATEGY:
+            return LISTED
+        if not self.queues:
+            return NO_QUEUE
+        return THROWS if isinstance(self._share(member), str) else COMPUTED
+
+    def thrown(self, member: Row) -> str:
+        """The exception of a process whose strategy throws."""
+        share = self._share(member)
+        return share if isinstance(share, str) else ""
+
+    def takes(self, member: Row, queue: MessageQueue) -> bool:
+        """True if a pass of the process takes the queue; not for those that run none."""
+        standing = self.standing(member)
+        if standing == BROADCAST:
+            return queue in self._readable
+        if standing not in (COMPUTED, LISTED):
+            return False
+        share = self._share(member)
+        return not isinstance(share, str) and queue in share
+
+    def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
+        """Client id -> fewest and most processes of it that hold the queue; the rest hold it not.
+
+        More than one number is possible only for several processes of one id of which some keep
+        what they held: the ledger does not say which of them held it.
+        """
+        held = Counter[str]() if self.before is None else self.before.held_by(queue)
+        computed = Counter(
+            member["client_id"] for member in self._passing if self.takes(member, queue)
+        )
+        result = {}
+        for client_id in {*computed, *self._others, *(held.keys() & self._keeping.keys())}:
+            keeping = self._keeping[client_id]
+            low = max(0, held[client_id] - (self._earlier[client_id] - keeping)) if keeping else 0
+            high = min(keeping, held[client_id]) + self._others[client_id]
+            if computed[client_id] + high:
+                result[client_id] = (computed[client_id] + low, computed[client_id] + high)
+        return result
+
+    @cached_property
+    def _passing(self) -> list[Row]:
+        """Processes that run a pass of the topic."""
+        passing = (COMPUTED, LISTED, BROADCAST)
+        return [member for member in self.view.members if self.standing(member) in passing]
+
+    @cached_property
+    def _others(self) -> Counter[str]:
+        """Processes of each id whose strategy is not worked out."""
+        return Counter(m["client_id"] for m in self.view.members if self.standing(m) == OTHER)
+
+    @cached_property
+    def _keeping(self) -> Counter[str]:
+        """Processes of each id that keep what they held, if they were there before."""
+        there = frozenset[ProcessKey]() if self.before is None else self.before.processes
+        return Counter(
+            member["client_id"]
+            for member in self.view.members
+            if self.standing(member) in KEEPING
+            and (member["client_id"], member["channel_id"]) in there
+        )
+
+    @cached_property
+    def _earlier(self) -> Counter[str]:
+        """Processes of each id before."""
+        there = frozenset[ProcessKey]() if self.before is None else self.before.processes
+        return Counter(client_id for client_id, _ in there)
+
+    def agrees(self, queue: MessageQueue) -> bool:
+        """True if the ledger's holders are the expected ones."""
+        held, expected = self.view.held_by(queue), self.expected(queue)
+        return all(expected.get(c, (0, 0))[1] >= n for c, n in held.items()) and all(
+            low <= held[client_id] for client_id, (low, _) in expected.items()
+        )
+
+    def _share(self, member: Row) -> frozenset[MessageQueue] | str:
+        key = (member["strategy"], member["version"])
+        strategy = self.strategy_of(member)
+        if strategy is None:
+            return f"unknown strategy {member['strategy']}"
+        if key not in self._shares:
+            self._shares[key] = self._all_shares(strategy)
+        shares = self._shares[key]
+        if isinstance(shares, str):
+            # Somebody's allocation throws; others' may not.
+            try:
+                own = strategy.allocate(member["client_id"], self.queues, self.view.client_ids)
+            except AllocationError as error:
+                return str(error)
+            return frozenset(own)
+        return shares.get(member["client_id"], frozenset())
+
+    def _all_shares(self, strategy: AllocationStrategy) -> dict[str, frozenset[MessageQueue]] | str:
+        try:
+            shares = strategy.allocate_all(self.queues, self.view.client_ids)
+        except AllocationError as error:
+            return str(error)
+        return {client_id: frozenset(share) for client_id, share in shares.items()}
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, version: str) -> AllocationStrategy | None:
+    try:
+        return parse_strategy(text, version=version)
+    except UsageError:
+        return None

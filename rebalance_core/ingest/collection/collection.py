@@ -1,0 +1,139 @@
+"""A folder of files that operators collected: what is in it, and what is refused of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from rebalance_core.ingest.collection.collected_file import (
+    OLDER,
+    CollectedFile,
+    identify,
+    is_answer,
+    is_other,
+    with_newest,
+)
+from rebalance_core.ingest.collection.collection_settings import (
+    SETTINGS_NAME,
+    CollectionSettings,
+    read_settings,
+)
+from rebalance_core.ingest.fact import Unread
+from rebalance_core.model.errors import InputRefused
+
+DOCUMENT_LIMIT = 64 * 1024**2
+"""Bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
+GZIP_LIMIT = 512 * 1024**2
+"""Bytes of a compressed log: rotated ones hold 64 to 1024 MB, a tenth of it compressed."""
+_SNIFFED = 4096
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The files to read, in order of their names, and what was refused before reading."""
+
+    root: Path
+    settings: CollectionSettings
+    files: tuple[CollectedFile, ...]
+    refused: tuple[Unread, ...]
+
+    @cached_property
+    def brokers(self) -> tuple[str, ...]:
+        """Names of the brokers that have a folder or are expected."""
+        places = {file.place for file in self.files if file.name.startswith("brokers/")}
+        return tuple(sorted(places | set(self.settings.brokers)))
+
+    def path_of(self, file: CollectedFile) -> Path:
+        """Where the file lies."""
+        return self.root / file.name
+
+
+def open_collection(folder: Path) -> Collection:
+    """List a collection; reads ``collection.toml`` and the first bytes of each file.
+
+    Symbolic links that leave the folder, what is no plain file, what cannot be opened, binaries and
+    files above the limits are refused by name; the rest is read.
+
+    Raises:
+        InputRefused: no such folder, no or a wrong ``collection.toml``, or nothing to read.
+    """
+    if not folder.is_dir():
+        raise InputRefused(f"--collection {folder}: no such folder")
+    root = folder.resolve()
+    settings = read_settings(root)
+    files: list[CollectedFile] = []
+    refused: list[Unread] = []
+    seen: set[Path] = set()
+    names = set(_names(root))
+    for name in sorted(names):
+        if name.endswith(OLDER) and name.removesuffix(OLDER) in names:
+            continue
+        found = _look(root, name, seen)
+        if isinstance(found, CollectedFile):
+            files.append(found)
+        elif found is not None:
+            refused.append(found)
+    if not files:
+        raise InputRefused(
+            f"--collection {folder}: nothing to read beside {SETTINGS_NAME}; expected namesrv/, "
+            "brokers/<name>/, clients/<name>/ or mqadmin/ (docs/ingest.md)"
+        )
+    return Collection(root, settings, tuple(with_newest(files)), tuple(refused))
+
+
+def _names(root: Path) -> Iterator[str]:
+    for folder, folders, files in os.walk(root):
+        inside = Path(folder).relative_to(root)
+        links = [name for name in folders if (Path(folder) / name).is_symlink()]
+        folders[:] = sorted(set(folders) - set(links))
+        for name in (*files, *links):
+            yield (inside / name).as_posix()
+
+
+def _look(root: Path, name: str, seen: set[Path]) -> CollectedFile | Unread | None:
+    if is_answer(name):
+        return None
+    path = root / name
+    if not name.isprintable():
+        return _refuse(name, "BAD_NAME", "its name holds control or undecodable characters")
+    real = path.resolve()
+    if not real.is_relative_to(root):
+        return _refuse(name, "LEAVES_COLLECTION", "is a link that leaves the collection; not read")
+    if real.is_dir() or real in seen:
+        return None  # a link inside: what it names is read where it lies
+    try:
+        status = real.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return _refuse(name, "NO_PLAIN_FILE", "is no plain file (pipe, socket or device)")
+        with real.open("rb") as opened:
+            head = opened.read(_SNIFFED)
+    except OSError as error:
+        return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
+    file = identify(name, status.st_size)
+    if file is None:
+        return None if is_other(name) else _refuse(name, "UNKNOWN_FILE", "is no file of the layout")
+    seen.add(real)
+    return _refusal_of_content(file, head) or file
+
+
+def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
+    if file.gzipped:
+        if not head.startswith(b"\x1f\x8b"):
+            return _refuse(file.name, "WRONG_FILE", "is named .gz and is not compressed by gzip")
+        if file.size > GZIP_LIMIT:
+            return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes; unpack it first")
+        return None
+    if b"\x00" in head or head.startswith(b"\x1f\x8b"):
+        return _refuse(file.name, "BINARY", "holds binary data where text is expected")
+    if not file.is_log and file.size > DOCUMENT_LIMIT:
+        return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes, no such document has")
+    return None
+
+
+def _refuse(name: str, code: str, message: str) -> Unread:
+    shown = name.encode("utf-8", "backslashreplace").decode()
+    return Unread(shown, shown, code, f"{shown!r} {message}")

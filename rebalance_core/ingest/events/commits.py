@@ -1,0 +1,35 @@
+"""Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``."""
+
+from __future__ import annotations
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.rows import Row
+
+
+def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
+    """One row of committed_offsets, None where the evidence says nothing certain.
+
+    ``consumerProgress`` prints 0 for a queue without a commit too (SEM §10.7), so its 0 counts for
+    nothing; a negative offset is none.
+    """
+    values = piece.values
+    if piece.kind == "committed":
+        broker, offset = values["broker"], values["offset"]
+    elif piece.kind == "queue_progress":
+        if values["consumer_offset"] == 0 or values["broker_name_cut"] or values["topic_cut"]:
+            return None
+        broker, offset = values["broker_name"], values["consumer_offset"]
+    else:
+        broker, offset = values.get("broker_name") or piece.place, values["committed_offset"]
+    if offset < 0:
+        return None
+    return {
+        "consumer_group": piece.key,
+        "topic": values["topic"],
+        "broker_name": broker,
+        "queue_id": values["queue_id"],
+        "client_id": values.get("client_id"),
+        "observed_ms": context.time_of(piece),
+        "committed_offset": offset,
+    }

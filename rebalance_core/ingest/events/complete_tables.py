@@ -1,0 +1,52 @@
+"""From rows as they were found to rows of tables: cluster, sequence, one row a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order
+
+REJECTED_TABLE = "collection"
+"""``table_name`` of what no input table holds yet: a line or file of the collection."""
+
+
+def complete(tables: Tables, cluster: str) -> Tables:
+    """The rows with cluster and sequence, each key once."""
+    events = sorted(tables.get("cluster_events", []), key=event_order)
+    last_ms, sequence = None, 0
+    for row in events:
+        row.pop(ORDER, None)
+        sequence = sequence + 1 if row["event_ms"] == last_ms else 0
+        last_ms, row["sequence"] = row["event_ms"], sequence
+    tables = tables | {
+        "queue_offsets": newest(tables.get("queue_offsets", []), "max_offset"),
+        "committed_offsets": newest(tables.get("committed_offsets", []), "committed_offset"),
+    }
+    return {
+        name: [row if name == "rejected" else {"cluster": cluster} | row for row in rows]
+        for name, rows in tables.items()
+    }
+
+
+def newest(rows: Iterable[Row], value: str) -> list[Row]:
+    """One row a key: of several sights of one instant the one furthest on."""
+    best: dict[tuple[Any, ...], Row] = {}
+    offsets = ("min_offset", "max_offset", "committed_offset")
+    for row in rows:
+        key = tuple(row[name] for name in sorted(row.keys() - set(offsets)))
+        if key not in best or best[key][value] < row[value]:
+            best[key] = row
+    return list(best.values())
+
+
+def rejected_row(piece: Unread) -> Row:
+    """One row of ``rejected``."""
+    issue = {"code": piece.code, "message": piece.message}
+    return {
+        "table_name": REJECTED_TABLE,
+        "source": piece.source,
+        "raw": piece.raw,
+        "issues": [issue],
+    }

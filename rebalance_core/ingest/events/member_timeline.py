@@ -1,0 +1,233 @@
+"""Members of one group over time: joins, leaves, losses and changed subscriptions (SEM §6.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.connections import Change, Connections
+from rebalance_core.ingest.events.subscription_table import HEARTBEAT_MS, Member, SubscriptionTable
+from rebalance_core.ingest.events.timed_evidence import timed_evidence
+from rebalance_core.ingest.events.unlogged_members import not_logged
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.parse.text.client_version import version_of_ordinal
+from rebalance_core.ingest.rows import ORDER, Row, event
+from rebalance_core.model.events import (
+    CONSUMER_JOIN,
+    CONSUMER_LEAVE,
+    CONSUMER_LOST,
+    EXPIRED,
+    OBSERVED,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+)
+from rebalance_core.model.queue import is_retry_topic
+
+RECONNECT_MS = 60_000
+"""A client that subscribed so long before it registered was there before: it reconnects."""
+OWN_PASS_MS = 60_000
+"""unsubscribe(): own pass within 20 s, brokers learn by a heartbeat within 30 s (SEM §6.4)."""
+SAME_MOMENT_MS = 2_000
+"""Brokers hear of one change one after the other, and their logs have seconds."""
+
+
+@dataclass
+class MemberTimeline:
+    """Follows one group through its brokers' logs.
+
+    ``joins`` has the last join event of each member, for what other files add to it; ``findings``
+    the joins that only a dump tells.
+    """
+
+    group: str
+    context: ClusterContext
+    events: list[Row] = field(default_factory=list)
+    findings: list[Row] = field(default_factory=list)
+    joins: dict[Member, Row] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    _connections: dict[str, Connections] = field(default_factory=dict)
+    _channels: dict[tuple[str, str], str] = field(default_factory=dict)
+    _topics: dict[Member, frozenset[str]] = field(default_factory=dict)
+    _changed_ms: dict[Member, int] = field(default_factory=dict)
+    _tables: dict[str, SubscriptionTable] = field(default_factory=dict)
+    _ever: set[str] = field(default_factory=set)
+    _unsubscribed: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def take(self, pieces: list[Evidence]) -> None:
+        """Read the evidence of the group, in any order."""
+        self._unsubscribed = sorted(
+            (self.context.time_of(p), p.values["topic"], p.source)
+            for p in pieces
+            if p.kind == "unsubscribed"
+        )
+        for at_ms, piece in sorted(
+            timed_evidence(self.group, pieces, self.context),
+            key=lambda item: (item[0], item[1].place, item[1].position),
+        ):
+            self._settle_tables(at_ms)
+            if piece.kind == "broker_starting":
+                self._tables.pop(piece.place, None)
+                for client_id, found in self._connections.items():
+                    self._record(client_id, found.restart(piece.place, at_ms, piece.source))
+            elif piece.kind == "broker_out":
+                self._tables.pop(piece.place, None)
+                for found in self._connections.values():
+                    found.forget(piece.place)
+            elif piece.kind == "consumer_connected":
+                self._connected(piece, at_ms)
+            elif piece.kind == "consumer_listed":
+                self._listed(piece, at_ms)
+            elif piece.kind == "consumer_data":
+                self._data(piece, at_ms)
+            else:
+                self._removed(piece, at_ms)
+        self._settle_tables(self.context.end_ms)
+        for client_id, found in self._connections.items():
+            self._record(client_id, found.settle(self.context.end_ms))
+
+    def _connected(self, piece: Evidence, at_ms: int) -> None:
+        v = piece.values
+        client_id = v["client_id"]
+        version = version_of_ordinal(v["version"])
+        if version is not None:
+            self.versions[client_id] = version
+        self._channels[piece.place, v["channel"]] = client_id
+        found = self._connections.setdefault(client_id, Connections())
+        changes = found.connect(piece.place, v["channel"], at_ms, piece.source)
+        self._record(client_id, changes)
+
+    def _listed(self, piece: Evidence, at_ms: int) -> None:
+        v = piece.values
+        client_id, channel = v["client_id"], v["channel"]
+        self._channels[piece.place, channel] = client_id
+        found = self._connections.setdefault(client_id, Connections())
+        detail = OBSERVED if at_ms <= self.context.start_ms else None
+        changes = found.connect(piece.place, channel, at_ms, piece.source)
+        self._record(client_id, changes, detail)
+        if detail is None and any(change.joined for change in changes):
+            told = not_logged(self.group, client_id, "join", piece.source, at_ms)
+            self.findings.append(told)
+        name = found.process_of(channel)
+        member = Member(client_id, str(name))
+        if name is not None and member not in self._topics:
+            topics = frozenset(t for t in v["topics"] if not is_retry_topic(t))
+            self._first_data(member, topics, piece, at_ms)
+
+    def _removed(self, piece: Evidence, at_ms: int) -> None:
+        channel = piece.values["channel"]
+        client_id = piece.values.get("client_id") or self._channels.get((piece.place, channel))
+        if client_id is None:
+            return  # a scan names no client, and this one registered before the log begins
+        found = self._connections.setdefault(client_id, Connections())
+        if client_id not in self._ever:
+            start_ms = min(self.context.start_ms, at_ms)
+            self._record(
+                client_id, found.connect(piece.place, channel, start_ms, piece.source), OBSERVED
+            )
+        self._record(
+            client_id,
+            found.remove(
+                piece.place, channel, at_ms, piece.source,
+                scanned=piece.kind == "consumer_expired", graceful=piece.kind == "consumer_left",
+            ),
+        )  # fmt: skip
+
+    def _record(self, client_id: str, changes: list[Change], detail: str | None = None) -> None:
+        self._ever.add(client_id)
+        for change in changes:
+            member = Member(client_id, change.channel)
+            if change.joined:
+                row = self._event(CONSUMER_JOIN, change.at_ms, change.source, member)
+                if detail is not None:
+                    row["detail"] = detail
+                self.joins[member] = row
+                self._topics.pop(member, None)
+                continue
+            if change.graceful:
+                self._event(CONSUMER_LEAVE, change.at_ms, change.source, member)
+            else:
+                row = self._event(CONSUMER_LOST, change.at_ms, change.source, member)
+                if change.scanned:
+                    row["detail"] = EXPIRED
+
+    def _event(self, kind: str, at_ms: int, source: str, member: Member) -> Row:
+        row = event(
+            kind, at_ms, source, consumer_group=self.group,
+            client_id=member.client_id, channel_id=member.channel_id,
+        )  # fmt: skip
+        row[ORDER] = len(self.events)
+        self.events.append(row)
+        return row
+
+    def _data(self, piece: Evidence, at_ms: int) -> None:
+        """Subscriptions of the member that owns the connection, as this broker was told them."""
+        channel = piece.values["channel"]
+        client_id = self._channels.get((piece.place, channel))
+        name = None
+        if client_id is not None:
+            name = self._connections[client_id].process_of(channel)
+        if client_id is None or name is None:
+            return  # registered before the log begins, and no line names its client
+        member = Member(client_id, name)
+        topics = frozenset(t for t in piece.values["topics"] if not is_retry_topic(t))
+        again = piece.place in self._tables and self._tables[piece.place].knows(member)
+        table = self._tables.setdefault(piece.place, SubscriptionTable())
+        table.report(member, topics, at_ms, piece.source)
+        if member not in self._topics:
+            self._first_data(member, topics, piece, at_ms)
+        elif again or at_ms > self._changed_ms.get(member, 0) + SAME_MOMENT_MS:
+            self._changed(member, topics, at_ms, piece.source)
+
+    def _settle_tables(self, now_ms: int) -> None:
+        """Members that kept silent agree with what the broker was told last."""
+        for broker, table in self._tables.items():
+            if not table.settled and now_ms >= table.at_ms + HEARTBEAT_MS:
+                table.settled = True
+                for client_id, found in self._connections.items():
+                    channels = found.by_broker.get(broker, {})
+                    for name in {found.process_of(channel) for channel in channels} - {None}:
+                        member = Member(client_id, str(name))
+                        if member in self._topics:
+                            self._changed(member, table.topics, table.at_ms, table.source)
+
+    def _first_data(
+        self, member: Member, topics: frozenset[str], piece: Evidence, at_ms: int
+    ) -> None:
+        self._topics[member] = topics
+        row = self.joins[member]
+        row["subscriptions"] = sorted(topics)
+        row["message_model"] = piece.values["message_model"]
+        row["consume_from_where"] = piece.values["consume_from_where"]
+        known_ms = piece.values["known_ms"]
+        if known_ms is None or known_ms > row["event_ms"] - RECONNECT_MS:
+            return
+        if row.get("detail") is None and not self._was_there(member.client_id, row):
+            row["event_ms"] = max(known_ms, self.context.start_ms)
+            if known_ms <= self.context.start_ms:
+                row["detail"] = OBSERVED
+
+    def _was_there(self, client_id: str, join: Row) -> bool:
+        return any(
+            row["client_id"] == client_id and row is not join and row[ORDER] < join[ORDER]
+            for row in self.events
+        )
+
+    def _changed(self, member: Member, topics: frozenset[str], at_ms: int, source: str) -> None:
+        before = self._topics[member]
+        if topics == before:
+            return
+        # a silence is dated by the line before it, which the member may not have seen
+        since_ms = max(self.joins[member]["event_ms"], self._changed_ms.get(member, 0))
+        at_ms = max(at_ms, since_ms)
+        self._topics[member] = topics
+        self._changed_ms[member] = at_ms
+        for topic in sorted(topics - before):
+            self._event(SUBSCRIBE, at_ms, source, member)["topic"] = topic
+        for topic in sorted(before - topics):
+            dropped = [
+                (ms, where)
+                for ms, name, where in self._unsubscribed
+                if name == topic and max(since_ms, at_ms - OWN_PASS_MS) <= ms <= at_ms
+            ]
+            when, where = dropped[0] if dropped else (at_ms, source)
+            self._event(UNSUBSCRIBE, when, where, member)["topic"] = topic

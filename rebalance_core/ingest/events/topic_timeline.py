@@ -1,0 +1,224 @@
+"""One topic's configuration over time, and the offsets of its queues as files show them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
+from rebalance_core.ingest.rows import Row, Tables, event, finding
+from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
+from rebalance_core.model.queue import is_retry_topic
+
+SNAPSHOT_SLACK_MS = 10_000
+"""A store is written every 5 to 10 s (SEM §10.6): it may show the state of so long ago."""
+
+LOGGED = ("topic_created", "topic_updated", "topic_loaded", "topic_deleted")
+SNAPSHOTS = ("topic_config", "route_queues")
+REGISTERED = ("topic_registered", "topic_route")
+"""What a name server was told, right after the broker logged it."""
+
+
+class Config(NamedTuple):
+    """Queues and perm of a topic on one broker; perm as the broker registers it."""
+
+    read: int
+    write: int
+    perm: int
+
+
+@dataclass
+class _Broker:
+    """What is known of the topic on one broker so far."""
+
+    config: Config | None = None
+    changed_ms: int | None = None
+    mentioned: bool = False
+    highest: int | None = None
+    """Queue ids below it exist or existed; None: the log does not know its creation."""
+
+
+@dataclass
+class TopicTimeline:
+    """Puts together what several files say of one topic."""
+
+    topic: str
+    context: ClusterContext
+    events: list[Row] = field(default_factory=list)
+    offsets: list[Row] = field(default_factory=list)
+    findings: list[Row] = field(default_factory=list)
+    _brokers: dict[str, _Broker] = field(default_factory=dict)
+
+    def take(self, pieces: Iterable[Evidence]) -> Tables:
+        """The tables of the topic.
+
+        Retry topics make no events: the simulator derives them, as the brokers do (SEM §3.4).
+        """
+        ordered = sorted(pieces, key=lambda p: (self._at(p), p.place, p.position, p.source))
+        for piece in ordered:
+            if piece.kind in LOGGED:
+                self._logged(piece)
+            elif piece.kind in SNAPSHOTS:
+                self._snapshot(piece)
+            elif piece.kind in REGISTERED:
+                self._registered(piece)
+        self._observed_offsets(ordered)
+        if self._retry:
+            self.events, self.findings = [], []
+        return {
+            "cluster_events": self.events,
+            "queue_offsets": self.offsets,
+            "findings": self.findings,
+        }
+
+    @property
+    def _retry(self) -> bool:
+        return is_retry_topic(self.topic)
+
+    def _at(self, piece: Evidence) -> int:
+        at_ms = self.context.time_of(piece)
+        if piece.kind in REGISTERED:
+            return at_ms + MIDDLE_MS + 1
+        return at_ms + MIDDLE_MS if piece.kind in LOGGED else at_ms
+
+    def _logged(self, piece: Evidence) -> None:
+        state = self._brokers.setdefault(piece.place, _Broker())
+        at_ms = self._at(piece)
+        if piece.kind == "topic_deleted":
+            self.events.append(
+                event(TOPIC_DELETED, at_ms, piece.source, topic=self.topic, broker_name=piece.place)
+            )
+            self._brokers[piece.place] = _Broker(None, at_ms, True)
+            return
+        config = self._config(piece.place, piece.values, at_ms)
+        if piece.kind == "topic_created":
+            if not state.mentioned or state.config is None:
+                self._new_queues(piece, range(max(config.read, config.write)), at_ms)
+                state.highest = max(config.read, config.write)
+        elif not state.mentioned:
+            old = piece.values.get("old", piece.values)
+            self._observed(piece.place, self._config(piece.place, old, at_ms), piece.source)
+        if piece.kind == "topic_updated" and state.highest is not None:
+            # a topic that shrank keeps the files of its queues
+            highest = max(state.highest, config.read, config.write)
+            self._new_queues(piece, range(state.highest, highest), at_ms)
+            state.highest = highest
+        self._set(piece.place, config, at_ms, piece.source)
+
+    def _registered(self, piece: Evidence) -> None:
+        """A change that the broker's own log lacks, or that was not collected."""
+        values = piece.values
+        place = values["broker_name"]
+        state = self._brokers.setdefault(place, _Broker())
+        config = Config(values["read"], values["write"], values["perm"])
+        if not state.mentioned and "old" in values:
+            old = values["old"]
+            self._observed(place, Config(old["read"], old["write"], old["perm"]), piece.source)
+        self._set(place, config, self._at(piece), piece.source)
+
+    def _snapshot(self, piece: Evidence) -> None:
+        values = piece.values
+        place = values.get("broker_name") or piece.place
+        at_ms = self._at(piece)
+        config = Config(values["read_queue_nums"], values["write_queue_nums"], values["perm"])
+        if piece.kind == "topic_config":
+            perm = self.context.effective_perm(place, config.perm, at_ms)
+            config = config._replace(perm=perm)
+        state = self._brokers.setdefault(place, _Broker())
+        if not state.mentioned:
+            self._observed(place, config, piece.source)
+        elif config != state.config and at_ms - (state.changed_ms or 0) > SNAPSHOT_SLACK_MS:
+            self.findings.append(
+                finding(
+                    "INGEST_TOPIC_CHANGE_NOT_LOGGED",
+                    f"{self.topic} on {place} is {config} in {piece.source}, and no log says since "
+                    "when: the change is dated to that file.",
+                    "Collect broker.log of the whole time; INFO lines may be dropped under load.",
+                    topic=self.topic, broker_name=place, first_ms=state.changed_ms, last_ms=at_ms,
+                    evidence={"source": piece.source},
+                )
+            )  # fmt: skip
+            self._set(place, config, at_ms, piece.source)
+
+    def _config(self, broker: str, values: Any, at_ms: int) -> Config:
+        perm = self.context.effective_perm(broker, values["perm"], at_ms)
+        return Config(values["read"], values["write"], perm)
+
+    def _observed(self, broker: str, config: Config, source: str) -> None:
+        self._set(broker, config, self.context.start_ms, source, OBSERVED)
+
+    def _set(
+        self, broker: str, config: Config, at_ms: int, source: str, detail: str | None = None
+    ) -> None:
+        state = self._brokers.setdefault(broker, _Broker())
+        if state.config != config:
+            self.events.append(
+                event(
+                    TOPIC_CONFIG, at_ms, source, topic=self.topic, broker_name=broker,
+                    read_queue_nums=config.read, write_queue_nums=config.write, perm=config.perm,
+                    detail=detail,
+                )
+            )  # fmt: skip
+            state.changed_ms = at_ms
+        state.config, state.mentioned = config, True
+
+    def _new_queues(self, piece: Evidence, queue_ids: range, at_ms: int) -> None:
+        """Queues just created are empty; that of a retry topic the simulator knows itself."""
+        if not self._retry:
+            self.offsets += [
+                self._offset(piece.place, queue_id, at_ms, 0, 0) for queue_id in queue_ids
+            ]
+
+    def _offset(self, broker: str, queue_id: int, at_ms: int, low: int, high: int) -> Row:
+        return {
+            "topic": self.topic,
+            "broker_name": broker,
+            "queue_id": queue_id,
+            "observed_ms": at_ms,
+            "min_offset": low,
+            "max_offset": high,
+        }
+
+    def _observed_offsets(self, ordered: list[Evidence]) -> None:
+        """Rows of ``topicStatus``; of ``consumerProgress`` where the minimum cannot have moved.
+
+        ``consumerProgress`` shows no minimum. A minimum only grows, so between two sights of the
+        same value it is that value.
+        """
+        for piece in ordered:
+            if piece.kind == "queue_offsets" and not piece.values["broker_name_cut"]:
+                v = piece.values
+                self.offsets.append(
+                    self._offset(
+                        v["broker_name"], v["queue_id"], self._at(piece),
+                        v["min_offset"], v["max_offset"],
+                    )
+                )  # fmt: skip
+        minima: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for row in sorted(self.offsets, key=lambda row: row["observed_ms"]):
+            sights = minima.setdefault((row["broker_name"], row["queue_id"]), [])
+            sights.append((row["observed_ms"], row["min_offset"]))
+        for piece in ordered:
+            if piece.kind == "queue_progress":
+                self._from_progress(piece, minima)
+
+    def _from_progress(
+        self, piece: Evidence, minima: dict[tuple[str, int], list[tuple[int, int]]]
+    ) -> None:
+        v = piece.values
+        sights = minima.get((v["broker_name"], v["queue_id"]), [])
+        at_ms = self._at(piece)
+        index = bisect_right(sights, (at_ms, 2**63))
+        if 0 < index < len(sights) and sights[index - 1][1] == sights[index][1]:
+            low, high = sights[index][1], v["broker_offset"]
+            if high >= low:
+                self.offsets.append(self._offset(v["broker_name"], v["queue_id"], at_ms, low, high))
+
+
+def topic_tables(topic: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
+    """Events, offsets and findings of one topic."""
+    return TopicTimeline(topic, context).take(pieces)

@@ -1,0 +1,176 @@
+"""Members that dumps or their own logs show and no broker's log: lines are dropped under load.
+
+Brokers may discard INFO lines, so a join or a graceful leave can be missing (SEM §10.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.presence import Presence
+from rebalance_core.ingest.events.process_names import ProcessNames
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.rows import WARNING, Row, event, finding
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
+from rebalance_core.model.queue import is_retry_topic
+
+DUMP_MS = 10_000
+"""A dump's time is its command's start; member changes so near to it are no contradiction."""
+BATCH_MS = 60_000
+"""Dumps of one group at all brokers are taken one after the other."""
+
+
+def unlogged_joins(
+    group: str,
+    pieces: list[Evidence],
+    presence: Presence,
+    names: ProcessNames,
+    context: ClusterContext,
+) -> tuple[list[Row], list[Row]]:
+    """Joins (and leaves) of members that no broker's log has when others see them; findings.
+
+    A member whose own log has its heartbeats joined with the first of them; one that
+    ``consumerStatus`` lists joined when it says it started; any other was there before.
+    """
+    started = {
+        piece.values["client_file"]: piece.values["start_ms"]
+        for piece in pieces
+        if piece.kind == "client" and piece.values.get("client_file")
+    }
+    rows: list[Row] = []
+    findings: list[Row] = []
+    added: set[str] = set()
+    sights = [
+        p
+        for p in pieces
+        if p.kind in ("heartbeat", "member", "client") and context.time_of(p) >= context.start_ms
+    ]
+    for piece in sorted(
+        sights, key=lambda p: (p.kind != "heartbeat", context.time_of(p), p.source)
+    ):
+        client_id = str(piece.values.get("client_id") or piece.values.get("client_file") or "")
+        at_ms = context.time_of(piece)
+        known = presence.touched(client_id, at_ms - DUMP_MS, at_ms + DUMP_MS)
+        if not client_id or client_id in added or known:
+            continue
+        if client_id in presence.stays and piece.kind != "member":
+            continue
+        added.add(client_id)
+        when = at_ms if piece.kind == "heartbeat" else started.get(client_id)
+        if client_id in presence.stays:
+            when = at_ms
+        rows.append(_join(group, piece, client_id, when, context))
+        if piece.kind == "heartbeat":
+            rows += _own_leave(group, pieces, client_id, at_ms, names, context)
+        findings.append(not_logged(group, client_id, "join", piece.source, rows[-1]["event_ms"]))
+    return rows, findings
+
+
+def unlogged_leaves(
+    group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
+) -> tuple[list[Row], list[Row]]:
+    """Losses of members that should be there and that no broker lists any more; findings.
+
+    Only dumps of all brokers that ever had a member, within a minute, tell: a broker that knows
+    none prints nothing, which a failure does too.
+    """
+    rows: list[Row] = []
+    findings: list[Row] = []
+    pieces = list(pieces)
+    of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
+    for batch in _batches(pieces, context):
+        if of_group - {p.place for p in batch}:
+            continue
+        first_ms = context.time_of(batch[0])
+        last_ms = context.time_of(batch[-1])
+        listed = {p.values["client_id"] for p in batch if p.kind == "member"}
+        gone = set(presence.clients(first_ms - DUMP_MS, last_ms + DUMP_MS)) - listed
+        for client_id in sorted(gone - {row["client_id"] for row in rows}):
+            for channel in presence.channels(client_id, last_ms):
+                rows.append(
+                    event(
+                        CONSUMER_LOST, last_ms, batch[-1].source, consumer_group=group,
+                        client_id=client_id, channel_id=channel,
+                    )
+                )  # fmt: skip
+            findings.append(not_logged(group, client_id, "leave", batch[-1].source, last_ms))
+    return rows, findings
+
+
+def _batches(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[list[Evidence]]:
+    """Dumps taken together: each broker once, all within `BATCH_MS`."""
+    batch: list[Evidence] = []
+    dumps: dict[str, str] = {}
+    kinds = ("member", "group_connection")
+    listed = [p for p in pieces if p.kind in kinds and p.place]
+    for piece in sorted(listed, key=lambda p: (context.time_of(p), p.source)):
+        dump = piece.source.partition(":")[0]
+        late = batch and context.time_of(piece) >= context.time_of(batch[0]) + BATCH_MS
+        if late or dumps.setdefault(piece.place, dump) != dump:
+            yield batch
+            batch, dumps = [], {piece.place: dump}
+        batch.append(piece)
+    if batch:
+        yield batch
+
+
+def _join(
+    group: str, piece: Evidence, client_id: str, when: int | None, context: ClusterContext
+) -> Row:
+    observed = when is None or when <= context.start_ms
+    topics = piece.values.get("topics")
+    if piece.kind == "member":
+        topics = [pair[0] for pair in piece.values["subscriptions"] or ()]
+    row = event(
+        CONSUMER_JOIN,
+        context.start_ms if when is None or observed else when,
+        piece.source,
+        consumer_group=group,
+        client_id=client_id,
+        message_model=piece.values.get("message_model"),
+        consume_from_where=piece.values.get("consume_from_where"),
+        detail=OBSERVED if observed else None,
+    )
+    if topics:
+        row["subscriptions"] = sorted({t for t in topics if not is_retry_topic(t)})
+    return row
+
+
+def _own_leave(
+    group: str,
+    pieces: Iterable[Evidence],
+    client_id: str,
+    joined_ms: int,
+    names: ProcessNames,
+    context: ClusterContext,
+) -> list[Row]:
+    """Where only the client's log tells of it: its unregistering."""
+    for piece in sorted(pieces, key=context.time_of):
+        at_ms = context.time_of(piece)
+        if (
+            piece.kind == "left_broker"
+            and at_ms > joined_ms
+            and names.client_of(piece) == client_id
+        ):
+            return [
+                event(
+                    CONSUMER_LEAVE, at_ms, piece.source, consumer_group=group, client_id=client_id
+                )
+            ]
+    return []
+
+
+def not_logged(group: str, client_id: str, what: str, source: str, at_ms: int) -> Row:
+    """The finding that a ``join`` or ``leave`` is in no broker's log."""
+    return finding(
+        f"INGEST_{what.upper()}_NOT_LOGGED",
+        f"No broker's log has the {what} of {client_id}; it is dated by {source}.",
+        "Collect broker.log of every broker; brokers drop INFO lines under load.",
+        WARNING,
+        consumer_group=group,
+        client_id=client_id,
+        first_ms=at_ms,
+        last_ms=at_ms,
+        evidence={"source": source},
+    )

@@ -1,0 +1,75 @@
+"""Output of mqadmin as a whole: what was asked for, how many rows came, what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rebalance_core.ingest.collection.collected_file import CollectedFile
+from rebalance_core.ingest.fact import Fact, Unread
+
+EVERYTHING = ("", "all")
+"""What stands for no group in the name of a ``consumerProgress`` dump."""
+_NO_ROWS = (
+    "no_output", "no_members", "admin_error", "group_connection", "same_subscription",
+    "progress_total",
+)  # fmt: skip
+
+
+def dump_fact(
+    file: CollectedFile, found: Collection[Fact | Unread], brokers: Collection[str]
+) -> Fact:
+    """The fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows, error.
+
+    ``rejected`` counts what was not understood: with any, a missing row may have been there.
+    """
+    command, argument = file.arguments[:2]
+    kinds = [piece.kind for piece in found if isinstance(piece, Fact)]
+    values = {
+        "command": command,
+        "group": None,
+        "topic": None,
+        "broker": None,
+        "client_id": file.arguments[2] if len(file.arguments) > 2 else None,
+        "rows": sum(kind not in _NO_ROWS for kind in kinds),
+        "rejected": len(found) - len(kinds),
+        "error": _error(found),
+    }
+    if command == "consumerConnection":
+        values["group"], values["broker"] = without_broker(argument, brokers)
+    elif command == "consumerStatus":
+        values["group"] = argument
+    elif command == "consumerProgress":
+        values["group"] = _group_of_progress(argument, found)
+    elif command in ("topicRoute", "topicStatus"):
+        values["topic"] = argument
+    return Fact("dump", file.written_ms, values, file.name)
+
+
+def without_broker(argument: str, brokers: Collection[str]) -> tuple[str, str]:
+    """Group and broker of ``<group>-<broker>``; no broker if none of those known ends it."""
+    ends = [broker for broker in brokers if argument.endswith("-" + broker)]
+    broker = max(ends, key=len, default="")
+    return (argument[: -len(broker) - 1], broker) if broker else (argument, "")
+
+
+def group_of_rows(argument: str, with_clients: bool) -> str:
+    """The group of ``consumerProgress-<group>``, or ``consumerProgress-s-<group>``."""
+    return argument.removeprefix("s-") if with_clients else argument
+
+
+def _group_of_progress(argument: str, found: Collection[Fact | Unread]) -> str | None:
+    for piece in found:
+        if isinstance(piece, Fact) and piece.kind == "queue_progress":
+            return group_of_rows(argument, piece.values["with_clients"])
+    # without rows nothing but the name tells whether -s was given
+    return None if argument in EVERYTHING else argument.removeprefix("s-")
+
+
+def _error(found: Collection[Fact | Unread]) -> str:
+    """Class, code and message of the failure, empty if none was printed."""
+    for piece in found:
+        if isinstance(piece, Fact) and piece.kind == "admin_error":
+            code = piece.values["code"]
+            told = (piece.values["exception"], "" if code is None else f"CODE {code}")
+            return " ".join((*filter(None, told), piece.values["message"])).strip()
+    return ""

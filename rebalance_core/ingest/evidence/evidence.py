@@ -1,0 +1,152 @@
+"""What a fact is evidence for: one group, one topic, the cluster, or a commit.
+
+Each piece of evidence goes to one place where it is put together with what other files say of the
+same thing; pieces are plain values, so that they can travel between machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rebalance_core.ingest.collection.collected_file import ADMIN, GROUPS, CollectedFile
+from rebalance_core.ingest.evidence.dumps import dump_fact, group_of_rows, without_broker
+from rebalance_core.ingest.fact import Fact, Unread
+
+CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One statement, addressed.
+
+    Attributes:
+        part: CLUSTER, GROUP, TOPIC or COMMIT: who puts it together.
+        key: the group or topic; empty for the cluster.
+        kind: of the fact.
+        at_ms: when it was true; None: at an unknown time, taken as the end of the collection.
+        place: the broker, client or name server whose file states it.
+        position: grows with the place in one file; orders what has the same time.
+        source: ``file:line``.
+        values: the fact's fields.
+    """
+
+    part: str
+    key: str
+    kind: str
+    at_ms: int | None
+    place: str
+    position: int
+    source: str
+    values: Mapping[str, Any]
+
+
+_GROUP_KINDS = (
+    "consumer_connected", "consumer_data", "consumer_left", "consumer_closed", "consumer_expired",
+    "queue_locked", "allocated", "broker_allocated", "heartbeat", "suspended", "resumed", "paused",
+    "unsubscribed", "left_broker", "order_lock", "notified", "lock_refused",
+)  # fmt: skip
+_GROUP_FACTS = (
+    "subscription_changed", "no_subscription", "offset_went_back", "group_created", "group_deleted",
+    "broker_allocation_failed", "no_member_list", "not_in_member_list", "broadcast_refused",
+)  # fmt: skip
+_TOPIC_KINDS = (
+    "topic_created", "topic_updated", "topic_loaded", "topic_deleted", "topic_config",
+    "topic_registered", "topic_route",
+)  # fmt: skip
+_CLUSTER_KINDS = (
+    "broker_starting", "broker_booted", "broker_stopping", "broker_registered", "broker_address",
+    "broker_known", "broker_removed", "broker_cut_off", "broker_expired",
+)  # fmt: skip
+_CLUSTER_FACTS = ("allocation_failed", "heartbeat_failed")
+FACTS_ONLY = frozenset((*_GROUP_FACTS, *_CLUSTER_FACTS, "subscription_group", "dump"))
+"""Kinds of which `observed_facts` alone is made; they do not tell when a log begins and ends."""
+
+_ADDRESS = (
+    dict.fromkeys((*_GROUP_KINDS, *_GROUP_FACTS), (GROUP, "group"))
+    | dict.fromkeys(_TOPIC_KINDS, (TOPIC, "topic"))
+    | dict.fromkeys((*_CLUSTER_KINDS, *_CLUSTER_FACTS), (CLUSTER, ""))
+    | {"committed": (COMMIT, "group"), "subscription_group": (GROUP, "consumer_group")}
+    | dict.fromkeys(("committed_offset", "local_offset"), (COMMIT, "consumer_group"))
+)
+"""Who puts a kind together, and the field that names the group or topic."""
+
+
+def evidence_of(
+    file: CollectedFile, fact: Fact, position: int, brokers: Collection[str]
+) -> Iterator[Evidence]:
+    """Where the fact counts; nothing for facts that no table is made of.
+
+    Args:
+        file: the file that states it.
+        fact: the fact.
+        position: its place in the file.
+        brokers: known names; they end the names of ``consumerConnection`` dumps.
+    """
+    if file.kind == ADMIN:
+        at_ms = file.written_ms if fact.at_ms is None else fact.at_ms
+        piece = Evidence(
+            CLUSTER, "", fact.kind, at_ms, file.place, position, fact.source, fact.values
+        )
+        yield from _of_dump(file, piece, brokers)
+        return
+    part, name = _ADDRESS.get(fact.kind, ("", ""))
+    if not part or (file.kind == GROUPS and not file.newest):
+        return
+    values = fact.values
+    if fact.kind == "local_offset":
+        client_id, group = file.arguments
+        values = {**values, "client_id": client_id, "consumer_group": group}
+    yield Evidence(
+        part,
+        values[name] if name else "",
+        fact.kind,
+        file.written_ms if fact.at_ms is None else fact.at_ms,
+        file.place,
+        position,
+        fact.source,
+        values,
+    )
+
+
+def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> Iterator[Evidence]:
+    """A dump's command line stands in its file's name: the group or topic asked for."""
+    command, argument = file.arguments[:2]
+    if command == "consumerConnection":
+        group, broker = without_broker(argument, brokers)
+        yield replace(piece, part=GROUP, key=group, place=broker)
+    elif command == "consumerStatus":
+        client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
+        yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})
+    elif piece.kind == "queue_progress":
+        group = group_of_rows(argument, piece.values["with_clients"])
+        yield replace(piece, part=GROUP, key=group)
+        yield replace(piece, part=COMMIT, key=group)
+        yield replace(piece, part=TOPIC, key=piece.values["topic"])
+    elif command in ("topicRoute", "topicStatus"):
+        yield replace(piece, part=TOPIC, key=argument)
+        if piece.kind == "route_broker":
+            yield piece
+    elif piece.kind == "broker":
+        yield piece
+
+
+def of_document(
+    file: CollectedFile, found: Collection[Fact | Unread], brokers: Collection[str]
+) -> Iterator[Evidence]:
+    """What a document as a whole is evidence for: that it was collected, and how much it held."""
+    if file.kind == ADMIN:
+        fact = dump_fact(file, found, brokers)
+        group, place = fact.values["group"] or None, fact.values["broker"] or ""
+    elif file.kind == GROUPS and file.newest:
+        kinds = [piece.kind for piece in found if isinstance(piece, Fact)]
+        if found and not kinds:
+            return  # it is no such store, or only part of one
+        count = {"groups": kinds.count("subscription_group"), "rejected": len(found) - len(kinds)}
+        fact = Fact("group_configs", file.written_ms, count, file.name)
+        group, place = None, file.place
+    else:
+        return
+    part = CLUSTER if group is None else GROUP
+    yield Evidence(part, group or "", fact.kind, fact.at_ms, place, 0, fact.source, fact.values)

@@ -1,0 +1,196 @@
+"""A whole collection read and put together in this process: the plain form of the job.
+
+The Spark job calls the same functions; it only spreads the files, the groups and the topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collected_file import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    GIVEN_GROUPS,
+    NAMESRV_LOG,
+    CollectedFile,
+)
+from rebalance_core.ingest.collection.collection import Collection, open_collection
+from rebalance_core.ingest.collection.given_groups import parse_given_groups
+from rebalance_core.ingest.events.broker_timeline import broker_tables
+from rebalance_core.ingest.events.commits import commit_row
+from rebalance_core.ingest.events.complete_tables import complete, rejected_row
+from rebalance_core.ingest.events.topic_timeline import topic_tables
+from rebalance_core.ingest.evidence.evidence import CLUSTER, COMMIT, GROUP, TOPIC, Evidence
+from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.file_reader import FileReader, FileStats
+from rebalance_core.ingest.group_tables import group_tables
+from rebalance_core.ingest.observed.cluster_facts import cluster_facts
+from rebalance_core.ingest.observed.file_findings import file_findings
+from rebalance_core.ingest.parse.text.log_text import gzip_lines
+from rebalance_core.ingest.refusal import Unreadable
+from rebalance_core.ingest.rows import Tables, merged
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """The tables, and how each file was understood."""
+
+    tables: Tables
+    stats: tuple[FileStats, ...]
+
+
+def ingest_collection(folder: Path, assumed: Assumptions | None = None) -> Ingested:
+    """Read a collection in this process; for tests and small ones.
+
+    Raises:
+        InputRefused: see `open_collection`.
+    """
+    assumed = assumed or Assumptions()
+    collection = open_collection(folder)
+    evidence: list[Evidence] = []
+    refused: list[Unread] = list(collection.refused)
+    stats: list[FileStats] = []
+    for file in collection.files:
+        if file.kind == GIVEN_GROUPS:
+            continue
+        reader = reader_of(collection, file, assumed)
+        for piece in read_file(reader, collection.path_of(file)):
+            if isinstance(piece, Unread):
+                refused.append(piece)
+            else:
+                evidence.append(piece)
+        stats.append(reader.stats)
+    given, wrong = given_groups(collection)
+    of_cluster = [p for p in evidence if p.part == CLUSTER]
+    context = context_of(collection, of_cluster, stats, given, assumed)
+    tables = assemble(evidence, context)
+    tables["findings"] = tables.get("findings", []) + file_findings(collection, stats, assumed)
+    tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
+        collection, stats, of_cluster, context
+    )
+    tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
+    return Ingested(complete(tables, context.cluster), tuple(stats))
+
+
+def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions) -> FileReader:
+    """The reader of one file, with its time zone and the brokers' names."""
+    settings = collection.settings
+    zone = settings.admin_time_zone if file.kind == ADMIN else settings.zone_of(file.name)
+    return FileReader(file, zone or assumed.time_zone, collection.brokers)
+
+
+def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
+    """All that one file states; what cannot be read of it is refused, never raised."""
+    try:
+        if not reader.file.is_log:
+            yield from reader.read_document(path.read_bytes().decode("utf-8", "replace"))
+            return
+        yield from read_lines(reader, _lines(reader.file, path))
+    except Unreadable as refusal:
+        yield reader.refuse(refusal)
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+        yield reader.refuse(Unreadable("UNREADABLE_FILE", why))
+
+
+def read_lines(reader: FileReader, lines: Iterable[bytes]) -> Iterator[Evidence | Unread]:
+    """All that the lines of one whole log state."""
+    for number, line in enumerate(lines, 1):
+        text = line.decode("utf-8", "replace").removesuffix("\n")
+        yield from reader.read_line(text, f"{reader.file.name}:{number}", number)
+
+
+def _lines(file: CollectedFile, path: Path) -> Iterator[bytes]:
+    with path.open("rb") as opened:
+        yield from gzip_lines(opened, file.size) if file.gzipped else opened
+
+
+def given_groups(collection: Collection) -> tuple[dict[str, dict[str, Any]], list[Unread]]:
+    """The rows of the collection's consumer_groups.jsonl, if it has one."""
+    for file in collection.files:
+        if file.kind == GIVEN_GROUPS:
+            text = collection.path_of(file).read_bytes().decode("utf-8", "replace")
+            return parse_given_groups(text, file.name, collection.settings.cluster)
+    return {}, []
+
+
+def context_of(
+    collection: Collection,
+    cluster_pieces: Iterable[Evidence],
+    stats: Iterable[FileStats],
+    given: Mapping[str, Mapping[str, Any]],
+    assumed: Assumptions,
+) -> ClusterContext:
+    """The context of a collection whose files were read.
+
+    It begins with the first line of a server's log that states something, else with the first
+    dump, and ends with the last line or dump.
+    """
+    stats = list(stats)
+    of_servers = [s.first_ms for s in stats if s.kind in (NAMESRV_LOG, BROKER_LOG) and s.first_ms]
+    others = [s.first_ms for s in stats if s.first_ms]
+    written = [file.written_ms for file in collection.files if file.written_ms]
+    ends = [s.last_ms for s in stats if s.last_ms] + written
+    zones = {
+        file.place: zone
+        for file in collection.files
+        if file.kind == CLIENT_LOG and (zone := collection.settings.zone_of(file.name))
+    }
+    return cluster_context(
+        cluster_pieces,
+        cluster=collection.settings.cluster,
+        start_ms=min(of_servers or written or others or [0]),
+        end_ms=max(ends, default=0),
+        brokers=collection.brokers,
+        assumed=assumed,
+        given=given,
+        client_zones=zones,
+        logged=frozenset(file.place for file in collection.files if file.kind == BROKER_LOG),
+    )
+
+
+def assemble(evidence: Iterable[Evidence], context: ClusterContext) -> Tables:
+    """The tables from all evidence, without cluster and sequence."""
+    parts: dict[tuple[str, str], list[Evidence]] = {}
+    for piece in evidence:
+        parts.setdefault((piece.part, piece.key), []).append(piece)
+    tables = [broker_tables(parts.get((CLUSTER, ""), []), context)]
+    for (part, key), pieces in sorted(parts.items()):
+        if part == GROUP:
+            tables.append(group_tables(key, pieces, context))
+        elif part == TOPIC:
+            tables.append(topic_tables(key, pieces, context))
+        elif part == COMMIT:
+            rows = (commit_row(piece, context) for piece in pieces)
+            tables.append({"committed_offsets": [row for row in rows if row is not None]})
+    return merged(*tables)
+
+
+def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:
+    """One count a file, in order: splits added up, and files of which nothing was read."""
+    totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
+    for part in parts:
+        total = totals[part.name]
+        for name in ("lines", "understood", "facts", "rejected", "jumps_back"):
+            setattr(total, name, getattr(total, name) + getattr(part, name))
+        total.worst_jump_ms = max(total.worst_jump_ms, part.worst_jump_ms)
+        firsts = [one.first_ms for one in (total, part) if one.first_ms is not None]
+        lasts = [one.last_ms for one in (total, part) if one.last_ms is not None]
+        total.first_ms, total.last_ms = min(firsts, default=None), max(lasts, default=None)
+    return list(totals.values())
+
+
+def understood(stats: Iterable[FileStats]) -> list[dict[str, Any]]:
+    """Per file its lines, how many were understood and the share, for ``_run.json``."""
+    rows = []
+    for one in stats:
+        row = asdict(one)
+        row["share_understood"] = round(one.understood / one.lines, 4) if one.lines else None
+        rows.append(row)
+    return rows

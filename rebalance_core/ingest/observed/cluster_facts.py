@@ -1,0 +1,159 @@
+"""``observed_facts`` of the cluster: what was collected, who was expected, who is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection.collected_file import (
+    BROKER_LOG,
+    GROUPS,
+    LOCK_LOG,
+    NAMESRV_LOG,
+    OFFSETS,
+    TOPICS,
+    CollectedFile,
+)
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection.collection_settings import SETTINGS_NAME
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.observed.document_facts import dump
+from rebalance_core.ingest.observed.fact_rows import FactRows
+from rebalance_core.ingest.parse.text.client_version import plain_version
+from rebalance_core.ingest.rows import Row
+
+LOG, STORE = "log", "store"
+_BROKER_FILES = {
+    BROKER_LOG: (LOG, "broker.log"),
+    LOCK_LOG: (LOG, "lock.log"),
+    TOPICS: (STORE, "topics.json"),
+    GROUPS: (STORE, "subscriptionGroup.json"),
+    OFFSETS: (STORE, "consumerOffset.json"),
+}
+_REGISTERS = ("broker_registered", "broker_address", "broker_known")
+
+
+def cluster_facts(
+    collection: Collection,
+    stats: Iterable[FileStats],
+    pieces: Iterable[Evidence],
+    context: ClusterContext,
+) -> list[Row]:
+    """The rows that concern no single group.
+
+    Args:
+        collection: the files.
+        stats: how each was understood.
+        pieces: evidence on the cluster.
+        context: of the cluster.
+    """
+    rows = FactRows()
+    _expected(rows, collection, context)
+    _files(rows, collection, stats, context)
+    ordered = sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
+    for piece in ordered:
+        _stated(rows, piece, context.time_of(piece))
+    _registered(rows, collection, ordered, context)
+    return rows.rows
+
+
+def _expected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
+    span = {"start_ms": context.start_ms, "end_ms": context.end_ms}
+    _spanning(rows, "COLLECTED", context, SETTINGS_NAME, span)
+    for broker in collection.settings.brokers:
+        _spanning(rows, "EXPECTED_BROKER", context, SETTINGS_NAME, {}, broker)
+    for name in collection.settings.name_servers:
+        _spanning(rows, "EXPECTED_NAME_SERVER", context, SETTINGS_NAME, {"name": name})
+
+
+def _spanning(
+    rows: FactRows,
+    kind: str,
+    context: ClusterContext,
+    source: str,
+    details: Mapping[str, object],
+    broker_name: str | None = None,
+    span: tuple[int, int] | None = None,
+) -> None:
+    """A row from its first to its last moment, by default those of the collection."""
+    first_ms, last_ms = span or (context.start_ms, context.end_ms)
+    rows.add(kind, first_ms, source, details, broker_name=broker_name)
+    rows.rows[-1]["last_ms"] = last_ms
+
+
+def _files(
+    rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
+) -> None:
+    """One row per broker or name server and kind of file, over all of them."""
+    counted = {one.name: one for one in stats}
+    found: dict[tuple[str, str], list[CollectedFile]] = {}
+    for file in collection.files:
+        if file.kind == NAMESRV_LOG or file.kind in _BROKER_FILES:
+            found.setdefault((file.kind, file.place), []).append(file)
+    for (kind, place), files in sorted(found.items()):
+        times = [time for file in files for time in _moments(file, counted[file.name], context)]
+        span = (min(times, default=context.end_ms), max(times, default=context.end_ms))
+        of_files = [counted[file.name] for file in files]
+        count: dict[str, object] = {
+            "files": len(files),
+            "facts": sum(one.facts for one in of_files),
+        }
+        source = files[0].name
+        if kind == NAMESRV_LOG:
+            count["name"] = name_server(collection, place)
+            _spanning(rows, "NAME_SERVER_FILE", context, source, count, None, span)
+        else:
+            count["file"], count["name"] = _BROKER_FILES[kind]
+            _spanning(rows, "BROKER_FILE", context, source, count, place, span)
+
+
+def name_server(collection: Collection, place: str) -> str:
+    """The name server whose log lies there: in ``namesrv/`` itself, the only one expected."""
+    expected = collection.settings.name_servers
+    places = {file.place for file in collection.files if file.kind == NAMESRV_LOG}
+    return expected[0] if len(expected) == len(places) == 1 else place
+
+
+def _moments(file: CollectedFile, stats: FileStats, context: ClusterContext) -> list[int]:
+    """First and last statement of a log, else when a store was copied."""
+    if file.is_log:
+        return [time for time in (stats.first_ms, stats.last_ms) if time is not None]
+    return [context.end_ms if file.written_ms is None else file.written_ms]
+
+
+def _stated(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    v, source = piece.values, piece.source
+    if piece.kind == "dump":
+        dump(rows, piece, at_ms)
+    elif piece.kind == "group_configs":
+        rows.add("GROUP_CONFIGS", at_ms, source, v, broker_name=piece.place)
+    elif piece.kind == "broker":
+        version = plain_version(v["version"]) if v["version"] else None
+        details = {"version": version, "broker_id": v["broker_id"], "addr": v["addr"]}
+        rows.add("BROKER_IN_CLUSTER", at_ms, source, details, broker_name=v["broker_name"])
+    elif piece.kind == "heartbeat_failed":
+        details = {"address": v["address"], "log": piece.place, "pid": v.get("pid")}
+        rows.add("HEARTBEAT_FAILED", at_ms, source, details, broker_name=v["broker_name"])
+    elif piece.kind == "allocation_failed":
+        details = {"strategy": v["strategy"], "message": v["message"], "log": piece.place}
+        rows.add("ALLOCATION_FAILED", at_ms, source, details | {"pid": v.get("pid")})
+
+
+def _registered(
+    rows: FactRows, collection: Collection, ordered: Iterable[Evidence], context: ClusterContext
+) -> None:
+    """BROKER_REGISTERED: what the log of each name server said last of each broker."""
+    last: dict[tuple[str, str], tuple[Evidence, bool]] = {}
+    for piece in ordered:
+        if piece.kind in _REGISTERS:
+            address = piece.values["address"]
+            broker = piece.values.get("broker") or context.addresses.get(address)
+            if broker is not None:
+                last[piece.place, broker] = (piece, True)
+        elif piece.kind == "broker_removed":
+            last[piece.place, piece.values["broker"]] = (piece, False)
+    for (place, broker), (piece, registered) in sorted(last.items()):
+        details = {"name": name_server(collection, place), "registered": registered}
+        at_ms = context.time_of(piece)
+        rows.add("BROKER_REGISTERED", at_ms, piece.source, details, broker_name=broker)

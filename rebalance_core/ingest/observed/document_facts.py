@@ -1,0 +1,111 @@
+"""Rows of ``observed_facts`` from dumps and stores: one reader a kind of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.observed.fact_rows import FactRows
+from rebalance_core.ingest.parse.text.client_version import plain_version
+from rebalance_core.model.queue import is_retry_topic
+
+DocumentReader = Callable[[FactRows, Evidence, int], None]
+
+_HELD = (
+    "commit_offset", "cached_messages", "locked", "try_unlock_times", "dropped", "last_lock_ms",
+    "last_pull_ms", "last_consume_ms",
+)  # fmt: skip
+_PROGRESS = ("broker_offset", "consumer_offset", "last_time_ms", "client_ip", "with_clients")
+_AT_BROKER = ("consume_type", "message_model", "consume_from_where")
+
+
+def dump(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    """DUMP: one file with the output of mqadmin."""
+    v = piece.values
+    details = {name: v[name] for name in ("command", "rows", "rejected", "error")}
+    where = {"topic": v["topic"], "broker_name": piece.place, "client_id": v["client_id"]}
+    rows.add("DUMP", at_ms, piece.source, details, **where)
+
+
+def queue_row(
+    rows: FactRows,
+    kind: str,
+    piece: Evidence,
+    at_ms: int,
+    details: Mapping[str, Any],
+    client_id: str | None = None,
+) -> None:
+    """A row on the queue that the evidence names."""
+    v = piece.values
+    rows.add(
+        kind,
+        at_ms,
+        piece.source,
+        details,
+        topic=v["topic"],
+        broker_name=v["broker_name"],
+        queue_id=v["queue_id"],
+        client_id=client_id,
+    )
+
+
+def _config(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    details = {name: v for name, v in piece.values.items() if name != "consumer_group"}
+    rows.add("GROUP_CONFIG", at_ms, piece.source, details, broker_name=piece.place)
+
+
+def _at_broker(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    """Also of a broker that knows no member; what it does not say of the group is empty."""
+    v = piece.values
+    topics = sorted(topic for topic, _ in v.get("subscriptions") or ())
+    details = {"members": v.get("members", 0), "topics": topics}
+    details |= {name: v.get(name) for name in _AT_BROKER}
+    rows.add("GROUP_AT_BROKER", at_ms, piece.source, details, broker_name=piece.place)
+
+
+def _connection(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    v = piece.values
+    version = plain_version(v["version"]) if v["version"] else None
+    details = {"client_addr": v["client_addr"], "language": v["language"], "version": version}
+    where = {"broker_name": piece.place, "client_id": v["client_id"]}
+    rows.add("CONNECTION", at_ms, piece.source, details, **where)
+
+
+def _client_topic(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    v = piece.values
+    if v.get("client_file") and not is_retry_topic(v["topic"]):
+        details = {"expression": v["expression"]}
+        where = {"topic": v["topic"], "client_id": v["client_file"]}
+        rows.add("CLIENT_TOPIC", at_ms, piece.source, details, **where)
+
+
+def _held(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    details = {name: piece.values[name] for name in _HELD}
+    queue_row(rows, "HELD_QUEUE", piece, at_ms, details, piece.values.get("client_file"))
+
+
+def _stuck(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    v = piece.values
+    details = {"trouble": v["trouble"], "count": v["count"]}
+    queue_row(rows, "STUCK_QUEUE", piece, at_ms, details, v["client_id"])
+
+
+def _progress(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    v = piece.values
+    details = {name: v[name] for name in _PROGRESS}
+    details["names_cut"] = v["topic_cut"] or v["broker_name_cut"]
+    queue_row(rows, "QUEUE_PROGRESS", piece, at_ms, details)
+
+
+DOCUMENT_READERS: dict[str, DocumentReader] = {
+    "dump": dump,
+    "subscription_group": _config,
+    "group_connection": _at_broker,
+    "no_members": _at_broker,
+    "member": _connection,
+    "client_subscription": _client_topic,
+    "client_queue": _held,
+    "stuck_queue": _stuck,
+    "queue_progress": _progress,
+}

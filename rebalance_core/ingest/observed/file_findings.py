@@ -1,0 +1,122 @@
+"""Findings on the files themselves: who is missing, what was not understood, clocks set back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collected_file import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    LOCK_LOG,
+    LOGS,
+    NAMESRV_LOG,
+)
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.rows import WARNING, Row, finding
+
+WRONG_FILE_SHARE = 0.5
+"""Of a log of the right kind nearly all lines are understood; below half it is another file."""
+
+
+def file_findings(
+    collection: Collection, stats: Iterable[FileStats], assumed: Assumptions
+) -> list[Row]:
+    """Findings on the collection as a whole and on single files."""
+    found = [*_missing(collection), *_zones(collection, assumed)]
+    for one in stats:
+        found += _of_file(one)
+    return found
+
+
+def _missing(collection: Collection) -> list[Row]:
+    places = {kind: {f.place for f in collection.files if f.kind == kind}
+              for kind in (BROKER_LOG, NAMESRV_LOG)}  # fmt: skip
+    rows = [
+        finding(
+            "INGEST_BROKER_LOG_MISSING",
+            f"broker.log of {name} was not collected: members that only it saw are unknown.",
+            f"Put it into brokers/{name}/.",
+            WARNING,
+            broker_name=name,
+        )
+        for name in collection.settings.brokers
+        if name not in places[BROKER_LOG]
+    ]
+    expected, there = len(collection.settings.name_servers), len(places[NAMESRV_LOG])
+    if there < expected:
+        names = ", ".join(collection.settings.name_servers)
+        rows.append(
+            finding(
+                "INGEST_NAMESRV_LOG_MISSING",
+                f"Of the {expected} name servers expected ({names}) the logs of {there} are there.",
+                "Put each into namesrv/<name>/.",
+                WARNING,
+            )
+        )
+    return rows
+
+
+def _zones(collection: Collection, assumed: Assumptions) -> list[Row]:
+    settings = collection.settings
+    rows = []
+    dumps = any(f.kind == ADMIN and f.arguments[0] in ZONED_COMMANDS for f in collection.files)
+    if settings.admin_time_zone is None and dumps:
+        rows.append(_zone("admin_time_zone", "mqadmin's output", assumed))
+    unsaid = [f for f in collection.files if f.kind == CLIENT_LOG]
+    for place in sorted({f.place for f in unsaid if settings.zone_of(f.name) is None}):
+        rows.append(_zone(f'time_zones."clients/{place}/*"', f"clients/{place}", assumed))
+    return rows
+
+
+def _zone(key: str, what: str, assumed: Assumptions) -> Row:
+    return finding(
+        "INGEST_ASSUMED",
+        f"collection.toml has no {key}: local times of {what} are taken as {assumed.time_zone}.",
+        f"Name {key} in collection.toml; 5.1+ clients and servers write GMT+8 and need none.",
+        evidence={key: assumed.time_zone},
+    )
+
+
+def _of_file(stats: FileStats) -> list[Row]:
+    rows = []
+    shown = {"file": stats.name, "lines": stats.lines, "understood": stats.understood}
+    foreign = stats.understood < WRONG_FILE_SHARE * stats.lines
+    silent = stats.facts == 0 and stats.kind != LOCK_LOG
+    if stats.kind in LOGS and stats.lines and (foreign or silent):
+        rows.append(
+            finding(
+                "INGEST_NOT_UNDERSTOOD",
+                f"{stats.name} is hardly understood: {stats.understood} of {stats.lines} lines, "
+                f"{stats.facts} facts. Is it another file than its name says?",
+                "Check what was copied there; docs/ingest.md says what belongs where.",
+                WARNING,
+                evidence=shown,
+            )
+        )
+    if stats.lines == 0 and stats.kind in (BROKER_LOG, NAMESRV_LOG, CLIENT_LOG):
+        rows.append(
+            finding(
+                "INGEST_EMPTY_FILE",
+                f"{stats.name} is empty.",
+                "Copy the log, not the file that a rotation has just begun.",
+                WARNING,
+                evidence=shown,
+            )
+        )
+    if stats.jumps_back:
+        rows.append(
+            finding(
+                "INGEST_CLOCK_SET_BACK",
+                f"The clock of {stats.name} goes back {stats.jumps_back} times, by up to "
+                f"{stats.worst_jump_ms} ms; its times are kept as they stand.",
+                "Keep hosts synchronised without steps (chrony slews).",
+                WARNING,
+                first_ms=stats.first_ms,
+                last_ms=stats.last_ms,
+                evidence=shown,
+            )
+        )
+    return rows

@@ -1,0 +1,36 @@
+"""``observed_facts`` of one group: what dumps, stores and logs state of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.process_names import ProcessNames
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.observed.document_facts import DOCUMENT_READERS
+from rebalance_core.ingest.observed.fact_rows import FactRows
+from rebalance_core.ingest.observed.log_facts import LOG_READERS, Clients
+from rebalance_core.ingest.rows import Row
+
+
+def group_facts(
+    group: str, pieces: Iterable[Evidence], names: ProcessNames, context: ClusterContext
+) -> list[Row]:
+    """The rows of one group, also of one that never had a member.
+
+    Args:
+        group: its name.
+        pieces: all evidence on it, in order of time.
+        names: who the lines of a client's log are about.
+        context: of the cluster.
+    """
+    pieces = list(pieces)
+    clients = Clients(pieces, names)
+    rows = FactRows(group)
+    for piece in pieces:
+        at_ms = context.time_of(piece)
+        if piece.kind in DOCUMENT_READERS:
+            DOCUMENT_READERS[piece.kind](rows, piece, at_ms)
+        elif piece.kind in LOG_READERS:
+            LOG_READERS[piece.kind](rows, piece, at_ms, clients)
+    return rows.rows

@@ -1,0 +1,91 @@
+"""observed_members and observed_ownership: what mqadmin's dumps show of one group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.presence import Presence
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.parse.text.client_version import plain_version
+from rebalance_core.ingest.rows import Row
+from rebalance_core.model.queue import is_retry_topic
+
+
+def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> list[Row]:
+    """Members as ``consumerConnection`` lists them at one broker, and as each one answers itself.
+
+    Subscriptions are without the retry topic, as in cluster_events; those of
+    ``consumerConnection`` are the group's at the broker asked, not the member's.
+    """
+    own: dict[str, list[str]] = {}
+    for piece in pieces:
+        if piece.kind == "client_subscription":
+            own.setdefault(_file(piece.source), []).append(piece.values["topic"])
+    rows = []
+    for piece in pieces:
+        v = piece.values
+        if piece.kind == "member":
+            topics = [pair[0] for pair in v["subscriptions"] or ()]
+            client_id = v["client_id"]
+        elif piece.kind == "client" and v.get("client_file"):
+            topics = own.get(_file(piece.source), [])
+            client_id = v["client_file"]
+        else:
+            continue
+        rows.append(
+            {
+                "consumer_group": group,
+                "asked_broker": piece.place or None,
+                "client_id": client_id,
+                "client_addr": v.get("client_addr"),
+                "language": v.get("language"),
+                "version": plain_version(v["version"]) if v["version"] else None,
+                "subscriptions": sorted(t for t in set(topics) if not is_retry_topic(t)),
+                "message_model": v["message_model"],
+                "consume_from_where": v["consume_from_where"],
+                "observed_ms": context.time_of(piece),
+                "source": piece.source,
+            }
+        )
+    return rows
+
+
+def ownership_rows(
+    group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
+) -> list[Row]:
+    """Queues that clients hold: of ``consumerStatus``, and of ``consumerProgress -s true``.
+
+    The latter shows the text before the ``@`` of the client id alone: a row is made where just one
+    member of then begins so.
+    """
+    rows = []
+    for piece in pieces:
+        v = piece.values
+        at_ms = context.time_of(piece)
+        if piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
+            client_id = v["client_file"]
+        elif piece.kind == "queue_progress" and v["client_ip"] and not v["topic_cut"]:
+            there = presence.clients(at_ms, at_ms)
+            alike = [one for one in there if one.partition("@")[0] == v["client_ip"]]
+            if len(alike) != 1:
+                continue
+            client_id = alike[0]
+        else:
+            continue
+        rows.append(
+            {
+                "consumer_group": group,
+                "topic": v["topic"],
+                "broker_name": v["broker_name"],
+                "queue_id": v["queue_id"],
+                "client_id": client_id,
+                "observed_ms": at_ms,
+                "source": piece.source,
+            }
+        )
+    return rows
+
+
+def _file(source: str) -> str:
+    return source.rpartition(":")[0] or source

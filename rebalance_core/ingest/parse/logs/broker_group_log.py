@@ -1,0 +1,106 @@
+"""Lines of broker.log on a group's configuration, subscriptions and commits (SEM §10.2, §13)."""
+
+from __future__ import annotations
+
+from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.java_numbers import long_of
+from rebalance_core.ingest.parse.text.rendered import INT_MAX, whole
+from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template, named
+from rebalance_core.ingest.refusal import Unreadable
+
+KINDS = {
+    "group_created": "group, by (auto, admin)",
+    "group_deleted": "group",
+    "subscription_changed": (
+        "group, topic, and where the expression changed old and new: else a heartbeat lacked the "
+        "topic and took it out of the group's table"
+    ),
+    "no_subscription": "group, topic: a pull was refused",
+    "offset_went_back": "group, topic, queue_id, host, asked, stored: a commit too low",
+    "broker_allocation_failed": "group, topic, strategy, message: QueryAssignment (5.x)",
+}
+
+_AUTO = "auto create a subscription group, "
+_ADMIN = "create new subscription group, "
+_DELETED = "delete subscription group OK, subscription group:"
+_CHANGED = "subscription changed, group: "
+_REFUSED = "the consumer's subscription not exist, group: "
+_BACK = "[NOTIFYME]update consumer offset less than store. clientHost="
+_QUERY = "QueryLoad: no assignment for group["
+_THREW = "], allocate message queue exception. strategy name: "
+
+
+def _group_config(message: str) -> Fields:
+    """4.9 renders ``SubscriptionGroupConfig [groupName=…, …]``, 5.x with ``{…}``."""
+    config = message[message.find("SubscriptionGroupConfig") :]
+    pieces = cut(config, "SubscriptionGroupConfig", "groupName=", ", ")
+    return None if pieces is None else named(("group",), pieces[1:])
+
+
+def _auto(message: str) -> Fields:
+    fields = _group_config(message)
+    return None if fields is None else fields | {"by": "auto"}
+
+
+def _admin(message: str) -> Fields:
+    fields = _group_config(message)
+    return None if fields is None else fields | {"by": "admin"}
+
+
+def _changed(message: str) -> Fields:
+    dropped = cut(message, _CHANGED, " remove topic ", " SubscriptionData [")
+    if dropped is not None:
+        return named(("group", "topic"), dropped)
+    expression = (", topic=", ", subString=", ", tagsSet=")
+    pieces = cut(
+        message,
+        _CHANGED,
+        " OLD: SubscriptionData [",
+        *expression,
+        " NEW: SubscriptionData [",
+        *expression,
+    )
+    if pieces is None or not pieces[0] or not pieces[2]:
+        return None
+    group, _, topic, old, _, _, _, new = pieces
+    # the version alone changes whenever a client's queues do
+    return NOTHING if old == new else {"group": group, "topic": topic, "old": old, "new": new}
+
+
+def _refused(message: str) -> Fields:
+    return named(("group", "topic"), cut(message, _REFUSED, ", topic:", ""))
+
+
+def _back(message: str) -> Fields:
+    pieces = cut(message, _BACK, ", key=", ", queueId=", ", requestOffset=", ", storeOffset=", "")
+    if pieces is None:
+        return None
+    host, key, queue, asked, stored = pieces
+    topic, _, group = key.rpartition("@")
+    queue_id = whole(queue, INT_MAX)
+    try:
+        offsets = {"asked": long_of(asked, "offset"), "stored": long_of(stored, "offset")}
+    except Unreadable:
+        return None
+    if not topic or not group or queue_id is None:
+        return None
+    return {"group": group, "topic": topic, "queue_id": queue_id, "host": host, **offsets}
+
+
+def _query(message: str) -> Fields:
+    pieces = cut(message, _QUERY, "] topic[", _THREW, ", ex: ", "")
+    if pieces is None:
+        return None if _THREW in message else NOTHING
+    fields = named(("group", "topic", "strategy"), pieces[:3])
+    return None if fields is None else fields | {"message": pieces[3]}
+
+
+TEMPLATES: tuple[Template, ...] = (
+    ("subscription_changed", _CHANGED, _changed),
+    ("no_subscription", _REFUSED, _refused),
+    ("offset_went_back", _BACK, _back),
+    ("group_created", _AUTO, _auto),
+    ("group_created", _ADMIN, _admin),
+    ("group_deleted", _DELETED, _group_config),
+    ("broker_allocation_failed", _QUERY, _query),
+)

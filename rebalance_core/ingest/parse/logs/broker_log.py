@@ -1,0 +1,148 @@
+"""broker.log: who registered, left or was dropped; topics; starts of the broker (SEM §10.2)."""
+
+from __future__ import annotations
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.logs import broker_group_log
+from rebalance_core.ingest.parse.text.clock import Clock
+from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.log_line import server_line
+from rebalance_core.ingest.parse.text.rendered import (
+    PERM_MAX,
+    channel_info,
+    consumer_data,
+    topic_config,
+    whole,
+)
+from rebalance_core.ingest.parse.text.templates import (
+    NOT_OURS,
+    Fields,
+    Template,
+    headless,
+    named,
+    read_message,
+)
+
+KINDS = {
+    "consumer_connected": "group, consume_type, message_model and the fields of channel_info",
+    "consumer_data": "channel (remote address) and the fields of consumer_data",
+    "consumer_left": "group and channel_info: UNREGISTER_CLIENT, a graceful leave",
+    "consumer_closed": "group and channel_info: its connection was seen closing",
+    "consumer_expired": "group, channel: removed by the scan; no client id is printed",
+    "topic_created": "topic, read, write, perm: queues are new and empty",
+    "topic_updated": "topic, read, write, perm, and old: the same before",
+    "topic_loaded": "topic, read, write, perm: was there when the broker started",
+    "topic_deleted": "topic",
+    "broker_starting": "perm: brokerPermission; the broker's consumer table is empty",
+    "broker_booted": "broker, address",
+    "broker_stopping": "nothing more: the shutdown hook runs",
+    **broker_group_log.KINDS,
+}
+
+_EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="
+_CLOSED = "NETTY EVENT: remove not active channel["
+_CLOSED_END = "] from ConsumerGroupInfo groupChannelTable, consumer group: "
+_CHANGED = "registerConsumer info changed"
+
+
+def _connected(message: str) -> Fields:
+    pieces = cut(message, "new consumer connected, group: ", " ", " ", " channel: ", "")
+    if pieces is None:
+        return None
+    head = named(("group", "consume_type", "message_model"), pieces[:3])
+    channel = channel_info(pieces[3])
+    return None if head is None or channel is None else head | channel
+
+
+def _data(message: str) -> Fields:
+    """4.9 prints the address last, 5.x first."""
+    before, _, rendered = message.partition("ConsumerData [")
+    data = consumer_data("ConsumerData [" + rendered)
+    pieces = cut(before, before.partition("SDK address=")[0] + "SDK address=", ", consumerData=")
+    address = pieces[0] if pieces else message.rpartition("] ")[2]
+    if data is None or ":" not in address:
+        return None
+    return data | {"channel": address.rpartition("/")[2]}
+
+
+def _left(message: str) -> Fields:
+    return _of_group(cut(message, "unregister a consumer[", "] from consumerGroupInfo ", ""))
+
+
+def _closed(message: str) -> Fields:
+    channel, _, group = message.removeprefix(_CLOSED).rpartition(_CLOSED_END)
+    return _of_group([group, channel])
+
+
+def _of_group(pieces: list[str] | None) -> Fields:
+    channel = channel_info(pieces[1]) if pieces else None
+    return (
+        None
+        if pieces is None or channel is None or not pieces[0]
+        else {"group": pieces[0]} | channel
+    )
+
+
+def _expired(message: str) -> Fields:
+    fields = named(("channel", "group"), cut(message, _EXPIRED, ", consumerGroup=", ""))
+    if fields is not None:
+        fields["channel"] = fields["channel"].rpartition("/")[2]
+    return fields
+
+
+def _created(message: str) -> Fields:
+    return topic_config(message[message.find("TopicConfig [") :])
+
+
+def _updated(message: str) -> Fields:
+    pieces = cut(message, "update topic config, old:[", "] new:[", "")
+    old, new = (None, None) if pieces is None else map(topic_config, pieces)
+    return None if old is None or new is None else new | {"old": old}
+
+
+def _deleted(message: str) -> Fields:
+    name = message.partition("delete topic config OK, topic: ")[2]
+    pieces = cut(name, "TopicConfig [topicName=", ", ")
+    topic = pieces[0] if pieces else name.strip("[] ")
+    return {"topic": topic} if topic else None
+
+
+def _permission(message: str) -> Fields:
+    perm = message.removeprefix("brokerPermission=")
+    number = whole(perm, PERM_MAX)
+    return None if number is None else {"perm": number}
+
+
+def _booted(message: str) -> Fields:
+    return named(("broker", "address"), cut(message, "The broker[", ", ", "] boot success"))
+
+
+TEMPLATES: tuple[Template, ...] = (
+    ("consumer_connected", "new consumer connected, group: ", _connected),
+    ("consumer_data", "ClientManageProcessor: " + _CHANGED, _data),
+    ("consumer_data", "heartBeatV2 " + _CHANGED, _data),
+    ("consumer_data", _CHANGED, _data),
+    ("consumer_left", "unregister a consumer[", _left),
+    ("consumer_closed", _CLOSED, _closed),
+    ("consumer_expired", _EXPIRED, _expired),
+    ("topic_created", "create new topic ", _created),
+    ("topic_created", "Create new topic by default topic:[", _created),
+    ("topic_updated", "update topic config, old:[", _updated),
+    ("topic_loaded", "load exist local topic, ", _created),
+    ("topic_deleted", "delete topic config OK, topic: ", _deleted),
+    ("broker_starting", "brokerPermission=", _permission),
+    ("broker_booted", "The broker[", _booted),
+    ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
+    *broker_group_log.TEMPLATES,
+)
+WORDS = tuple(words for _, words, _ in TEMPLATES)
+
+
+def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
+    """What one line of broker.log states; most lines state nothing of ours."""
+    line = server_line(text, clock)
+    if line is None:
+        return headless(WORDS, text, source)
+    if not line.message.startswith(WORDS):
+        return NOT_OURS
+    return read_message(TEMPLATES, line, text, source)

@@ -1,0 +1,205 @@
+"""rocketmq_client.log: strategies, commits, suspensions; who a process is (SEM §10.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.logs import client_trouble_log
+from rebalance_core.ingest.parse.logs.client_trouble_log import (
+    BROADCAST,
+    NO_LIST,
+    PULL_FAILED,
+    broadcast_refused,
+    no_member_list,
+)
+from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.log_line import ClientClock, LogLine, client_line
+from rebalance_core.ingest.parse.text.rendered import LONG_MAX, consumer_data, message_queues, whole
+from rebalance_core.ingest.parse.text.templates import (
+    Fields,
+    Template,
+    headless,
+    named,
+    not_read,
+    read_message,
+    with_fields,
+)
+
+KINDS = {
+    "allocated": "group, client_id, topic, strategy, queues (where they tell the parameters)",
+    "broker_allocated": "group, client_id, strategy: the broker allocates (QueryAssignment)",
+    "heartbeat": "client_id and the fields of consumer_data; one fact a group",
+    "committed": "group, client_id, topic, broker, queue_id, offset",
+    "suspended": "group",
+    "resumed": "group",
+    "paused": "group, instance: pulls of a suspended consumer, once a second",
+    "unsubscribed": "group, topic: its queues were dropped by truncateMessageQueueNotMyTopic",
+    "left_broker": "group: the client unregistered from one broker",
+    "order_lock": "group: the client asked for an order lock",
+    "notified": "group, address: a broker sent CHANGE, at once after the group's members changed",
+    **client_trouble_log.KINDS,
+}
+_OF_A_PROCESS = (
+    "allocated", "heartbeat", "suspended", "resumed", "paused", "left_broker", "no_member_list",
+    "allocation_failed", "heartbeat_failed",
+)  # fmt: skip
+"""These also carry ``pid`` (5.1+): all runs of a client append to one file."""
+
+_QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
+_ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
+_UPDATE = " updateConsumeOffsetToBroker "
+_TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
+
+
+def _allocated(message: str) -> Fields:
+    pieces = cut(
+        message.removeprefix("client "),
+        _ALLOCATED,
+        ", group=",
+        ", topic=",
+        ", clientId=",
+        ", mqAllSize=",
+        "rebalanceResultSet=[",
+        "",
+    )
+    fields = named(("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    if fields["strategy"] in _QUEUES_TELL:
+        fields["queues"] = [list(queue) for queue in message_queues(pieces[5])]
+    return fields
+
+
+def _broker_allocated(message: str) -> Fields:
+    pieces = cut(
+        message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet="
+    )
+    return named(("strategy", "group", "topic", "client_id"), pieces)
+
+
+def _committed(message: str) -> Fields:
+    pieces = cut(message, message.partition(" ")[0] + " Group: ", " ClientId: ", _UPDATE, "")
+    if pieces is None:
+        return None
+    queues = message_queues(pieces[2])
+    text = pieces[2].rpartition("] ")[2]
+    offset = -1 if text == "-1" else whole(text, LONG_MAX)  # -1: nothing to commit yet
+    if len(queues) != 1 or offset is None or not pieces[0] or not pieces[1]:
+        return None
+    topic, broker, queue_id = queues[0]
+    return {
+        "group": pieces[0],
+        "client_id": pieces[1],
+        "topic": topic,
+        "broker": broker,
+        "queue_id": queue_id,
+        "offset": offset,
+    }
+
+
+def _paused(message: str) -> Fields:
+    words = "consumer was paused, execute pull request later. instanceName="
+    return named(("instance", "group"), cut(message, words, ", group=", ""))
+
+
+def _last_word(name: str) -> Callable[[str], Fields]:
+    def read(message: str) -> Fields:
+        return named((name,), [message.rpartition(", ")[2].strip()])
+
+    return read
+
+
+def _notified(message: str) -> Fields:
+    words = "receive broker's notification["
+    pieces = cut(message, words, "], the consumer group: ", " changed, rebalance immediately")
+    return named(("address", "group"), pieces)
+
+
+def _left_broker(message: str) -> Fields:
+    pieces = cut(message, "unregister client[Producer: ", " Consumer: ", "] from broker[")
+    return None if pieces is None else {"group": pieces[1]}
+
+
+def _order_lock(message: str) -> Fields:
+    group = message.partition(" MessageQueue [")[0].rpartition(" ")[2]
+    return {"group": group} if group else None
+
+
+TEMPLATES: tuple[Template, ...] = (
+    ("committed", "[persistAll] Group: ", _committed),
+    ("committed", "[persist] Group: ", _committed),
+    ("allocated", "client " + _ALLOCATED, _allocated),
+    ("allocated", _ALLOCATED, _allocated),
+    ("broker_allocated", "broker " + _ALLOCATED, _broker_allocated),
+    ("paused", "consumer was paused, execute pull request later. instanceName=", _paused),
+    ("suspended", "suspend this consumer, ", _last_word("group")),
+    ("resumed", "resume this consumer, ", _last_word("group")),
+    ("notified", "receive broker's notification[", _notified),
+    ("left_broker", "unregister client[Producer: ", _left_broker),
+    ("order_lock", "message queue lock ", _order_lock),
+    ("order_lock", "the message queue lock ", _order_lock),
+    *client_trouble_log.TEMPLATES,
+)
+_BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
+HEARTBEAT = "HeartbeatData [clientID="
+REBALANCE = "doRebalance, "
+WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *client_trouble_log.WORDS)
+
+
+def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """What one line of a client's log states; a heartbeat states one fact for each group."""
+    line = client_line(text, clock)
+    if line is None:
+        if BROADCAST in text:
+            return broadcast_refused(text, source, clock)
+        return headless(WORDS, text, source)
+    message = line.message
+    if message.startswith(PULL_FAILED):
+        clock.failed_pull = line
+    if message.startswith(HEARTBEAT):
+        facts = _heartbeat(line, text, source)
+    elif message.startswith(REBALANCE):
+        facts = _rebalance(line, text, source)
+    elif message.startswith(_BEGINNINGS):
+        facts = read_message(TEMPLATES, line, text, source)
+    else:
+        return ()
+    if line.pid is None:
+        return facts
+    return tuple(_with_pid(fact, line.pid) for fact in facts)
+
+
+def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
+    if isinstance(fact, Unread) or fact.kind not in _OF_A_PROCESS:
+        return fact
+    return Fact(fact.kind, fact.at_ms, {**fact.values, "pid": pid}, fact.source)
+
+
+def _heartbeat(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
+    pieces = cut(line.message, HEARTBEAT, ", producerDataSet=", "consumerDataSet=[", "")
+    if pieces is None:
+        return (not_read(text, source, HEARTBEAT),)
+    facts: list[Fact | Unread] = []
+    for part in pieces[2].split("ConsumerData [")[1:]:
+        fields = with_fields(consumer_data("ConsumerData [" + part), client_id=pieces[0])
+        if fields is None:
+            return (not_read(text, source, HEARTBEAT),)
+        facts.append(Fact("heartbeat", line.at_ms, fields, source))
+    return tuple(facts)
+
+
+def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
+    if line.message.endswith(NO_LIST):
+        fields = no_member_list(line.message)
+        if fields is None:
+            return (not_read(text, source, NO_LIST),)
+        return (Fact("no_member_list", line.at_ms, fields, source),)
+    pieces = cut(line.message, REBALANCE, _TRUNCATED, "")
+    if pieces is None:
+        return ()
+    queues = message_queues(pieces[1])
+    if not queues or not pieces[0]:
+        return (not_read(text, source, REBALANCE),)
+    fields = {"group": pieces[0], "topic": queues[0][0]}
+    return (Fact("unsubscribed", line.at_ms, fields, source),)

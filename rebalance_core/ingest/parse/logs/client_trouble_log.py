@@ -1,0 +1,100 @@
+"""Lines of a client's log on what failed: members, strategies, heartbeats, pulls (SEM §13)."""
+
+from __future__ import annotations
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.log_line import ClientClock
+from rebalance_core.ingest.parse.text.rendered import message_queues
+from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template, named, not_read
+
+KINDS = {
+    "no_member_list": "group, topic: no broker asked answered with the group's members",
+    "not_in_member_list": "group, client_id, listed (how many ids the broker answered)",
+    "allocation_failed": "strategy, message: the strategy threw; no group is printed",
+    "heartbeat_failed": "broker_name, address",
+    "broadcast_refused": "group, and where the line before tells them (5.x) topic, broker_name",
+}
+
+NO_LIST = ", get consumer id list failed"
+PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
+"""The line before the refusal of a pull, which stands in the exception's own line."""
+BROADCAST = "] can not consume by broadcast way"
+_REBALANCE = "doRebalance, "
+_NOT_LISTED = "[BUG] ConsumerGroup: "
+_THREW = "allocate message queue exception. strategy name: "
+_THREW_4_9 = "AllocateMessageQueueStrategy.allocate Exception. allocateMessageQueueStrategyName="
+_HEARTBEAT = "send heart beat to broker["
+_HEARTBEAT_V2 = "sendHeartbeatToAllBrokerV2 " + _HEARTBEAT
+_FAILED = ("] failed", "] exception, because the broker not up")
+
+
+def no_member_list(message: str) -> Fields:
+    """``doRebalance, {group} {topic}, get consumer id list failed``."""
+    pieces = cut(message, _REBALANCE, NO_LIST)
+    words = pieces[0].split(" ") if pieces else []
+    return named(("group", "topic"), words) if len(words) == 2 else None
+
+
+def _not_listed(message: str) -> Fields:
+    pieces = cut(message, _NOT_LISTED, " The consumerId: ", " not in cidAll: [", "")
+    fields = named(("group", "client_id"), pieces[:2] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    ids = pieces[2].rpartition("]")[0]
+    return fields | {"listed": ids.count(", ") + 1 if ids else 0}
+
+
+def _threw(message: str) -> Fields:
+    pieces = cut(message, _THREW, ", ex: ", "")
+    fields = named(("strategy",), pieces[:1] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    # an exception that is also the last argument is printed as a stack, and {} stays
+    return fields | {"message": pieces[1].removeprefix("{}")}
+
+
+def _threw_4_9(message: str) -> Fields:
+    fields = named(("strategy",), [message.removeprefix(_THREW_4_9).strip()])
+    return None if fields is None else fields | {"message": ""}
+
+
+def _heartbeat(message: str) -> Fields:
+    pieces = cut(message[message.find(_HEARTBEAT) :], _HEARTBEAT, "]", "")
+    if pieces is None:
+        return None
+    if not ("]" + pieces[1]).startswith(_FAILED):
+        return NOTHING
+    words = pieces[0].rsplit(" ", 2)
+    return named(("broker_name", "address"), words[::2]) if len(words) == 3 else None
+
+
+def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """``…CODE: 16  DESC: the consumer group[{}] can not consume by broadcast way``.
+
+    The line has no time of its own: it has that of the failed pull before it, and states nothing
+    where that line is not known, as at the beginning of a split.
+    """
+    before = text.partition(BROADCAST)[0]
+    group = before.rpartition("consumer group[")[2]
+    if not group or group == before:
+        return (not_read(text, source, BROADCAST),)
+    failed, clock.failed_pull = clock.failed_pull, None
+    if failed is None:
+        return ()
+    values = {"group": group}
+    for topic, broker_name, _ in message_queues(failed.message):
+        values |= {"topic": topic, "broker_name": broker_name}
+    if failed.pid is not None:
+        values["pid"] = failed.pid
+    return (Fact("broadcast_refused", failed.at_ms, values, source),)
+
+
+TEMPLATES: tuple[Template, ...] = (
+    ("not_in_member_list", _NOT_LISTED, _not_listed),
+    ("allocation_failed", _THREW, _threw),
+    ("allocation_failed", _THREW_4_9, _threw_4_9),
+    ("heartbeat_failed", _HEARTBEAT, _heartbeat),
+    ("heartbeat_failed", _HEARTBEAT_V2, _heartbeat),
+)
+WORDS = (*(words for _, words, _ in TEMPLATES), NO_LIST, *PULL_FAILED, BROADCAST)

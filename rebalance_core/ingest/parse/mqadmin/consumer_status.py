@@ -1,0 +1,126 @@
+"""``mqadmin consumerStatus``: the members of a group, and what each says of itself.
+
+Printed by ``ConsumerStatusSubCommand``: a list on standard output, and a file for each client; with
+``-i`` the text of that file is the output.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, tzinfo
+from typing import Any
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.mqadmin import consumer_running_info
+from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
+from rebalance_core.ingest.parse.mqadmin.consumer_running_info import (
+    JSTACK,
+    PROPERTIES,
+    parse_running_info,
+)
+from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
+from rebalance_core.ingest.parse.text.java_numbers import count_of, long_of
+from rebalance_core.ingest.parse.text.table_names import filled
+from rebalance_core.ingest.refusal import UNPARSABLE_LINE, Unreadable
+
+KINDS = {
+    "listed_client": (
+        "a connection whose client answered, true when it was asked (at_ms): client_id, version; "
+        "an id that two processes share is listed twice and answers once"
+    ),
+    "same_subscription": (
+        "whether all clients subscribe the same (upstream checks push groups that run for 2 min, "
+        "else says yes): same"
+    ),
+    "stuck_queue": (
+        "a queue that mqadmin warns of: client_id, topic, broker_name, queue_id, trouble (lock: "
+        "not locked for count ms; unlock: tried count times; consume: nothing for count ms), count"
+    ),
+    **consumer_running_info.KINDS,
+    **mqadmin_output.KINDS,
+}
+
+_ASKED = re.compile(r" ([0-9]{13})/")
+_STUCK = re.compile(
+    r"MessageQueue \[topic=(?P<topic>[^,\]]+), brokerName=(?P<broker>[^,\]]+), "
+    r"queueId=(?P<queue>-?[0-9]+)\] (?:"
+    r"can't (?P<lock>lock) for a while, (?P<lock_ms>[0-9]+)ms"
+    r"|(?P<unlock>unlock) (?P<times>[0-9]+) times, still failed"
+    r"|can't (?P<consume>consume) for a while, maybe blocked, (?P<consume_ms>[0-9]+)ms)"
+)
+_VERDICTS = {
+    "Same subscription in the same group of consumer": True,
+    "WARN: Different subscription in the same group of consumer!!!": False,
+}
+# ConsumerRunningInfo.analyzeRebalance always returns true: it says nothing.
+_REBALANCE = ("Rebalance OK", "Rebalance Failed")
+
+
+def parse_consumer_status(
+    text: str, source: str, *, time_zone: tzinfo = UTC
+) -> list[Fact | Unread]:
+    """The facts of `KINDS` from the list of a group, or from the file of one client.
+
+    Args:
+        text: standard output, or the file of a client.
+        source: the name of the file.
+        time_zone: of the machine that ran mqadmin; the times of queues are in its local time.
+    """
+    body = text.partition(JSTACK)[0] if PROPERTIES in text else text
+    output = read_output(body, source)
+    if any(line.text.rstrip() == PROPERTIES for line in output.lines):
+        return [*parse_running_info(output.lines, source, time_zone), *output.others]
+    return [*read_lines(output.lines, _List().read), *output.others]
+
+
+class _List:
+    """The list of clients, then what mqadmin makes of them."""
+
+    def __init__(self) -> None:
+        self._headed = False
+
+    def read(self, line: Line) -> Fact | None:
+        text = line.text.rstrip()
+        if text.startswith("#Index") and "#ConsumerRunningInfoFile" in text:
+            self._headed = True
+            return None
+        if text in _VERDICTS:
+            return Fact("same_subscription", None, {"same": _VERDICTS[text]}, line.source)
+        if text in _REBALANCE:
+            return None
+        if " MessageQueue [" in text:
+            return Fact("stuck_queue", None, _stuck(text), line.source)
+        if not self._headed:
+            raise foreign(line, "consumerStatus")
+        return _listed(line)
+
+
+def _listed(line: Line) -> Fact:
+    # "%-10d %-40s %-20s %s": the last column is <asked at>/<client id>, the one place where the
+    # id stands without padding.
+    text = whole(line)
+    asked = _ASKED.search(text)
+    client_id = text[asked.end() :] if asked else ""
+    left = text[: asked.start()].rsplit(None, 1) if asked else []
+    index, _, listed = left[0].partition(" ") if len(left) == 2 else ("", "", "")
+    if asked is None or not client_id or listed.strip() != client_id:
+        raise Unreadable(UNPARSABLE_LINE, "it is not index, client id, version, <ms>/<client id>")
+    count_of(index, "#Index")
+    values = {"client_id": client_id, "version": left[1]}
+    return Fact("listed_client", long_of(asked[1], "time"), values, line.source)
+
+
+def _stuck(text: str) -> dict[str, Any]:
+    client_id, _, rest = text.partition(" MessageQueue [")
+    match = _STUCK.fullmatch(f"MessageQueue [{rest}")
+    if match is None:
+        raise Unreadable(UNPARSABLE_LINE, "it is no warning that mqadmin knows")
+    count = match["lock_ms"] or match["times"] or match["consume_ms"]
+    return {
+        "client_id": filled(client_id.strip(), "client id"),
+        "topic": match["topic"],
+        "broker_name": match["broker"],
+        "queue_id": count_of(match["queue"], "queue id"),
+        "trouble": match["lock"] or match["unlock"] or match["consume"],
+        "count": long_of(count, "count"),
+    }

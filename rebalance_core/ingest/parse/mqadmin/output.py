@@ -1,0 +1,163 @@
+"""What mqadmin prints besides its tables: warnings of its JVM and loggers, and its own failures.
+
+Failures come from ``MQAdminStartup.main0``, which prints the stack of a ``SubCommandException`` on
+standard error and ends with 0. A collection that keeps only standard output has an empty file
+there; one that keeps both has the stack, and here its root cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.refusal import (
+    UNPARSABLE_LINE,
+    WRONG_FILE,
+    Unreadable,
+    shown,
+    storable,
+    unread,
+)
+
+KINDS = {
+    "no_output": (
+        "the command printed nothing of its own on standard output, as it does when it fails: what "
+        "it asks for does not exist, or it could not ask; no fields"
+    ),
+    "admin_error": (
+        "the command failed: exception (class of the root cause), code (of the answer, see "
+        "ResponseCode; None if nobody answered), message"
+    ),
+}
+
+NOT_ONLINE = 206
+"""``ResponseCode.CONSUMER_NOT_ONLINE``."""
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*+[ -/]*+[@-~]")
+_BROKEN = re.compile("[\x00-\x08\x0b-\x1f\x7f\ufffd\ud800-\udfff]")
+_NOISE = re.compile(
+    r"RocketMQLog:WARN |log4j:WARN |SLF4J: |SLF4J\(|Picked up |WARNING: |WARN StatusLogger "
+    r"|Java HotSpot\(TM\) |OpenJDK (?:64-Bit|Client|Server|Zero) "
+    r"|[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3} \|-(?:INFO|WARN|ERROR) in "
+    r"|[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3} \[[^\]]*+\] (?:TRACE|DEBUG|INFO|WARN|ERROR) "
+    r"|For more information, please visit the url, |See https?://\S*+ for further details"
+)
+_FRAME = re.compile(r"\s++at [\w.$/@<]|\s++\.\.\. [0-9]++ ")
+_THROWN = re.compile(
+    r"\s*+(?:Caused by: |Suppressed: |Exception in thread \"[^\"]*+\" )?"
+    r"(?P<name>(?:[A-Za-z_$][\w$]*+\.)++[\w$]*+)(?::(?P<message>.*+))?"
+)
+_CODE = re.compile(r"\bCODE: ([0-9]{1,9})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the command's own; ``source`` ends in its number in the file."""
+
+    text: str
+    source: str
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output of one command, taken apart.
+
+    Attributes:
+        lines: what the command itself printed, without blank lines.
+        others: `admin_error` and `no_output` facts, and lines with control characters.
+    """
+
+    lines: list[Line]
+    others: list[Fact | Unread]
+
+
+def read_output(text: str, source: str) -> Output:
+    """Takes the output apart: ANSI codes and CR go, noise goes, stacks become facts."""
+    lines: list[Line] = []
+    stacks: list[_Stack] = []
+    others: list[Fact | Unread] = []
+    texts = text.removeprefix("\ufeff").split("\n")
+    for number, raw in enumerate(texts, start=1):
+        line = _ANSI.sub("", raw).removesuffix("\r")
+        where = f"{source}:{number}"
+        if not line or line.isspace() or _NOISE.match(line) or (stacks and _FRAME.match(line)):
+            continue
+        if (thrown := _thrown(line)) is not None:
+            _join(stacks, thrown, line, where)
+        elif _BROKEN.search(line):
+            refusal = Unreadable(UNPARSABLE_LINE, "the line holds control or broken characters")
+            others.append(unread(where, line, refusal))
+        else:
+            lines.append(Line(line, where, number < len(texts)))
+    others = [*(stack.fact() for stack in stacks), *others]
+    if not others and not lines:
+        return Output([], [Fact("no_output", None, {}, source)])
+    return Output(lines, others)
+
+
+def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> list[Fact | Unread]:
+    """What ``read`` makes of each line; an `Unread` for one it refuses."""
+    results: list[Fact | Unread] = []
+    for line in lines:
+        try:
+            fact = read(line)
+        except Unreadable as refusal:
+            results.append(unread(line.source, line.text, refusal))
+        else:
+            if fact is not None:
+                results.append(fact)
+    return results
+
+
+def whole(line: Line) -> str:
+    """The text of a row whose last column could have been cut without a trace.
+
+    Raises:
+        Unreadable: the output ends inside the line.
+    """
+    if not line.whole:
+        raise Unreadable(UNPARSABLE_LINE, "the output ends inside this row")
+    return line.text
+
+
+def foreign(line: Line, expected: str) -> Unreadable:
+    """The refusal of a line that no rule of the format covers."""
+    if line.text.startswith("#"):
+        return Unreadable(WRONG_FILE, f"{shown(line.text)} heads no table of {expected}")
+    return Unreadable(UNPARSABLE_LINE, f"{shown(line.text)} is no line of {expected}")
+
+
+@dataclass(slots=True)
+class _Stack:
+    """The causes of one failure, from what was caught to the root."""
+
+    source: str
+    exception: str
+    text: str
+
+    def fact(self) -> Fact:
+        code = _CODE.search(self.text)
+        values = {
+            "exception": storable(self.exception),
+            "code": int(code[1]) if code else None,
+            "message": storable(self.text),
+        }
+        return Fact("admin_error", None, values, self.source)
+
+
+def _thrown(line: str) -> re.Match[str] | None:
+    match = _THROWN.fullmatch(line)
+    if match is None or not match["name"].endswith(("Exception", "Error", "Throwable")):
+        return None
+    return match
+
+
+def _join(stacks: list[_Stack], thrown: re.Match[str], line: str, source: str) -> None:
+    message = (thrown["message"] or "").strip()
+    if line.lstrip().startswith("Caused by: ") and stacks:
+        stacks[-1].exception, stacks[-1].text = thrown["name"], message
+    else:
+        stacks.append(_Stack(source, thrown["name"], message))

@@ -1,0 +1,51 @@
+"""``mqadmin topicList``: the topics of all clusters, with ``-c`` also who consumes them.
+
+Printed by ``TopicListSubCommand``. The groups are those with an offset or a subscription; 5.3.3
+answers with names of topics among them (``ConsumerManager.queryTopicConsumeByWho``), so a group
+here is a hint, never a member.
+"""
+
+from __future__ import annotations
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
+from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
+from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
+from rebalance_core.ingest.parse.text.table_names import is_cut, token_of
+
+KINDS = {
+    "topic": (
+        "a topic: cluster (None without -c, or unknown), topic, topic_cut (the name fills its "
+        "column and may have been cut), consumer_group (None without -c, or nobody), "
+        "consumer_group_cut"
+    ),
+    **mqadmin_output.KINDS,
+}
+
+_ROW = PrintfRow("%-20s  %-64s  %s")
+_NAME_WIDTH = 64
+
+
+def parse_topic_list(text: str, source: str) -> list[Fact | Unread]:
+    """The facts of `KINDS` from the output of one run, with or without ``-c``."""
+    output = read_output(text, source)
+    headed = False
+
+    def read(line: Line) -> Fact | None:
+        nonlocal headed
+        if line.text.startswith("#Cluster Name") and "#Consumer Group" in line.text:
+            headed = True
+            return None
+        if line.text.startswith("#"):
+            raise foreign(line, "topicList")
+        cluster, topic, group = _ROW.read(whole(line)) if headed else ("", whole(line).strip(), "")
+        values = {
+            "cluster": cluster or None,
+            "topic": token_of(topic, "topic"),
+            "topic_cut": headed and is_cut(topic, _NAME_WIDTH),
+            "consumer_group": token_of(group, "group") if group else None,
+            "consumer_group_cut": is_cut(group, _NAME_WIDTH),
+        }
+        return Fact("topic", None, values, line.source)
+
+    return [*read_lines(output.lines, read), *output.others]

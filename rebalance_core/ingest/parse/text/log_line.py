@@ -1,0 +1,81 @@
+"""The head of a log line: when, and the message that follows (SEM §10.1, Appendix C L1 to L3)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS, SERVER_ZONE, Clock
+
+LEVELS = ("TRACE ", "DEBUG ", "INFO ", "WARN ", "ERROR ")
+LINE_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[,.]\d{3})? (?:TRACE|DEBUG|INFO|WARN|ERROR) "
+"""RE2 and Python: what the first characters of every line of these logs look like."""
+
+STACK_LINE = (
+    r"^(?:\s|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|For more )"
+)
+"""What follows a line about an exception: frames, causes, the exception's own line."""
+
+
+class LogLine(NamedTuple):
+    """One line with a head: its time, its message and the process that 5.1+ clients name."""
+
+    at_ms: int
+    message: str
+    pid: str | None = None
+
+
+class ServerClock(Clock):
+    """The clock of name servers and brokers."""
+
+    def __init__(self) -> None:
+        super().__init__(SERVER_ZONE)
+
+
+class ClientClock:
+    """Both clocks of a client log: GMT+8 for 5.1+ lines, the host's zone for older ones.
+
+    Attributes:
+        failed_pull: the last line on a failed pull; the lines of its exception have no time.
+    """
+
+    def __init__(self, local: Clock) -> None:
+        self.local = local
+        self.fixed = Clock(SERVER_ZONE)
+        self.failed_pull: LogLine | None = None
+
+
+def server_line(text: str, clock: Clock) -> LogLine | None:
+    """A line of namesrv.log, broker.log, lock.log or filter.log; resolution one second."""
+    if text[SECOND_CHARACTERS : SECOND_CHARACTERS + 1] != " ":
+        return None
+    at_ms = clock.second_ms(text[:SECOND_CHARACTERS])
+    if at_ms is None or not text.startswith(LEVELS, SECOND_CHARACTERS + 1):
+        return None
+    _, dash, message = text.partition(" - ")
+    return LogLine(at_ms, message) if dash else None
+
+
+def client_line(text: str, clock: ClientClock) -> LogLine | None:
+    """A line of rocketmq_client.log of any version; the mark before the milliseconds tells which.
+
+    4.9 and 5.0: ``HH:mm:ss,SSS LEVEL Logger - msg``; 5.1+: ``HH:mm:ss.SSS LEVEL [pid] [thread]
+    [logger#method:line] - msg``.
+    """
+    mark, millis = text[19:20], text[20:23]
+    if (
+        mark not in (",", ".")
+        or not (millis.isascii() and millis.isdecimal())
+        or not text.startswith(LEVELS, 24)
+    ):
+        return None
+    known = clock.local if mark == "," else clock.fixed
+    second = known.second_ms(text[:SECOND_CHARACTERS])
+    head, dash, message = text.partition(" - ")
+    if second is None or not dash:
+        return None
+    pid = None
+    if mark == ".":
+        start = head.find("[", 24)
+        end = head.find("]", start)
+        pid = head[start + 1 : end] if 0 <= start < end else None
+    return LogLine(second + int(millis), message.rstrip("\r"), pid)

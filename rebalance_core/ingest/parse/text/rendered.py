@@ -1,0 +1,150 @@
+"""Java objects as the logs render them, back to plain values (SEM §10.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebalance_core.ingest.parse.text.cut import cut
+
+PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1  # PermName.PERM_READ and the others
+PERM_MAX = 15
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+MS_MAX = 10**14
+_LONG_DIGITS = 19
+_PERM_LETTERS = {"R": PERM_READ, "W": PERM_WRITE, "X": PERM_INHERIT, "-": 0}
+
+
+def channel_info(text: str) -> dict[str, Any] | None:
+    """``ClientChannelInfo [channel=[id: 0x…, L:/ip:port - R:/ip:port], clientId=…, …]``.
+
+    A closed channel prints ``!`` for ``-`` and may lack its remote part; ``channel`` is then the
+    channel's id, else the remote address.
+    """
+    pieces = cut(
+        text,
+        "ClientChannelInfo [channel=[id: ",
+        "], clientId=",
+        ", language=",
+        ", version=",
+        ", lastUpdateTimestamp=",
+        "]",
+    )
+    if pieces is None:
+        return None
+    channel, client_id, language, version, beat = pieces
+    version_ordinal, beat_ms = whole(version, INT_MAX), whole(beat, MS_MAX)
+    if not client_id or version_ordinal is None or beat_ms is None:
+        return None
+    channel_id, _, addresses = channel.partition(", ")
+    remote = addresses.partition("R:")[2].rpartition("/")[2]
+    return {
+        "channel": remote or channel_id,
+        "client_id": client_id,
+        "language": language,
+        "version": version_ordinal,
+        "beat_ms": beat_ms,
+    }
+
+
+def consumer_data(text: str) -> dict[str, Any] | None:
+    """``ConsumerData [groupName=…, …, subscriptionDataSet=[SubscriptionData […], …]]``."""
+    pieces = cut(
+        text,
+        "ConsumerData [groupName=",
+        ", consumeType=",
+        ", messageModel=",
+        ", consumeFromWhere=",
+        ", unitMode=",
+        ", subscriptionDataSet=[",
+        "",
+    )
+    if pieces is None or not pieces[0]:
+        return None
+    group, consume_type, model, where, _, subscriptions = pieces
+    return {
+        "group": group,
+        "consume_type": consume_type,
+        "message_model": model,
+        "consume_from_where": where,
+        **_subscriptions(subscriptions),
+    }
+
+
+def _subscriptions(text: str) -> dict[str, Any]:
+    """Topics, sorted, and expressions of ``SubscriptionData […, topic=…, subString=…, …]``.
+
+    ``known_ms`` is the lowest subVersion: a client sets one when it subscribes and again when its
+    queues change, so it was there at that time.
+    """
+    topics, versions = {}, []
+    for part in text.split("SubscriptionData [classFilterMode=")[1:]:
+        pieces = cut(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
+        if pieces is not None and pieces[1]:
+            topics[pieces[1]] = pieces[2].rpartition(", tagsSet=")[0] or pieces[2]
+            versions.append(whole(pieces[3], MS_MAX))
+    known = [version for version in versions if version is not None]
+    return {
+        "topics": sorted(topics),
+        "expressions": topics,
+        "known_ms": min(known, default=None),
+    }
+
+
+def topic_config(text: str) -> dict[str, Any] | None:
+    """``TopicConfig [topicName=…, readQueueNums=…, writeQueueNums=…, perm=RW-, …]``."""
+    return _queue_numbers(text, "topic", "TopicConfig [topicName=", ", topicFilterType=")
+
+
+def queue_data(text: str) -> dict[str, Any] | None:
+    """``QueueData [brokerName=…, readQueueNums=…, writeQueueNums=…, perm=6, topicSysFlag=…]``."""
+    return _queue_numbers(text, "broker_name", "QueueData [brokerName=", ", topicSysFlag=")
+
+
+def _queue_numbers(text: str, what: str, begin: str, end: str) -> dict[str, Any] | None:
+    pieces = cut(text, begin, ", readQueueNums=", ", writeQueueNums=", ", perm=", end)
+    if pieces is None or not pieces[0]:
+        return None
+    name, read, write, perm = pieces
+    numbers = {
+        "read": whole(read, INT_MAX),
+        "write": whole(write, INT_MAX),
+        "perm": perm_bits(perm),
+    }
+    return None if None in numbers.values() else {what: name, **numbers}
+
+
+def perm_bits(text: str) -> int | None:
+    """Bits of ``RW-`` and the like (PermName.perm2String), or of a plain number.
+
+    >>> perm_bits("RW-"), perm_bits("4"), perm_bits("?")
+    (6, 4, None)
+    """
+    number = whole(text, PERM_MAX)
+    if number is not None:
+        return number
+    if len(text) != 3 or any(letter not in _PERM_LETTERS for letter in text):
+        return None
+    return sum(_PERM_LETTERS[letter] for letter in text)
+
+
+def message_queues(text: str) -> list[tuple[str, str, int]]:
+    """All ``MessageQueue [topic=…, brokerName=…, queueId=…]`` of a text, in order."""
+    queues = []
+    for part in text.split("MessageQueue [topic=")[1:]:
+        pieces = cut(part, "", ", brokerName=", ", queueId=", "]")
+        queue_id = None if pieces is None else whole(pieces[2], INT_MAX)
+        if pieces is not None and queue_id is not None:
+            queues.append((pieces[0], pieces[1], queue_id))
+    return queues
+
+
+def whole(text: str, largest: int) -> int | None:
+    """A whole number from 0 to `largest`, None for any other text.
+
+    >>> whole("12", 100), whole("101", 100), whole("-1", 100)
+    (12, None, None)
+    """
+    if not text.isascii() or not text.isdecimal() or len(text) > _LONG_DIGITS:
+        return None
+    number = int(text)
+    return number if number <= largest else None

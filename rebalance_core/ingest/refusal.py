@@ -1,0 +1,52 @@
+"""How a parser refuses a line or an entry: by name, with the text it could not read."""
+
+from __future__ import annotations
+
+from rebalance_core.ingest.fact import Unread
+
+UNPARSABLE_LINE = "UNPARSABLE_LINE"
+"""A line that stands where a row should and is not one."""
+UNPARSABLE_DOCUMENT = "UNPARSABLE_DOCUMENT"
+"""The text as a whole is not the fastjson document that it should be, or is only part of one."""
+BAD_NUMBER = "BAD_NUMBER"
+"""A number is missing, is not one, or does not fit its Java type."""
+BAD_TIME = "BAD_TIME"
+"""A time is not written as the format writes it."""
+BAD_ENTRY = "BAD_ENTRY"
+"""An entry of a document lacks a field, or holds something else there."""
+WRONG_FILE = "WRONG_FILE"
+"""The text is readable, but is another file than this parser reads."""
+
+RAW_LIMIT = 2_000
+"""Characters of the refused text that are kept: enough to recognise it, never a whole file."""
+
+
+class Unreadable(ValueError):
+    """Raised inside a parser for one row or entry; ends as an `Unread`, never leaves the parser.
+
+    Attributes:
+        code: one of the codes of this module.
+        message: what was wrong, the value, what is valid.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
+    """What the refusal of this text leaves behind, its raw text cut at `RAW_LIMIT`."""
+    return Unread(source, storable(raw), refusal.code, storable(refusal.message))
+
+
+def shown(value: object, limit: int = 80) -> str:
+    """The value as a message quotes it: short, whatever its size."""
+    text = value if isinstance(value, str) else repr(value)
+    return repr(text if len(text) <= limit else f"{text[:limit]}…")
+
+
+def storable(text: str) -> str:
+    """The beginning of the text, half characters of bytes that are not UTF-8 escaped."""
+    beginning = text[:RAW_LIMIT].encode(errors="backslashreplace").decode()
+    return beginning[:RAW_LIMIT]

@@ -1,0 +1,177 @@
+"""One row of consumer_groups: what files show, else what was given, else what is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.parse.text.time_zones import zone_named
+from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.settings.group_strategies import GroupStrategies
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_REBALANCE,
+    LITE_PULL,
+    PULL,
+    PUSH,
+    GroupSettings,
+)
+from rebalance_core.model.versions import parse_version
+
+LITE_PULL_SUFFIX = "@STREAM"  # ClientConfig.buildMQClientId: lite pull asks for the stream type
+_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+_THRESHOLDS = (
+    "pull_threshold_for_queue",
+    "pull_threshold_size_for_queue",
+    "pull_threshold_for_topic",
+    "pull_threshold_size_for_topic",
+)
+
+
+def settings_row(
+    group: str,
+    pieces: list[Evidence],
+    strategies: GroupStrategies,
+    versions: dict[str, str],
+    zone_of: Callable[[str], str],
+    context: ClusterContext,
+) -> tuple[Row, list[Row]]:
+    """The group's row and an INFO finding for each field that no file and no given row tells.
+
+    Args:
+        group: the group.
+        pieces: its evidence.
+        strategies: see `group_strategies`.
+        versions: client versions by client id.
+        zone_of: time zone of a client by its id.
+        context: the cluster.
+    """
+    shown = _shown(pieces, versions, zone_of, context)
+    if strategies.group is not None:
+        shown["strategy"] = strategies.group
+    given = context.given.get(group, {})
+    assumed = _assumed(context)
+    row: Row = {"consumer_group": group}
+    findings = []
+    for name in (*assumed, *_THRESHOLDS, "subscriptions", "consume_timestamp_ms"):
+        value = shown.get(name, given.get(name))
+        if value is None and name in assumed:
+            value = assumed[name]
+            if name != "strategy" or row["message_model"] != BROADCASTING:  # it has none
+                findings.append(_assumption(group, name, value))
+        if value is not None:
+            row[name] = value
+    if row["consume_from_where"] == _FROM_TIMESTAMP and "consume_timestamp_ms" not in row:
+        findings.append(_no_timestamp(group))
+    findings += [_assumption(group, name, value) for name, value in strategies.assumed.items()]
+    return row, findings
+
+
+def _assumed(context: ClusterContext) -> dict[str, Any]:
+    defaults = GroupSettings()
+    return {
+        "consumer_type": defaults.consumer_type,
+        "message_model": defaults.message_model,
+        "strategy": context.assumed.strategy,
+        "consume_from_where": context.assumed.consume_from_where,
+        "ordered": defaults.ordered,
+        "client_version": context.assumed.client_version,
+        "broker_version": context.assumed.broker_version,
+        "rebalance_mode": defaults.rebalance_mode,
+    }
+
+
+def _shown(
+    pieces: Iterable[Evidence],
+    versions: dict[str, str],
+    zone_of: Callable[[str], str],
+    context: ClusterContext,
+) -> dict[str, Any]:
+    """What files tell; of several statements the last."""
+    shown: dict[str, Any] = {}
+    for piece in sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position)):
+        v = piece.values
+        if piece.kind == "consumer_connected":
+            shown["consumer_type"] = _consumer_type(v["consume_type"], v["client_id"])
+            shown["message_model"] = v["message_model"]
+            shown.setdefault("rebalance_mode", GroupSettings().rebalance_mode)
+        elif piece.kind in ("consumer_data", "heartbeat", "group_connection"):
+            for name in ("message_model", "consume_from_where"):
+                shown[name] = v[name] or shown.get(name)
+            # a lock is asked for by orderly members alone; whoever logs commits logs locks too
+            if piece.kind == "heartbeat":
+                shown.setdefault("ordered", False)
+        elif piece.kind in ("queue_locked", "lock_refused", "order_lock"):
+            shown["ordered"] = True
+        elif piece.kind == "broker_allocated":
+            shown["rebalance_mode"] = BROKER_REBALANCE
+        elif piece.kind == "client":
+            shown |= {n: x for n, x in _of_client(v, zone_of).items() if x is not None}
+    known = sorted({*versions.values()}, key=parse_version)
+    if known:
+        shown["client_version"] = known[-1]
+    brokers = sorted(set(context.versions.values()), key=parse_version)
+    if brokers:
+        shown["broker_version"] = brokers[-1]
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _of_client(values: Any, zone_of: Callable[[str], str]) -> dict[str, Any]:
+    row = {
+        n: values[n] for n in ("consumer_type", "message_model", "consume_from_where", *_THRESHOLDS)
+    }
+    if values["ordered"] is not None:
+        row["ordered"] = values["ordered"]
+    if values["client_rebalance"] is False and not values["ordered"]:
+        row["rebalance_mode"] = BROKER_REBALANCE
+    version = plain_version(values["version"] or "")
+    if is_modelled(version):
+        row["client_version"] = version
+    if values["consume_from_where"] == _FROM_TIMESTAMP:
+        zone = zone_of(values.get("client_file", ""))
+        row["consume_timestamp_ms"] = local_seconds_ms(values["consume_timestamp"], zone)
+    return row
+
+
+def local_seconds_ms(text: str | None, zone: str) -> int | None:
+    """``yyyyMMddHHmmss`` in a zone (UtilAll.parseDate), None if it is none.
+
+    >>> local_seconds_ms("20261121030558", "UTC")
+    1795230358000
+    """
+    try:
+        local = datetime.strptime(text or "", "%Y%m%d%H%M%S")  # noqa: DTZ007  # the zone follows
+    except ValueError:
+        return None
+    return int(local.replace(tzinfo=zone_named(zone)).timestamp()) * 1000
+
+
+def _consumer_type(consume_type: str, client_id: str) -> str:
+    if consume_type == "CONSUME_PASSIVELY":
+        return PUSH
+    return LITE_PULL if client_id.endswith(LITE_PULL_SUFFIX) else PULL
+
+
+def _assumption(group: str, name: str, value: object) -> Row:
+    return finding(
+        "INGEST_ASSUMED",
+        f"{name} of {group} is in no file of the collection; taken as {value}.",
+        "Name it in the collection's consumer_groups.jsonl, or collect the clients' logs.",
+        consumer_group=group,
+        evidence={name: value},
+    )
+
+
+def _no_timestamp(group: str) -> Row:
+    return finding(
+        "INGEST_TIMESTAMP_UNKNOWN",
+        f"{group} starts at a time that no file of the collection tells: where new owners of "
+        "queues without a commit start is UNKNOWN.",
+        "Collect consumerStatus of the group, or name consume_timestamp_ms in the collection's "
+        "consumer_groups.jsonl.",
+        consumer_group=group,
+    )

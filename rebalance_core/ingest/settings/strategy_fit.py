@@ -1,0 +1,138 @@
+"""Which strategy explains the live ownership of a group whose strategy no file names.
+
+``consumerProgress -s true`` lists every queue of the group's topics with the holder's address. A
+known strategy that gives just this ownership, for the members of then, may be the group's; if none
+does, the group's ownership is UNKNOWN and no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.presence import Presence
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.rows import WARNING, Row, finding
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
+from rebalance_core.strategies import allocate_group, parse_strategy
+
+CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+"""Strategies that need no parameter to be guessed; the first that fits is taken."""
+QUIET_MS = 60_000
+"""Ownership has followed the members when none came or went for so long (SEM §6.4)."""
+
+Owners = dict[MessageQueue, str]
+
+
+def fit_strategy(
+    group: str,
+    pieces: Iterable[Evidence],
+    presence: Presence,
+    assumed: str,
+    context: ClusterContext,
+) -> tuple[str | None, list[Row]]:
+    """The strategy that fits every dump, and findings.
+
+    Returns:
+        The first of the assumed one and `CANDIDATES` that explains all dumps; None where no dump
+        can be compared, or none explains them (then with a finding).
+    """
+    dumps = [*_dumps(pieces, presence, context)]
+    if not dumps:
+        return None, []
+    for text in dict.fromkeys((assumed, *CANDIDATES)):
+        if all(_explains(text, clients, owners) for clients, owners in dumps):
+            return text, [] if text == assumed else [_inferred(group, text)]
+    return None, [_unknown(group, assumed)]
+
+
+def check_parameters(
+    group: str,
+    pieces: Iterable[Evidence],
+    presence: Presence,
+    strategy: str,
+    context: ClusterContext,
+) -> list[Row]:
+    """A finding if the live ownership is not that of a strategy whose parameters were assumed."""
+    dumps = _dumps(pieces, presence, context)
+    if all(_explains(strategy, clients, owners) for clients, owners in dumps):
+        return []
+    return [
+        finding(
+            "INGEST_STRATEGY_UNKNOWN",
+            f"The live ownership of {group} is not that of {strategy}, whose parameters are "
+            "assumed: it is UNKNOWN and not to be compared.",
+            "Name the strategy with its parameters in the collection's consumer_groups.jsonl.",
+            WARNING,
+            consumer_group=group,
+            evidence={"strategy": strategy},
+        )
+    ]
+
+
+def _dumps(
+    pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
+) -> Iterable[tuple[list[str], Owners]]:
+    """Members and owners of each topic in each dump that shows a settled group.
+
+    A broker on which the group never committed is left out of the dump (SEM §13.3): only topics
+    that it shows on every broker with a connection of the group are whole.
+    """
+    pieces = list(pieces)
+    connected = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
+    tables: dict[tuple[int, str, str], list[Evidence]] = {}
+    for piece in pieces:
+        if piece.kind == "queue_progress" and piece.values["with_clients"]:
+            topic = piece.values["topic"]
+            if not is_retry_topic(topic) and not piece.values["topic_cut"]:
+                key = (context.time_of(piece), piece.source.partition(":")[0], topic)
+                tables.setdefault(key, []).append(piece)
+    for (at_ms, _, _), rows in sorted(tables.items()):
+        clients = presence.clients(at_ms - QUIET_MS, at_ms)
+        there = [c for c in presence.stays for _ in presence.channels(c, at_ms)]
+        by_address = {client.partition("@")[0]: client for client in clients}
+        if connected - {row.values["broker_name"] for row in rows}:
+            continue
+        if sorted(there) != clients or len(by_address) != len(clients) or not clients:
+            continue  # somebody came lately, two share an id, or two an address
+        owners = {
+            MessageQueue(v["topic"], v["broker_name"], v["queue_id"]): by_address.get(
+                v["client_ip"] or "", ""
+            )
+            for v in (row.values for row in rows)
+        }
+        yield clients, owners
+
+
+def _explains(text: str, clients: list[str], owners: Owners) -> bool:
+    try:
+        shares = allocate_group(parse_strategy(text), sort_queues(owners), sort_client_ids(clients))
+    except AllocationError:
+        return False
+    return all(
+        shares.get(queue, ()) == ((owner,) if owner else ()) for queue, owner in owners.items()
+    )
+
+
+def _inferred(group: str, text: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_INFERRED",
+        f"No file names the strategy of {group}; its live ownership is that of {text}.",
+        "Collect a client's log or consumerStatus of the group to be sure.",
+        consumer_group=group,
+        evidence={"strategy": text},
+    )
+
+
+def _unknown(group: str, assumed: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_UNKNOWN",
+        f"No file names the strategy of {group}, and its live ownership fits no known one: it is "
+        f"UNKNOWN and not to be compared. {assumed} is assumed.",
+        "Name the strategy in the collection's consumer_groups.jsonl.",
+        WARNING,
+        consumer_group=group,
+        evidence={"tried": ", ".join(dict.fromkeys((assumed, *CANDIDATES)))},
+    )

@@ -1,0 +1,112 @@
+"""Rows of cluster_events as arrays, each group's in the order they happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels.codes.columns import EVENTS, Columns, Key, list_pointers
+from rebalance_core.kernels.codes.group_rows import OWN_WORDS, Groups
+from rebalance_core.kernels.codes.topic_sets import TopicSets
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run
+from rebalance_core.model import events
+from rebalance_core.model.events import EVENT_TYPES, EXPIRED, OBSERVED, Event
+from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
+from rebalance_core.protocol.windows import window_ms
+
+CONSUMER_TYPES = len(events.CONSUMER_EVENTS)
+"""Types below this are about a consumer."""
+
+
+def type_code(event_type: str) -> int:
+    """Index into `EVENT_TYPES`."""
+    return EVENT_TYPES.index(event_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """One value an event; its index is its ordinal: the order of what happened."""
+
+    row: Ints
+    """Which row of the input this is."""
+    group: Ints
+    at_ms: Ints
+    instant: Ints
+    """Number of the (group, event_ms)."""
+    type: Ints
+    client: Ints
+    channel: Ints
+    topic: Ints
+    broker: Ints
+    readable: Ints
+    """Queues a TOPIC_CONFIG makes readable."""
+    subscriptions: Ints
+    """Number of the set that a CONSUMER_JOIN subscribes."""
+    words: dict[str, Ints]
+    """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`)."""
+    observed: Bools
+    window_ms: Ints
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+def read_events(
+    given: Columns, group: Ints, codes: Mapping[Key, Ints], groups: Groups, sets: TopicSets
+) -> Events:
+    """The events, sorted by group, moment and sequence.
+
+    Args:
+        given: cluster_events.
+        group: the number of each row's group.
+        codes: of the names in all columns.
+        groups: what a join takes that states nothing.
+        sets: gets the joins' subscriptions.
+    """
+    at_ms, sequence = given.ints("event_ms"), given.ints("sequence")
+    order = np.lexsort((sequence, at_ms, group))
+    sorted_group = group[order]
+    lists = given.lists("subscriptions")
+    stated = sets.numbers(
+        codes[EVENTS, "subscriptions"], list_pointers(lists), groups.retry_topic[group]
+    )
+    subscriptions = np.where(
+        lists.is_null().to_numpy(zero_copy_only=False), groups.subscriptions[group], stated
+    )
+    words = {
+        name: np.where(codes[EVENTS, name] < 0, getattr(groups, name)[group], codes[EVENTS, name])
+        for name in OWN_WORDS
+    }
+    types = _types(given)
+    perm = given.ints("perm", null=DEFAULT_PERM)
+    read_queue_nums = given.ints("read_queue_nums", null=0)
+    return Events(
+        row=order,
+        group=sorted_group,
+        at_ms=at_ms[order],
+        instant=np.cumsum(first_of_run(sorted_group, at_ms[order])) - 1,
+        type=types[order],
+        client=codes[EVENTS, "client_id"][order],
+        channel=codes[EVENTS, "channel_id"][order],
+        topic=codes[EVENTS, "topic"][order],
+        broker=codes[EVENTS, "broker_name"][order],
+        readable=np.where(perm & PERM_READ, read_queue_nums, 0)[order],
+        subscriptions=subscriptions[order],
+        words={name: values[order] for name, values in words.items()},
+        observed=given.equal("detail", OBSERVED)[order],
+        window_ms=_windows(types, given.equal("detail", EXPIRED))[order],
+    )
+
+
+def _types(given: Columns) -> Ints:
+    encoded = given.strings("event_type").dictionary_encode()
+    known = np.array([type_code(name) for name in encoded.dictionary.to_pylist()], np.int64)
+    return known[encoded.indices.to_numpy()]
+
+
+def _windows(types: Ints, expired: Bools) -> Ints:
+    plain = np.array([window_ms(Event(0, 0, name)) for name in EVENT_TYPES], np.int64)
+    late = np.array([window_ms(Event(0, 0, name, detail=EXPIRED)) for name in EVENT_TYPES])
+    return np.where(expired, late[types], plain[types])

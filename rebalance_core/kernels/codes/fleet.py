@@ -1,0 +1,180 @@
+"""The input of the kernels: rows of many groups as arrays of codes.
+
+Groups are numbered by kind of strategy, then by name; every array is in the order of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.kernels.codes.columns import (
+    COMMITS,
+    EVENTS,
+    GROUPS,
+    OFFSETS,
+    TABLES,
+    Columns,
+    Key,
+    encode_all,
+)
+from rebalance_core.kernels.codes.event_rows import Events, read_events
+from rebalance_core.kernels.codes.group_rows import (
+    Groups,
+    StrategyFor,
+    divided,
+    read_groups,
+    words_of,
+)
+from rebalance_core.kernels.codes.offset_rows import (
+    Commits,
+    Observations,
+    read_commits,
+    read_observations,
+)
+from rebalance_core.kernels.codes.topic_sets import TopicSets
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.strategies import AllocationStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOptions:
+    """What the rows alone do not say.
+
+    Attributes:
+        queue_offsets_given: there is such a table, so no row means not observed.
+        committed_offsets_given: there is such a table, so no row means none.
+        include_retry_topics: false leaves retry topics out of everything.
+        strategy_override: strategy text that replaces the group's and every member's own.
+    """
+
+    queue_offsets_given: bool = False
+    committed_offsets_given: bool = False
+    include_retry_topics: bool = True
+    strategy_override: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the codes stand for; clients, topics and brokers in Java's order."""
+
+    clusters: pa.StringArray
+    """One a group, as `groups`."""
+    groups: pa.StringArray
+    clients: pa.StringArray
+    channels: pa.StringArray
+    topics: pa.StringArray
+    brokers: pa.StringArray
+    words: pa.StringArray
+    """Strategy texts, versions, message models and start modes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Many groups, each complete."""
+
+    names: Names
+    groups: Groups
+    strategies: tuple[AllocationStrategy, ...]
+    """What `Groups.allocation` counts."""
+    events: Events
+    topic_sets: TopicSets
+    topic_is_retry: Bools
+    """By topic code: the retry topic of some group."""
+    observations: Observations | None
+    """Rows of queue_offsets; None: no such table was given."""
+    commits: Commits | None
+    """Rows of committed_offsets; None: no such table was given."""
+
+
+def read_fleet(
+    rows: pa.Table, options: FleetOptions, strategy_for: StrategyFor, *, table_column: str
+) -> Fleet:
+    """Rows of whole groups, in any order, as codes.
+
+    Args:
+        rows: rows of the input tables; every group has at least one of cluster_events.
+        options: see `FleetOptions`.
+        strategy_for: (strategy text, client version) -> strategy.
+        table_column: the column that tells which table a row belongs to.
+    """
+    tables = {name: Columns(rows.filter(pc.equal(rows[table_column], name))) for name in TABLES}
+    clusters, group_names, numbers = _number_groups(tables)
+    tables[GROUPS] = _one_row_a_group(tables[GROUPS], numbers[GROUPS], len(group_names))
+    retry_topics = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, group_names, "")
+    topics, codes = encode_all(
+        _all(tables, "topic", EVENTS, OFFSETS, COMMITS)
+        | {(t, "subscriptions"): tables[t].lists("subscriptions").flatten() for t in TABLES[:2]}
+        | {(GROUPS, "retry"): retry_topics}
+    )
+    named = {
+        "brokers": encode_all(_all(tables, "broker_name", EVENTS, OFFSETS, COMMITS)),
+        "clients": encode_all(_all(tables, "client_id", EVENTS, COMMITS)),
+        "channels": encode_all(_all(tables, "channel_id", EVENTS)),
+        "words": encode_all(words_of(tables, options.strategy_override)),
+    }
+    for _, found in named.values():
+        codes |= found
+    words, sets = named["words"][0], TopicSets()
+    groups, strategies = divided(
+        read_groups(tables[GROUPS], codes, words, sets, retry=options.include_retry_topics),
+        tables, numbers[EVENTS], codes, words, strategy_for,
+    )  # fmt: skip
+    order = np.argsort(groups.kind, kind="stable")
+    groups = groups.take(order)
+    renumbered = np.argsort(order)
+    numbers = {name: renumbered[number] for name, number in numbers.items()}
+    return Fleet(
+        Names(
+            clusters.take(pa.array(order)), group_names.take(pa.array(order)), topics=topics,
+            **{name: names for name, (names, _) in named.items()},
+        ),
+        groups,
+        strategies,
+        read_events(tables[EVENTS], numbers[EVENTS], codes, groups, sets),
+        sets,
+        _retry_topics(topics),
+        read_observations(tables[OFFSETS], numbers[OFFSETS], codes, groups)
+        if options.queue_offsets_given
+        else None,
+        read_commits(tables[COMMITS], numbers[COMMITS], codes)
+        if options.committed_offsets_given
+        else None,
+    )  # fmt: skip
+
+
+def _retry_topics(topics: pa.StringArray) -> Bools:
+    found = pc.starts_with(topics, RETRY_TOPIC_PREFIX)
+    return found.to_numpy(zero_copy_only=False)
+
+
+def _all(tables: Mapping[str, Columns], name: str, *of: str) -> dict[Key, pa.StringArray]:
+    return {(table, name): tables[table].strings(name) for table in of}
+
+
+def _number_groups(
+    tables: Mapping[str, Columns],
+) -> tuple[pa.StringArray, pa.StringArray, dict[str, Ints]]:
+    """Cluster and name of each group, and the group's number in every row of every table."""
+    cluster_names, clusters = encode_all(_all(tables, "cluster", *TABLES))
+    group_names, groups = encode_all(_all(tables, "consumer_group", *TABLES))
+    keys = {
+        name: clusters[name, "cluster"] * len(group_names) + groups[name, "consumer_group"]
+        for name in TABLES
+    }
+    distinct = np.unique(keys[EVENTS])
+    cluster, group = np.divmod(distinct, max(1, len(group_names)))
+    numbers = {name: np.searchsorted(distinct, key) for name, key in keys.items()}
+    return cluster_names.take(pa.array(cluster)), group_names.take(pa.array(group)), numbers
+
+
+def _one_row_a_group(given: Columns, group: Ints, count: int) -> Columns:
+    """The settings by group number; nulls for a group that has none."""
+    row_of = np.full(count, -1, np.int64)
+    row_of[group] = np.arange(len(given))
+    return Columns(given.rows.take(pa.array(row_of, mask=row_of < 0)))

@@ -1,0 +1,183 @@
+"""Who holds each queue of all groups in each epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from rebalance_core.kernels.codes.shapes import EVERYONE
+from rebalance_core.kernels.ownership.broadcasts import broadcast, find_stays
+from rebalance_core.kernels.ownership.owners.averagely import AveragelyOwners
+from rebalance_core.kernels.ownership.owners.averagely_by_circle import AveragelyByCircleOwners
+from rebalance_core.kernels.ownership.owners.consistent_hash import ConsistentHashOwners
+from rebalance_core.kernels.ownership.owners.machine_room import MachineRoomOwners
+from rebalance_core.kernels.ownership.owners.machine_room_nearby import MachineRoomNearbyOwners
+from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.segments import Ints, first_of_run, pointers, ranges
+from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable
+from rebalance_core.kernels.state.grid import Places, places
+from rebalance_core.kernels.state.roster import ALL_TOPICS, topic_slots
+
+CELLS_PER_BLOCK = 1 << 17
+
+
+class Owners(Protocol):
+    """One strategy for many groups."""
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell, or `NOBODY`."""
+
+
+class Holdings:
+    """Who holds what in a world, piece by piece.
+
+    Args:
+        world: the groups.
+        part: (i, n): only the i-th of n shares of every group's queues.
+        cells_per_block: about how many cells a piece has; a lane is never cut.
+    """
+
+    def __init__(
+        self, world: World, part: tuple[int, int] = (0, 1), cells_per_block: int = CELLS_PER_BLOCK
+    ) -> None:
+        self._world = world
+        self._part = part
+        self._cells_per_block = cells_per_block
+        self._slots = topic_slots(world.grid.topics)
+        self._mixed = np.zeros(len(world.fleet.groups), np.bool_)
+        runs = world.roster.runs
+        self._mixed[runs.group[world.roster.topics_of_run != ALL_TOPICS]] = True
+        frozen = np.repeat(world.grid.topics.group, np.diff(world.grid.topic_first))
+        self._frozen = np.zeros(len(world.fleet.groups), np.bool_)
+        self._frozen[frozen[world.grid.frozen]] = True
+        self._owners: dict[int, Owners] = {}
+
+    @cached_property
+    def queues(self) -> Queues:
+        """Every queue that can be read in some epoch."""
+        grid = self._world.grid
+        counts = grid.most_readable
+        topic_broker = np.repeat(np.arange(len(counts)), counts)
+        queue_id = ranges(np.zeros(len(counts), np.int64), counts)
+        group = grid.brokers.group[topic_broker]
+        if self._part != (0, 1):
+            mine = self._mine(group)
+            topic_broker, queue_id, group = topic_broker[mine], queue_id[mine], group[mine]
+        return Queues(group, grid.topic_of[topic_broker], topic_broker, queue_id)
+
+    def _mine(self, group: Ints) -> Ints:
+        """The rows of this part: a range of each group's queues."""
+        part, parts = self._part
+        first = np.flatnonzero(first_of_run(group))
+        sizes = np.diff(np.append(first, len(group)))
+        place = np.arange(len(group)) - np.repeat(first, sizes)
+        return np.flatnonzero(place * parts // np.repeat(sizes, sizes) == part)
+
+    def pieces(self) -> Iterator[Piece]:
+        """All queues in their order; each piece is of one kind of strategy."""
+        kind = self._world.fleet.groups.kind[self.queues.group]
+        stays = find_stays(self._world)
+        weights = np.diff(self._world.epochs.of_group)[self.queues.group]
+        weights += np.diff(stays.first)[self.queues.group_topic]
+        for first, end in self._cuts(kind, pointers(weights)):
+            cells = self._lay_out(first, end)
+            if kind[first] == EVERYONE:
+                yield broadcast(self._world, self.queues, stays, cells)
+            else:
+                yield self._block(int(kind[first]), cells)
+
+    def _cuts(self, kind: Ints, weights: Ints) -> Iterator[tuple[int, int]]:
+        """Ranges of queues of one kind, each of about `cells_per_block`."""
+        bounds = np.append(np.flatnonzero(first_of_run(kind)), len(kind)).tolist()
+        for begin, end in pairwise(bounds):
+            at = begin
+            while at < end:
+                limit = weights[at] + self._cells_per_block
+                following = int(np.searchsorted(weights, limit, side="right")) - 1
+                following = min(max(at + 1, following), end)
+                yield at, following
+                at = following
+
+    def _lay_out(self, first: int, end: int) -> Cells:
+        """The cells of some consecutive queues."""
+        epochs, grid, queues = self._world.epochs, self._world.grid, self.queues
+        queue = np.arange(first, end)
+        group, opening = queues.group[queue], epochs.of_group[queues.group[queue]]
+        count = epochs.of_group[group + 1] - opening
+        broker_cell = ranges(grid.broker_first[queues.topic_broker[queue]], count)
+        return Cells(
+            queue,
+            pointers(count),
+            grid.topic_first[queues.group_topic[queue]] - opening,
+            np.repeat(np.arange(len(queue)), count),
+            ranges(opening, count),
+            broker_cell,
+            grid.readable[broker_cell] > np.repeat(queues.queue_id[queue], count),
+        )
+
+    def _block(self, kind: int, cells: Cells) -> Block:
+        world, queues = self._world, self.queues
+        group = queues.group[cells.queue]
+        entry = np.where(cells.readable, NOBODY, ABSENT)
+        divided = np.flatnonzero(cells.readable & (world.epochs.live[cells.epoch] > 0))
+        queue = cells.queue[cells.lane[divided]]
+        owner = self._kernel(kind).entries(
+            Readable(
+                queue,
+                cells.epoch[divided],
+                cells.broker_cell[divided],
+                queues.topic_broker[queue],
+                queues.queue_id[queue],
+            )
+        )
+        if self._mixed[group].any():
+            held = np.flatnonzero(owner >= 0)
+            slot = self._slots[queues.group_topic[queue[held]]]
+            owner[held[~world.roster.subscribes(owner[held], slot)]] = NOBODY
+        entry[divided] = owner
+        if self._frozen[group].any():
+            self._carry(entry, cells)
+        return Block(cells, entry)
+
+    def _carry(self, entry: Ints, cells: Cells) -> None:
+        """Frozen topics: whoever held a queue and is still there keeps it."""
+        grid, roster, topic_cell = self._world.grid, self._world.roster, cells.topic_cell
+        slot = self._slots[self.queues.group_topic[cells.queue]]
+        frozen = np.flatnonzero(grid.frozen[topic_cell])
+        frozen = frozen[frozen > cells.first[cells.lane[frozen]]]
+        ago = grid.thawed[topic_cell[frozen]]
+        for turn in range(1, int(ago.max(initial=0)) + 1):
+            at = frozen[ago == turn]
+            at = at[entry[at - 1] >= 0]
+            held = entry[at - 1]
+            keeps = roster.following(held)
+            stays = (keeps >= 0) & (roster.process(keeps) == roster.process(held))
+            stays &= roster.subscribes(keeps, slot[cells.lane[at]])
+            entry[at[stays]] = keeps[stays]
+
+    @cached_property
+    def _places(self) -> Places:
+        return places(self._world.grid, self._world.grid.readable)
+
+    def _kernel(self, kind: int) -> Owners:
+        """The strategy's kernel, made when the first block of its kind comes."""
+        if kind not in self._owners:
+            self._owners[kind] = self._made(kind)
+        return self._owners[kind]
+
+    def _made(self, kind: int) -> Owners:
+        world = self._world
+        fleet, epochs, grid, roster = world.fleet, world.epochs, world.grid, world.roster
+        makers = (  # in the order of shapes.KINDS
+            lambda: AveragelyOwners(self._places, roster),
+            lambda: AveragelyByCircleOwners(self._places, roster),
+            lambda: ConsistentHashOwners(fleet, world.rings, epochs, grid, roster, self.queues),
+            lambda: MachineRoomOwners(fleet, grid, roster),
+            lambda: MachineRoomNearbyOwners(fleet, epochs, grid, roster),
+        )
+        made: Owners = makers[kind]()
+        return made

@@ -1,0 +1,160 @@
+"""CONSISTENT_HASH: queues and members on one ring, the same for all epochs of a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from rebalance_core.kernels.codes import shapes
+from rebalance_core.kernels.codes.fleet import Fleet
+from rebalance_core.kernels.segments import Ints, first_of_run, pair, pointers, ranges
+from rebalance_core.kernels.state.cells import NOBODY, Queues, Readable
+from rebalance_core.kernels.state.epochs import Epochs
+from rebalance_core.kernels.state.grid import Grid
+from rebalance_core.kernels.state.roster import Roster, Runs
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
+
+KIND = shapes.KINDS.index(ConsistentHash)
+
+
+@lru_cache(maxsize=1 << 17)
+def node_points(client_id: str, strategy: ConsistentHash) -> tuple[int, ...]:
+    """The ring points of one member's virtual nodes."""
+    nodes = range(strategy.virtual_nodes)
+    return tuple(ring_point(f"{client_id}-{number}", strategy.charset) for number in nodes)
+
+
+@lru_cache(maxsize=1 << 17)
+def queue_point(queue: MessageQueue, charset: str) -> int:
+    """The point of one queue."""
+    return ring_point(str(queue), charset)
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """The ring points of the clients that are ever members, in the order of the runs.
+
+    Clients of groups with another strategy have none.
+    """
+
+    group: Ints
+    """By client."""
+    first: Ints
+    """Where the points of each client begin, and the end."""
+    points: Ints
+
+
+def find_rings(fleet: Fleet, runs: Runs) -> Rings:
+    """Hash every virtual node; it takes far longer than all that is asked of a ring."""
+    clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+    group, client = runs.group[clients], runs.client[clients]
+    hashing = np.flatnonzero(fleet.groups.kind[group] == KIND)
+    names = fleet.names.clients.take(client[hashing]).to_pylist()
+    allocations = fleet.groups.allocation[group[hashing]].tolist()
+    found = []
+    for name, allocation in zip(names, allocations, strict=True):
+        strategy = fleet.strategies[allocation]
+        assert isinstance(strategy, ConsistentHash)
+        found.append(node_points(name, strategy))
+    counts = np.zeros(len(group), np.int64)
+    counts[hashing] = [len(points) for points in found]
+    return Rings(group, pointers(counts), np.array([p for ring in found for p in ring], np.int64))
+
+
+def colliding_groups(rings: Rings) -> Ints:
+    """Groups in which two points of clients coincide, so that the later node wins."""
+    keys = np.sort(pair(np.repeat(rings.group, np.diff(rings.first)), rings.points))
+    return np.unique(keys[1:][keys[1:] == keys[:-1]] >> 32)
+
+
+class ConsistentHashOwners:
+    """`AllocateMessageQueueConsistentHash` of many groups.
+
+    Each group has one ring, made once, with the points of every client that is ever a member; who
+    comes or goes in an epoch changes which points count there. A queue goes clockwise from its own
+    point to the first one whose client is a member in that epoch.
+    Cost: O(clients ever / members) steps a queue and epoch, on average.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        rings: Rings,
+        epochs: Epochs,
+        grid: Grid,
+        roster: Roster,
+        queues: Queues,
+    ) -> None:
+        self._epochs = epochs
+        runs, group = roster.runs, rings.group
+        clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+        client = np.repeat(np.arange(len(clients)), np.diff(rings.first))
+        points = pair(group[client], rings.points)
+        order = np.argsort(points)
+        self._ring, self._client = points[order], client[order]
+        per_group = np.bincount(group[client], minlength=len(fleet.groups))
+        self._first, self._size = pointers(per_group)[:-1], per_group
+        self._member, self._row = self._presence(fleet, roster, clients)
+        self._hashes = _queue_points(fleet, grid, queues)
+
+    def _presence(self, fleet: Fleet, roster: Roster, clients: Ints) -> tuple[Ints, Ints]:
+        """The entry of each client of a hashing group in each epoch, or `NOBODY`.
+
+        Returns:
+            The entries, the epochs of one client after the other, and where the row of each client
+            would begin if epochs were counted over all groups.
+        """
+        runs, of_group = roster.runs, self._epochs.of_group
+        group = runs.group[clients]
+        sizes = np.diff(of_group)[group] * (fleet.groups.kind[group] == KIND)
+        row = pointers(sizes)[:-1] - of_group[group]
+        member = np.full(int(sizes.sum()), NOBODY, np.int64)
+        run = np.flatnonzero(fleet.groups.kind[runs.group] == KIND)
+        client = np.searchsorted(clients, run, side="right") - 1
+        lengths = runs.to_epoch - runs.from_epoch
+        begin, count = runs.from_epoch[run], lengths[run]
+        node = ranges(pointers(lengths)[run], count)
+        member[ranges(row[client] + begin, count)] = roster.entry_at[node]
+        return member, row
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell; `NOBODY` on an empty ring."""
+        group = self._epochs.group[cells.epoch]
+        first, size = self._first[group], self._size[group]
+        at = np.searchsorted(self._ring, pair(group, self._hashes[cells.queue])) - first
+        entry = np.full(len(group), NOBODY, np.int64)
+        left = np.flatnonzero(size > 0)
+        while len(left):
+            at[left] = np.where(at[left] < size[left], at[left], 0)  # after the last the first
+            client = self._client[first[left] + at[left]]
+            entry[left] = self._member[self._row[client] + cells.epoch[left]]
+            left = left[entry[left] < 0]
+            at[left] += 1
+        return entry
+
+
+def _queue_points(fleet: Fleet, grid: Grid, queues: Queues) -> Ints:
+    """The point of each queue on its group's ring; 0 in groups with another strategy."""
+    result = np.zeros(len(queues.group), np.int64)
+    hashing = np.flatnonzero(fleet.groups.kind[queues.group] == KIND)
+    topic = grid.topics.topic[queues.group_topic[hashing]]
+    broker = grid.brokers.broker[queues.topic_broker[hashing]]
+    rows = zip(
+        fleet.names.topics.take(topic).to_pylist(),
+        fleet.names.brokers.take(broker).to_pylist(),
+        queues.queue_id[hashing].tolist(),
+        fleet.groups.allocation[queues.group[hashing]].tolist(),
+        strict=True,
+    )
+    points = []
+    for topic_name, broker_name, queue_id, allocation in rows:
+        strategy = fleet.strategies[allocation]
+        assert isinstance(strategy, ConsistentHash)
+        points.append(
+            queue_point(MessageQueue(topic_name, broker_name, queue_id), strategy.charset)
+        )
+    result[hashing] = points
+    return result

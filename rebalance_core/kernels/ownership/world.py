@@ -1,0 +1,135 @@
+"""Everything about the groups but who owns what: events, epochs, members and routes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels.codes import shapes
+from rebalance_core.kernels.codes.event_rows import Events, type_code
+from rebalance_core.kernels.codes.fleet import Fleet
+from rebalance_core.kernels.ownership.owners.consistent_hash import (
+    Rings,
+    colliding_groups,
+    find_rings,
+)
+from rebalance_core.kernels.ownership.owners.machine_room import blank_groups
+from rebalance_core.kernels.ownership.owners.machine_room_nearby import roomless_groups
+from rebalance_core.kernels.segments import Ints, first_of_run, last_of_run
+from rebalance_core.kernels.state.activity import (
+    GroupTopics,
+    LiveCounts,
+    count_live,
+    group_topics,
+    subscribed_periods,
+)
+from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
+from rebalance_core.kernels.state.grid import Grid, build_grid
+from rebalance_core.kernels.state.membership import Membership, follow_members
+from rebalance_core.kernels.state.roster import (
+    MASK_BITS,
+    Roster,
+    Runs,
+    build_roster,
+    find_runs,
+    overlapping,
+    uniform_groups,
+)
+from rebalance_core.kernels.state.routes import (
+    TopicBrokers,
+    follow_routes,
+    retry_creations,
+    retry_periods,
+    topic_configs,
+)
+from rebalance_core.model.events import SUBSCRIBE
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Many groups over time. Groups with a `reason` have no epochs here: the replay takes them."""
+
+    fleet: Fleet
+    membership: Membership
+    epochs: Epochs
+    roster: Roster
+    rings: Rings
+    grid: Grid
+    reason: Ints
+    """By group: index into `shapes.REASONS`."""
+
+
+def build_world(fleet: Fleet) -> World:
+    """Follow the events of all groups.
+
+    A first look at the epochs tells which groups the kernels cannot take; they are left out of
+    the second.
+    """
+    events, groups = fleet.events, fleet.groups
+    membership = follow_members(events, fleet.topic_sets)
+    live = count_live(membership)
+    subscribed = subscribed_periods(membership, fleet.topic_sets)
+    configs = topic_configs(events, groups)
+    creations = retry_creations(configs, subscribed, groups)
+    retry = retry_periods(creations)
+    topics = group_topics(subscribed, live, retry)
+    brokers, routes = follow_routes(events, configs.joined(creations), topics)
+    turns = find_turns(events, membership, topics, brokers, routes, retry)
+    epochs = build_epochs(events, turns, live, creations, len(groups))
+    runs, unclear = find_runs(events, membership, epochs)
+    reason = _reasons(fleet, membership, live, topics, brokers, runs, unclear)
+    left_out = reason != shapes.REGULAR
+    if left_out.any():
+        turns = turns.without(left_out[events.group[first_of_run(events.instant)]])
+        epochs = build_epochs(events, turns, live, creations, len(groups))
+        runs, _ = find_runs(events, membership, epochs)
+    roster = build_roster(fleet, membership, epochs, topics, runs)
+    grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
+    return World(fleet, membership, epochs, roster, find_rings(fleet, runs), grid, reason)
+
+
+def _reasons(
+    fleet: Fleet,
+    membership: Membership,
+    live: LiveCounts,
+    topics: GroupTopics,
+    brokers: TopicBrokers,
+    runs: Runs,
+    unclear: Ints,
+) -> Ints:
+    """Why each group is left to the replay; the first reason counts."""
+    reason = fleet.groups.reason.copy()
+    subscriptions = membership.states.subscriptions[runs.state]
+    clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+    many = np.bincount(topics.group, minlength=len(reason)) > MASK_BITS
+    many &= ~uniform_groups(runs, subscriptions, len(reason))
+    found = (
+        (shapes.SUSPENDED, membership.suspended),
+        (shapes.DUPLICATE_CLIENT_ID, overlapping(runs)),
+        (shapes.RESTART_AT_ONCE, unclear),
+        (shapes.RESTART_AT_ONCE, _empty_instants(fleet.events, live)),
+        (shapes.RETRY_SUBSCRIBED, _retry_subscribed(fleet)),
+        (shapes.MANY_TOPICS, np.flatnonzero(many)),
+        (shapes.RING_COLLISION, colliding_groups(find_rings(fleet, runs))),
+        (shapes.NO_ROOM, roomless_groups(fleet, brokers, runs)),
+        (shapes.BLANK_CLIENT_ID, blank_groups(fleet, runs.group[clients], runs.client[clients])),
+    )
+    for code, groups in found:
+        reason[groups[reason[groups] == shapes.REGULAR]] = code
+    return reason
+
+
+def _empty_instants(events: Events, live: LiveCounts) -> Ints:
+    """Groups that are empty before and after an instant in which members came and went."""
+    instant = events.instant[live.ordinal]
+    first, last = first_of_run(instant), last_of_run(instant)
+    before = np.where(first_of_run(live.group), 0, np.roll(live.live, 1))
+    return np.unique(live.group[last][(before[first] == 0) & (live.live[last] == 0)])
+
+
+def _retry_subscribed(fleet: Fleet) -> Ints:
+    """Groups with a member that subscribes the group's own retry topic at run time."""
+    events = fleet.events
+    own = events.topic == fleet.groups.retry_topic[events.group]
+    return np.unique(events.group[own & (events.type == type_code(SUBSCRIBE))])

@@ -1,0 +1,186 @@
+"""Readable queues of every topic on every broker in every epoch.
+
+A *cell* of the topic grid is one group topic in one epoch of its group, a cell of the broker grid
+one topic on one broker in one epoch; the epochs of one topic (on one broker) stand together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from rebalance_core.kernels.codes.event_rows import Events
+from rebalance_core.kernels.segments import (
+    NEVER,
+    Bools,
+    Ints,
+    first_of_run,
+    last_of_run,
+    last_true,
+    pointers,
+    ranges,
+)
+from rebalance_core.kernels.state.activity import GroupTopics, TopicPeriods
+from rebalance_core.kernels.state.epochs import Epochs
+from rebalance_core.kernels.state.routes import RouteChanges, TopicBrokers
+
+Places: TypeAlias = tuple[Ints, Ints]
+"""By broker cell, see `places`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The readable queues, by topic and by broker."""
+
+    topics: GroupTopics
+    brokers: TopicBrokers
+    topic_of: Ints
+    """The group topic of each topic broker."""
+    topic_first: Ints
+    """The first cell of each group topic, and the end."""
+    broker_first: Ints
+    """The first cell of each topic broker, and the end."""
+    active: Bools
+    """By topic cell: it is one of the group's topics."""
+    read: Bools
+    """By topic cell: a live member subscribes it."""
+    queues: Ints
+    """By topic cell: its readable queues."""
+    frozen: Bools
+    """By topic cell: members subscribe it and there is nothing to read."""
+    thawed: Ints
+    """By topic cell: how many epochs ago it was not frozen; -1: it always was."""
+    readable: Ints
+    """By broker cell."""
+    most_readable: Ints
+    """By topic broker: the most in any epoch."""
+
+
+def build_grid(
+    events: Events,
+    epochs: Epochs,
+    topics: GroupTopics,
+    subscribed: TopicPeriods,
+    retry: TopicPeriods,
+    brokers: TopicBrokers,
+    routes: RouteChanges,
+) -> Grid:
+    """Spread topics, subscriptions and routes over the epochs."""
+    epochs_of = np.diff(epochs.of_group)
+    topic_first = pointers(epochs_of[topics.group])
+    topic_of = topics.index(brokers.group, brokers.topic)
+    broker_first = pointers(epochs_of[brokers.group])
+    active = _spread(
+        events, epochs, topics, topic_first, topics.of_period, topics.start, topics.end
+    )
+    index = topics.index(subscribed.group, subscribed.topic)
+    read = _spread(events, epochs, topics, topic_first, index, subscribed.start, subscribed.end)
+    epoch = ranges(epochs.of_group[:-1][topics.group], np.diff(topic_first))
+    retry_cell = _cells_of(topics.index(retry.group, retry.topic), topic_first, len(read))
+    read |= retry_cell & active & (epochs.live[epoch] > 0)
+    per_broker = _readable(events, epochs, brokers, broker_first, routes)
+    broker_cells = np.diff(broker_first)
+    topic_cell = ranges(topic_first[:-1][topic_of], broker_cells)
+    per_broker *= active[topic_cell]
+    queues = np.bincount(topic_cell, per_broker, minlength=len(active)).astype(np.int64)
+    frozen = read & (queues == 0)
+    first = np.zeros(len(frozen), np.bool_)
+    first[topic_first[:-1][np.diff(topic_first) > 0]] = True
+    cells = np.arange(len(frozen))
+    known = last_true(~frozen, first)
+    most = np.zeros(len(brokers.group), np.int64)
+    filled = broker_cells > 0
+    if filled.any():
+        most[filled] = np.maximum.reduceat(per_broker, broker_first[:-1][filled])
+    return Grid(
+        topics, brokers, topic_of, topic_first, broker_first, active, read, queues, frozen,
+        np.where(known >= 0, cells - known, -1), per_broker, most,
+    )  # fmt: skip
+
+
+def _cells_of(group_topic: Ints, topic_first: Ints, count: int) -> Bools:
+    """True in every cell of these group topics."""
+    mask = np.zeros(count, np.bool_)
+    first = topic_first[:-1][group_topic]
+    mask[ranges(first, topic_first[1:][group_topic] - first)] = True
+    return mask
+
+
+def _epoch_after(events: Events, epochs: Epochs, group: Ints, ordinal: Ints) -> Ints:
+    """The first epoch of the group that knows of an event; the end of the group's if none does."""
+    happens = ordinal < NEVER
+    instant = events.instant[np.where(happens, ordinal, 0)]
+    return np.where(happens, epochs.from_instant[instant], epochs.of_group[group + 1])
+
+
+def _spread(
+    events: Events,
+    epochs: Epochs,
+    topics: GroupTopics,
+    topic_first: Ints,
+    group_topic: Ints,
+    start: Ints,
+    end: Ints,
+) -> Bools:
+    """By topic cell: whether one of these periods covers the end of the instant."""
+    group = topics.group[group_topic]
+    offset = topic_first[:-1][group_topic] - epochs.of_group[:-1][group]
+    step = np.zeros(topic_first[-1] + 1, np.int64)
+    np.add.at(step, offset + _epoch_after(events, epochs, group, start), 1)
+    np.add.at(step, offset + _epoch_after(events, epochs, group, end), -1)
+    return np.cumsum(step)[:-1] > 0
+
+
+def _readable(
+    events: Events,
+    epochs: Epochs,
+    brokers: TopicBrokers,
+    broker_first: Ints,
+    routes: RouteChanges,
+) -> Ints:
+    """By broker cell: the readable queues, whether or not the topic is active."""
+    group = brokers.group[routes.topic_broker]
+    epoch = _epoch_after(events, epochs, group, routes.ordinal)
+    inside = epoch < epochs.of_group[group + 1]
+    of, epoch, after = routes.topic_broker[inside], epoch[inside], routes.after[inside]
+    step = np.zeros(broker_first[-1] + 1, np.int64)
+    offset = broker_first[:-1][of] - epochs.of_group[:-1][group[inside]]
+    np.add.at(step, offset + epoch, after - routes.before[inside])
+    last = last_of_run(of)
+    np.add.at(step, broker_first[1:][of[last]], -after[last])
+    return np.cumsum(step)[:-1]
+
+
+def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
+    """How queues of one topic are numbered when only some brokers count.
+
+    Args:
+        grid: of all groups.
+        counts: by broker cell: queues that count.
+        key: by topic broker: brokers of one topic with equal keys are numbered together; None:
+            all of them.
+
+    Returns:
+        By broker cell: the number of queues on earlier brokers, and on all brokers, of that key.
+    """
+    key = np.zeros(len(grid.topic_of), np.int64) if key is None else key
+    order = np.lexsort((key, grid.topic_of))
+    begins = first_of_run(grid.topic_of[order], key[order])
+    rank = np.arange(len(order)) - np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+    before = np.zeros(len(counts), np.int64)
+    sizes, first = np.diff(grid.broker_first), grid.broker_first[:-1]
+    for turn in range(1, int(rank.max(initial=0)) + 1):
+        here = order[rank == turn]
+        there = order[np.flatnonzero(rank == turn) - 1]
+        cells, others = ranges(first[here], sizes[here]), ranges(first[there], sizes[there])
+        before[cells] = before[others] + counts[others]
+    total = before + counts
+    for turn in range(int(rank.max(initial=0)) - 1, -1, -1):
+        at = np.flatnonzero(rank[:-1] == turn)
+        at = at[rank[at + 1] == turn + 1]
+        here, following = order[at], order[at + 1]
+        cells, others = ranges(first[here], sizes[here]), ranges(first[following], sizes[following])
+        total[cells] = total[others]
+    return before, total

@@ -1,0 +1,232 @@
+"""The members of every epoch: cidAll of each group, and what became of each member.
+
+An *entry* is one member in one epoch. Entries are in cidAll's order within an epoch, so the
+member at index i of epoch e is entry ``first[e] + i``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rebalance_core.kernels.codes.event_rows import Events
+from rebalance_core.kernels.codes.fleet import Fleet
+from rebalance_core.kernels.segments import (
+    AnyInts,
+    Bools,
+    Ints,
+    extreme,
+    first_of_run,
+    last_of_run,
+    pointers,
+    ranges,
+)
+from rebalance_core.kernels.state.activity import GroupTopics
+from rebalance_core.kernels.state.cells import ABSENT, NOBODY
+from rebalance_core.kernels.state.epochs import Epochs
+from rebalance_core.kernels.state.membership import GONE, Membership
+
+MASK_BITS = 62
+"""Group topics that the mask of a member can tell apart."""
+ALL_TOPICS = -1
+MOST_NARROW = np.iinfo(np.int32).max
+"""Indexes of so many entries fit 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """One value a stretch of epochs in which a process is a member with the same settings.
+
+    By group, client and first epoch.
+    """
+
+    group: Ints
+    process: Ints
+    client: Ints
+    state: Ints
+    start_mode: Ints
+    from_epoch: Ints
+    to_epoch: Ints
+    """Exclusive."""
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Every member of every epoch.
+
+    There are far more entries than anything else. Their arrays are made from the runs when they are
+    asked for, and are no part of a pickle. What is asked of entries may be asked of `NOBODY` and
+    `ABSENT` too.
+    """
+
+    runs: Runs
+    topics_of_run: Ints
+    """Bit i is set if the member subscribes topic i of its group; `ALL_TOPICS`: every one."""
+    first: Ints
+    """Where each epoch's entries begin, and the end; shape (epochs + 1,)."""
+    uniform: Bools
+    """By epoch: all members subscribe the same topics."""
+
+    def __reduce__(self) -> tuple[type[Roster], tuple[object, ...]]:
+        return Roster, tuple(getattr(self, field.name) for field in fields(self))
+
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    @cached_property
+    def entry_at(self) -> AnyInts:
+        """Entries in the order of (group, client, epoch)."""
+        entry_at = np.empty(len(self), self._index_type)
+        entry_at[self._node] = np.arange(len(self), dtype=self._index_type)
+        return entry_at
+
+    @cached_property
+    def run(self) -> AnyInts:
+        """The run of each entry; then one each for `ABSENT` and `NOBODY`, behind all runs."""
+        runs = np.arange(len(self.runs.group) + 2, dtype=self._index_type)
+        return np.append(np.repeat(runs[:-2], self._lengths)[self._node], runs[-2:])
+
+    @cached_property
+    def epoch(self) -> Ints:
+        """The epoch of each entry."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    def client(self, entry: AnyInts) -> Ints:
+        """The client of each entry; where there is none the code of the entry itself."""
+        return np.append(self.runs.client, [ABSENT, NOBODY])[self.run[entry]]
+
+    def process(self, entry: AnyInts) -> Ints:
+        """The process of each entry, or -1."""
+        return np.append(self.runs.process, [-1, -1])[self.run[entry]]
+
+    def subscribes(self, entry: AnyInts, slot: Ints) -> Bools:
+        """Whether each entry's member subscribes the group topic of this slot."""
+        topics = np.append(self.topics_of_run, [0, 0])[self.run[entry]]
+        return (topics >> np.minimum(slot, MASK_BITS)) & 1 > 0
+
+    def following(self, entry: AnyInts) -> AnyInts:
+        """The same client's entry in the group's next epoch; -1: it is gone, or there is none."""
+        if not len(self):
+            return np.full(len(entry), -1)
+        node = self._node[np.maximum(entry, 0)]
+        found = self.entry_at[np.minimum(node + 1, len(self) - 1)]
+        found[(node == np.append(self._last_nodes, [0, 0])[self.run[entry]]) | (entry < 0)] = -1
+        return found
+
+    @cached_property
+    def _last_nodes(self) -> Ints:
+        """By run: where its last entry is in the order of `entry_at`; -1: the client goes on."""
+        runs = self.runs
+        goes_on = ~last_of_run(runs.group, runs.client)
+        goes_on &= np.roll(runs.from_epoch, -1) == runs.to_epoch
+        return np.where(goes_on, -1, pointers(self._lengths)[1:] - 1)
+
+    @property
+    def _lengths(self) -> Ints:
+        return self.runs.to_epoch - self.runs.from_epoch
+
+    @property
+    def _index_type(self) -> type[np.signedinteger[Any]]:
+        return np.int32 if len(self) <= MOST_NARROW else np.int64
+
+    @cached_property
+    def _node(self) -> Ints:
+        """Where each entry stands in the order of `entry_at`."""
+        epoch = ranges(self.runs.from_epoch, self._lengths)
+        # numpy sorts 16 bits by counting, and few chunks need more
+        small = len(self.first) <= np.iinfo(np.uint16).max
+        return np.argsort(epoch.astype(np.uint16) if small else epoch, kind="stable")
+
+
+def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
+    """The runs of every process, and groups whose runs do not tell everything.
+
+    Those are groups in which a process came back in place with another start mode only: that
+    begins no epoch.
+    """
+    changes = membership.changes
+    instant = events.instant[changes.ordinal]
+    first, last = first_of_run(changes.process, instant), last_of_run(changes.process, instant)
+    process, state, mode = changes.process[last], changes.after[last], changes.start_mode[last]
+    turned = changes.before[first] != state
+    begins = first_of_run(process)
+    same = ~turned & (state != GONE) & ~begins & (mode != np.roll(mode, 1))
+    back_changed = np.unique(membership.processes.group[process[same]])
+    epoch = epochs.at_instant[instant[last]]
+    kept = turned & (epoch >= 0)
+    process, state, mode, epoch = (a[kept] for a in (process, state, mode, epoch))
+    group = membership.processes.group[process]
+    end = np.where(last_of_run(process), epochs.of_group[group + 1], np.roll(epoch, -1))
+    live = state != GONE
+    columns = (group, process, membership.processes.client[process], state, mode, epoch, end)
+    group, process, client, state, mode, epoch, end = (a[live] for a in columns)
+    order = np.lexsort((epoch, client, group))
+    ordered = (a[order] for a in (group, process, client, state, mode, epoch, end))
+    return Runs(*ordered), back_changed
+
+
+def overlapping(runs: Runs) -> Ints:
+    """Groups in which two processes with one client id are members of the same epoch."""
+    again = ~first_of_run(runs.group, runs.client)
+    overlap = again & (runs.from_epoch < np.roll(runs.to_epoch, 1))
+    return np.unique(runs.group[overlap])
+
+
+def build_roster(
+    fleet: Fleet, membership: Membership, epochs: Epochs, topics: GroupTopics, runs: Runs
+) -> Roster:
+    """The entries of every epoch.
+
+    Args:
+        fleet: the groups.
+        membership: states of the members.
+        epochs: of all groups.
+        topics: of all groups.
+        runs: without two of one client in one epoch.
+    """
+    subscriptions = membership.states.subscriptions[runs.state]
+    steps = np.zeros(len(epochs) + 1, np.int64)
+    np.add.at(steps, runs.from_epoch, 1)
+    np.add.at(steps, runs.to_epoch, -1)
+    first = pointers(np.cumsum(steps[:-1]))
+    topics_of_run = _masks(fleet, topics, runs, subscriptions)
+    roster = Roster(runs, topics_of_run, first, np.zeros(0, np.bool_))
+    sets = subscriptions[roster.run[:-2]]
+    fewest = extreme(np.minimum, sets, first, 0)
+    return replace(roster, uniform=fewest == extreme(np.maximum, sets, first, 0))
+
+
+def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
+    """Groups whose members all subscribe the same topics, always."""
+    bounds = np.searchsorted(runs.group, np.arange(group_count + 1))
+    fewest = extreme(np.minimum, subscriptions, bounds, 0)
+    return fewest == extreme(np.maximum, subscriptions, bounds, 0)
+
+
+def topic_slots(topics: GroupTopics) -> Ints:
+    """The index of each group topic among those of its group."""
+    first = np.flatnonzero(first_of_run(topics.group))
+    return np.arange(len(topics.group)) - np.repeat(
+        first, np.diff(np.append(first, len(topics.group)))
+    )
+
+
+def _masks(fleet: Fleet, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
+    """Bits by the group topics' slots; the retry topic is everybody's."""
+    slots = np.append(topic_slots(topics), 0)  # index -1 is there even if no group has a topic
+    rows, topic = fleet.topic_sets.members(subscriptions)
+    group_topic = topics.index(runs.group[rows], topic)
+    bits = np.where(group_topic >= 0, np.int64(1) << np.minimum(slots[group_topic], MASK_BITS), 0)
+    mask = np.zeros(len(runs.group), np.int64)
+    np.bitwise_or.at(mask, rows, bits)
+    retry = topics.index(runs.group, fleet.groups.retry_topic[runs.group])
+    everybody = np.where(
+        fleet.groups.has_retry[runs.group] & (retry >= 0),
+        np.int64(1) << np.minimum(slots[retry], MASK_BITS),
+        0,
+    )
+    uniform = uniform_groups(runs, subscriptions, len(fleet.groups))
+    return np.where(uniform[runs.group], ALL_TOPICS, mask | everybody)

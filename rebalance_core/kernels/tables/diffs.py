@@ -1,0 +1,36 @@
+"""The rows of ``diffs``."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.ownership.changes import KINDS, Changes
+from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.state.cells import Queues
+from rebalance_core.kernels.tables.output import group_columns, table_rows, words
+from rebalance_core.kernels.tables.ownership import queue_columns
+from rebalance_core.model.events import EVENT_TYPES
+
+ACTIONS = ("DROP", "ADD")
+
+
+def diff_rows(world: World, queues: Queues, changes: Changes) -> pa.RecordBatch:
+    """One row a change."""
+    epochs, names, epoch = world.epochs, world.fleet.names, changes.epoch
+    return table_rows(
+        "diffs",
+        group_columns(world, epochs.group[epoch])
+        | queue_columns(world, queues, changes.queue)
+        | {
+            "epoch": epochs.number[epoch],
+            "change_ms": epochs.from_ms[epoch],
+            "earliest_ms": epochs.from_ms[epoch],
+            "latest_ms": changes.latest_ms,
+            "action": words(ACTIONS, changes.is_add.astype(int)),
+            "client_id": names_of(names.clients, changes.client),
+            "other_client_id": names_of(names.clients, changes.other),
+            "kind": words(KINDS, changes.kind),
+            "cause": words(EVENT_TYPES, epochs.causes[epochs.first_cause[epoch]]),
+        },
+    )

@@ -1,0 +1,59 @@
+"""The rows of ``epochs``: counts over all queues of a group."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.kernels.ownership.changes import Differ
+from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.segments import ranges
+from rebalance_core.kernels.state.cells import Broadcast
+from rebalance_core.kernels.tables.output import group_columns, table_rows, until, words
+from rebalance_core.model.events import EVENT_TYPES
+
+STATUSES = ("SETTLED", "FROZEN", "EMPTY")
+"""As `rebalance_core.replay.history` names them."""
+SETTLED, FROZEN, EMPTY = range(3)
+
+
+def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
+    """One row an epoch. Cost: all cells of the groups."""
+    epochs, count = world.epochs, len(world.epochs)
+    added, dropped, orphaned, shared = (np.zeros(count, np.int64) for _ in range(4))
+    differ = Differ(world, holdings.queues)
+    for piece in holdings.pieces():
+        changes, epoch = differ.changes(piece), piece.cells.epoch
+        added += np.bincount(changes.epoch[changes.is_add], minlength=count)
+        dropped += np.bincount(changes.epoch[~changes.is_add], minlength=count)
+        orphaned += np.bincount(epoch[piece.nobody], minlength=count)
+        if isinstance(piece, Broadcast):
+            shared += np.bincount(epoch[piece.holders > 1], minlength=count)
+    grid = world.grid
+    epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
+    queues = np.bincount(epoch, grid.queues, minlength=count)
+    frozen = np.bincount(epoch[grid.frozen], minlength=count) > 0
+    status = np.select([epochs.live == 0, frozen], [EMPTY, FROZEN], SETTLED)
+    causes = pa.ListArray.from_arrays(
+        pa.array(epochs.first_cause, pa.int32()), words(EVENT_TYPES, epochs.causes)
+    )
+    return table_rows(
+        "epochs",
+        group_columns(world, epochs.group)
+        | {
+            "epoch": epochs.number,
+            "from_ms": epochs.from_ms,
+            "to_ms": until(epochs.to_ms),
+            "causes": causes,
+            "members": epochs.live,
+            "distinct_members": np.diff(world.roster.first),
+            "queues": queues.astype(np.int64),
+            "added": added,
+            "dropped": dropped,
+            "orphaned": orphaned,
+            "shared": shared,
+            "status": words(STATUSES, status),
+            "transient": epochs.to_ms < epochs.latest_ms,
+        },
+    )

@@ -1,0 +1,73 @@
+"""Arrays of codes as rows of a ledger table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.segments import NEVER, Bools, Ints
+
+
+def table_rows(table: str, columns: Mapping[str, Any]) -> pa.RecordBatch:
+    """A batch with exactly the columns of the contract.
+
+    Args:
+        table: name of the ledger table.
+        columns: by name: numpy or Arrow arrays of the column's type.
+    """
+    schema = LEDGER_TABLES[table].arrow_schema()
+    arrays = []
+    for field in schema:
+        values = columns[field.name]
+        array = values if isinstance(values, pa.Array) else pa.array(values)
+        arrays.append(array if array.type == field.type else array.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def group_columns(world: World, group: Ints) -> dict[str, pa.Array]:
+    """``cluster`` and ``consumer_group`` of each row."""
+    names = world.fleet.names
+    return {
+        "cluster": names_of(names.clusters, group),
+        "consumer_group": names_of(names.groups, group),
+    }
+
+
+def span_columns(world: World, first: Ints, end: Ints) -> dict[str, pa.Array]:
+    """Columns of rows that last from one epoch to another of the same group.
+
+    Args:
+        world: the epochs.
+        first: the first epoch of each row.
+        end: the epoch after the last one; null where that is the end of the group's epochs.
+    """
+    epochs = world.epochs
+    is_open = end == epochs.of_group[epochs.group[first] + 1]
+    known = np.where(is_open, first, end)
+    return {
+        "from_epoch": pa.array(epochs.number[first]),
+        "to_epoch": pa.array(epochs.number[known], mask=is_open),
+        "from_ms": pa.array(epochs.from_ms[first]),
+        "to_ms": pa.array(epochs.from_ms[known], mask=is_open),
+    }
+
+
+def until(values: Ints) -> pa.Array:
+    """Instants; `NEVER` is null."""
+    return pa.array(values, mask=values == NEVER)
+
+
+def nullable(values: Any, known: Bools) -> pa.Array:
+    """Values where they are known, else null."""
+    return pa.array(values, mask=~known)
+
+
+def words(choices: tuple[str, ...], codes: Ints) -> pa.StringArray:
+    """The word of each code; -1 is null."""
+    return names_of(pa.array(choices, pa.string()), codes)

@@ -1,0 +1,136 @@
+"""Where members start on queues that nobody of their group ever committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels.codes.group_rows import TYPES
+from rebalance_core.kernels.ownership.changes import Changes
+from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.tables.starts.lookups import NONE, SeenOffsets, pick
+from rebalance_core.kernels.tables.starts.starts import (
+    BROKER_ZERO,
+    FAILED,
+    FIRST_ZERO,
+    MAX_OFFSET,
+    OK,
+    QUERY_FAILED,
+    RETRY_MAX,
+    RETRY_ZERO,
+    TIMESTAMP_SEARCH,
+    UNKNOWN,
+    Starts,
+)
+from rebalance_core.model.group_settings import LITE_PULL
+from rebalance_core.protocol.start_offset import DEPRECATED_MODES, FIRST_OFFSET, TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """By row: who asks, and what was seen last before."""
+
+    queue: Ints
+    earliest_ms: Ints
+    latest_ms: Ints
+    group: Ints
+    retry: Bools
+    seen: Bools
+    min_offset: Ints
+    max_offset: Ints
+    zero: Bools
+    """The broker would answer 0."""
+
+
+def first_starts(
+    world: World, offsets: SeenOffsets, adds: Changes, retry: Bools, *, asks_broker: bool
+) -> Starts:
+    """`replay.start_rule.uncommitted_start` of many.
+
+    Args:
+        world: the groups.
+        offsets: what was seen of their queues.
+        adds: the rows.
+        retry: by row: a queue of a retry topic.
+        asks_broker: false for BROADCASTING, whose offsets are in local files.
+    """
+    asked = _ask(world, offsets, adds, retry)
+    starts = _client_starts(world, offsets, asked, adds)
+    if not asks_broker:
+        return starts
+    at_zero = (starts.offset == 0) & (starts.high == 0)
+    starts.zero(at_zero & asked.seen & asked.zero, BROKER_ZERO)
+    starts.put(~at_zero & ~asked.seen, NONE, NONE, NONE, NONE, UNKNOWN)
+    looked = ~at_zero & asked.seen
+    rows, zeros = offsets.zeros_within(asked.queue, asked.earliest_ms, asked.latest_ms)
+    always, never = asked.zero & (zeros == rows), ~asked.zero & (zeros == 0)
+    starts.zero(looked & always, BROKER_ZERO)
+    starts.put(looked & asked.zero & ~always, BROKER_ZERO, 0, 0, starts.high)
+    np.copyto(starts.low, 0, where=looked & ~asked.zero & ~never)
+    return starts
+
+
+def _ask(world: World, offsets: SeenOffsets, adds: Changes, retry: Bools) -> _Asked:
+    """A retry queue never observed was created by the group's own heartbeats, so it is empty."""
+    epochs, groups = world.epochs, world.fleet.groups
+    earliest_ms, group = epochs.from_ms[adds.epoch], epochs.group[adds.epoch]
+    row = offsets.newest(adds.queue, earliest_ms)
+    created = retry & ~offsets.any(adds.queue)
+    zero = np.append(offsets.rows.broker_zero, False)[row]
+    return _Asked(
+        adds.queue, earliest_ms, adds.latest_ms, group, retry,
+        seen=(row >= 0) | created,
+        min_offset=np.where(created, 0, pick(offsets.rows.min_offset, row)),
+        max_offset=np.where(created, 0, pick(offsets.rows.max_offset, row)),
+        zero=np.where(created, groups.empty_queue_is_zero[group], zero),
+    )  # fmt: skip
+
+
+def _client_starts(world: World, offsets: SeenOffsets, asked: _Asked, adds: Changes) -> Starts:
+    """The client's own rule, with the bounds of the look-up it makes."""
+    roster, groups = world.roster, world.fleet.groups
+    mode = roster.runs.start_mode[roster.run[adds.entry]]
+    first, timestamp, deprecated = (
+        np.isin(world.fleet.names.words, list(names))[mode]
+        for names in ((FIRST_OFFSET,), (TIMESTAMP,), DEPRECATED_MODES)
+    )
+    starts = Starts.unknown(len(adds.queue))
+    newest = offsets.max_by(asked.queue, asked.latest_ms)
+    refused = deprecated & (groups.consumer_type[asked.group] == TYPES.index(LITE_PULL))
+    starts.put(
+        asked.seen, np.where(asked.retry, RETRY_MAX, MAX_OFFSET), asked.max_offset,
+        asked.max_offset, newest,
+    )  # fmt: skip
+    starts.put(asked.seen & refused, QUERY_FAILED, NONE, NONE, NONE, FAILED)
+    searching = np.flatnonzero(asked.seen & timestamp & ~asked.retry)
+    starts.update(searching, _timestamp_starts(world, offsets, asked, newest, searching))
+    always_zero = first | (asked.retry & ~timestamp)
+    starts.zero(always_zero, np.where(asked.retry, RETRY_ZERO, FIRST_ZERO))
+    return starts
+
+
+def _timestamp_starts(
+    world: World, offsets: SeenOffsets, asked: _Asked, newest: Ints, rows: Ints
+) -> Starts:
+    """Bounds of the broker's timestamp search: `rules.timestamp_search` of many."""
+    groups, group, queue = world.fleet.groups, asked.group[rows], asked.queue[rows]
+    at_ms = groups.timestamp_ms[group]
+    seen = offsets.rows
+    floor = asked.min_offset[rows]
+    before = offsets.last_before(queue, at_ms, asked.earliest_ms[rows])
+    low = np.where(before >= 0, pick(seen.max_offset, before), floor)
+    low = np.maximum(low - ~groups.exact_search[group], floor)
+    after = offsets.first_from(queue, at_ms)
+    later_floor = pick(seen.min_offset, offsets.newest(queue, asked.latest_ms[rows]))
+    high = np.where(after >= 0, np.maximum(pick(seen.max_offset, after), later_floor), NONE)
+    most = np.where(
+        (high >= 0) & (newest[rows] >= 0),
+        np.minimum(high, newest[rows]),
+        np.maximum(high, newest[rows]),
+    )
+    top = np.where(most >= 0, np.maximum(low, most), NONE)
+    starts = Starts.unknown(len(rows))
+    starts.put(at_ms >= 0, TIMESTAMP_SEARCH, low, low, top, OK)
+    return starts

@@ -1,0 +1,49 @@
+"""Where BROADCASTING members start on queues they held before: their own offset files."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rebalance_core.kernels.ownership.changes import Changes
+from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.segments import Bools, extreme, pointers
+from rebalance_core.kernels.tables.starts.lookups import NONE, SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.tables.starts.starts import LOCAL_STORE, OK, UNKNOWN, Starts
+
+
+def local_starts(
+    world: World,
+    commits: SeenCommits,
+    offsets: SeenOffsets | None,
+    adds: Changes,
+    held_before: Bools,
+) -> tuple[Starts, Bools]:
+    """`replay.pull_starts.PullStarts._local_start` of many.
+
+    Args:
+        world: the groups.
+        commits: what was committed.
+        offsets: what was seen of the queues; None: nothing.
+        adds: the rows.
+        held_before: by row: the client held the queue before.
+
+    Returns:
+        The starts, and True for rows without a local store.
+    """
+    count, earliest_ms = len(adds.queue), world.epochs.from_ms[adds.epoch]
+    row = commits.newest_of(adds.queue, adds.client, earliest_ms)
+    offset = pick(commits.offset, row)
+    asker, later = commits.within_of(adds.queue, adds.client, earliest_ms, adds.latest_ms)
+    bounds = pointers(np.bincount(asker, minlength=count))
+    seen = commits.offset[later]
+    newest = offset.copy()
+    newest[asker] = seen
+    low = np.where(bounds[1:] > bounds[:-1], extreme(np.minimum, seen, bounds, 0), offset)
+    starts = Starts.unknown(count)
+    starts.put(
+        row >= 0, LOCAL_STORE, newest, np.minimum(low, offset),
+        np.maximum(extreme(np.maximum, seen, bounds, NONE), offset), OK,
+    )  # fmt: skip
+    top = np.full(count, NONE) if offsets is None else offsets.max_by(adds.queue, adds.latest_ms)
+    starts.put((row < 0) & held_before, LOCAL_STORE, NONE, 0, top, UNKNOWN)
+    return starts, (row < 0) & ~held_before

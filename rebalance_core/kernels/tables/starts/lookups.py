@@ -1,0 +1,156 @@
+"""What was seen of queues and commits over time, looked up for many rows at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rebalance_core.kernels.codes.offset_rows import Commits, Observations
+from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.segments import Bools, Ints, pair, pointers
+from rebalance_core.kernels.state.cells import Queues
+from rebalance_core.kernels.state.routes import index_of
+
+NONE = -1
+"""No row, or no offset."""
+
+
+def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) -> Ints:
+    """`bisect_left` or `bisect_right` of each wanted value in ``values[low:high]``."""
+    low, high = low.copy(), high.copy()
+    left = np.flatnonzero(low < high)
+    while len(left):
+        middle = (low[left] + high[left]) >> 1
+        seen = values[middle]
+        beyond = seen <= wanted[left] if right else seen < wanted[left]
+        low[left[beyond]] = middle[beyond] + 1
+        high[left[~beyond]] = middle[~beyond]
+        left = left[low[left] < high[left]]
+    return low
+
+
+class SeenOffsets:
+    """Observations of each queue, oldest first.
+
+    Args:
+        world: the groups.
+        queues: the queues asked about, by their index.
+        rows: rows of queue_offsets.
+    """
+
+    def __init__(self, world: World, queues: Queues, rows: Observations) -> None:
+        self.rows = rows
+        keys = _queue_keys(world, rows)
+        self._order = np.flatnonzero(keys >= 0)
+        wanted = pair(queues.topic_broker, queues.queue_id)
+        self._first = np.searchsorted(keys[self._order], wanted)
+        self._end = np.searchsorted(keys[self._order], wanted, side="right")
+        self._at_ms = rows.at_ms[self._order]
+        self._zeros = pointers(rows.broker_zero[self._order])
+
+    def any(self, queue: Ints) -> Bools:
+        """Whether the queue was ever observed."""
+        return self._end[queue] > self._first[queue]
+
+    def newest(self, queue: Ints, at_ms: Ints) -> Ints:
+        """The newest row not later than a moment, or `NONE`."""
+        at = self._after(queue, at_ms) - 1
+        return self._rows(at, at >= self._first[queue])
+
+    def first_from(self, queue: Ints, at_ms: Ints) -> Ints:
+        """The oldest row not earlier than a moment, or `NONE`."""
+        at = self._from(queue, at_ms)
+        return self._rows(at, at < self._end[queue])
+
+    def last_before(self, queue: Ints, before_ms: Ints, by_ms: Ints) -> Ints:
+        """The newest row earlier than one moment and not later than another, or `NONE`."""
+        at = np.minimum(self._from(queue, before_ms), self._after(queue, by_ms)) - 1
+        return self._rows(at, at >= self._first[queue])
+
+    def zeros_within(self, queue: Ints, from_ms: Ints, to_ms: Ints) -> tuple[Ints, Ints]:
+        """Rows in [from_ms, to_ms]: how many, and in how many the broker would answer 0."""
+        first, end = self._from(queue, from_ms), self._after(queue, to_ms)
+        return end - first, self._zeros[end] - self._zeros[first]
+
+    def max_by(self, queue: Ints, at_ms: Ints) -> Ints:
+        """An upper bound of the max offset at a moment; `NONE` after the last observation."""
+        row = self.first_from(queue, at_ms)
+        return pick(self.rows.max_offset, row)
+
+    def _from(self, queue: Ints, at_ms: Ints) -> Ints:
+        return bisect(self._at_ms, self._first[queue], self._end[queue], at_ms, right=False)
+
+    def _after(self, queue: Ints, at_ms: Ints) -> Ints:
+        return bisect(self._at_ms, self._first[queue], self._end[queue], at_ms, right=True)
+
+    def _rows(self, at: Ints, known: Bools) -> Ints:
+        return np.where(known, np.append(self._order, NONE)[np.where(known, at, -1)], NONE)
+
+
+class SeenCommits:
+    """Commits on each queue, oldest first, of anybody and of each client.
+
+    Args:
+        world: the groups.
+        queues: the queues asked about, by their index.
+        rows: rows of committed_offsets.
+    """
+
+    def __init__(self, world: World, queues: Queues, rows: Commits) -> None:
+        keys = _queue_keys(world, rows)
+        known = np.flatnonzero(keys >= 0)
+        wanted = pair(queues.topic_broker, queues.queue_id)
+        order = np.argsort(wanted)
+        at = np.minimum(np.searchsorted(wanted[order], keys[known]), max(0, len(order) - 1))
+        mine = wanted[order][at] == keys[known] if len(order) else np.zeros(len(known), np.bool_)
+        known, queue = known[mine], order[at[mine]]
+        self.at_ms, self.offset, self.client = (
+            a[known] for a in (rows.at_ms, rows.offset, rows.client)
+        )
+        self._first = np.searchsorted(keys[known], wanted)
+        self._end = np.searchsorted(keys[known], wanted, side="right")
+        self._by_client = np.lexsort((np.arange(len(known)), self.client, queue))
+        self._client_keys = pair(queue, self.client + 1)[self._by_client]
+        self._client_ms = self.at_ms[self._by_client]
+
+    def newest(self, queue: Ints, at_ms: Ints) -> Ints:
+        """The newest row not later than a moment, or `NONE`."""
+        at = self.after(queue, at_ms) - 1
+        return np.where(at >= self._first[queue], at, NONE)
+
+    def after(self, queue: Ints, at_ms: Ints) -> Ints:
+        """Where the queue's rows later than a moment begin."""
+        return bisect(self.at_ms, self._first[queue], self._end[queue], at_ms, right=True)
+
+    def newest_of(self, queue: Ints, client: Ints, at_ms: Ints) -> Ints:
+        """The newest row of one client not later than a moment, or `NONE`."""
+        first, end = self._of_client(queue, client)
+        at = bisect(self._client_ms, first, end, at_ms, right=True) - 1
+        known = at >= first
+        return np.where(known, np.append(self._by_client, NONE)[np.where(known, at, -1)], NONE)
+
+    def within_of(
+        self, queue: Ints, client: Ints, after_ms: Ints, to_ms: Ints
+    ) -> tuple[Ints, Ints]:
+        """(index of the asker, row) of the client's rows in (after_ms, to_ms], oldest first."""
+        first, end = self._of_client(queue, client)
+        begin = bisect(self._client_ms, first, end, after_ms, right=True)
+        count = bisect(self._client_ms, first, end, to_ms, right=True) - begin
+        asker = np.repeat(np.arange(len(queue)), count)
+        offset = np.arange(len(asker)) - np.repeat(pointers(count)[:-1], count)
+        return asker, self._by_client[begin[asker] + offset]
+
+    def _of_client(self, queue: Ints, client: Ints) -> tuple[Ints, Ints]:
+        key = pair(queue, client + 1)
+        first = np.searchsorted(self._client_keys, key)
+        return first, np.searchsorted(self._client_keys, key, side="right")
+
+
+def pick(values: Ints, row: Ints) -> Ints:
+    """The value of each row; `NONE` where there is no row."""
+    return np.append(values, NONE)[row]
+
+
+def _queue_keys(world: World, rows: Observations | Commits) -> Ints:
+    """(topic on broker, queue id) of each row; -1 for a queue that no group reads."""
+    of = index_of(world.grid.brokers, rows.group, rows.topic, rows.broker)
+    return np.where(of >= 0, pair(of, rows.queue_id), -1)

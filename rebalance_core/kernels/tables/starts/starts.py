@@ -1,0 +1,77 @@
+"""The start of many new owners: rule, answer and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.tables.starts.lookups import NONE
+
+RULES = (
+    "STORED",
+    "LOCAL_STORE",
+    "BROKER_ZERO",
+    "MAX_OFFSET",
+    "FIRST_ZERO",
+    "TIMESTAMP_SEARCH",
+    "RETRY_ZERO",
+    "RETRY_MAX",
+    "QUERY_FAILED",
+    "PULL_ALWAYS_ZERO",
+)
+(
+    STORED,
+    LOCAL_STORE,
+    BROKER_ZERO,
+    MAX_OFFSET,
+    FIRST_ZERO,
+    TIMESTAMP_SEARCH,
+    RETRY_ZERO,
+    RETRY_MAX,
+    QUERY_FAILED,
+    PULL_ALWAYS_ZERO,
+) = range(len(RULES))
+OK, FAILED, UNKNOWN = range(3)
+STATUSES = ("OK", "FAILED", "UNKNOWN")
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """One value a row; offsets are `NONE` where nothing is known. Changed in place."""
+
+    rule: Ints
+    offset: Ints
+    low: Ints
+    high: Ints
+    status: Ints
+
+    @classmethod
+    def unknown(cls, count: int) -> Starts:
+        """No rule, no offset, no bounds."""
+        return cls(*(np.full(count, v, np.int64) for v in (NONE, NONE, NONE, NONE, UNKNOWN)))
+
+    def put(
+        self, mask: Bools, rule: Ints | int, offset: Ints | int, low: Ints | int,
+        high: Ints | int, status: int = OK,
+    ) -> None:  # fmt: skip
+        """Set some rows; arrays have a value for every row."""
+        for name, value in zip(
+            ("rule", "offset", "low", "high", "status"), (rule, offset, low, high, status),
+            strict=True,
+        ):  # fmt: skip
+            np.copyto(getattr(self, name), value, where=mask)
+
+    def take(self, rows: Ints) -> Starts:
+        """Some of the rows."""
+        return Starts(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def zero(self, mask: Bools, rule: Ints | int) -> None:
+        """Rules that give 0 whatever was seen."""
+        self.put(mask, rule, 0, 0, 0)
+
+    def update(self, rows: Ints, other: Starts) -> None:
+        """Set rows by number."""
+        for field in fields(self):
+            getattr(self, field.name)[rows] = getattr(other, field.name)

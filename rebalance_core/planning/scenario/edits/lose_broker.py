@@ -1,0 +1,39 @@
+"""lose_broker: brokers without a replica left, and back if they come back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rebalance_core.planning.scenario.cluster import ClusterLife
+from rebalance_core.planning.scenario.edits.spi import Edit, matches
+from rebalance_core.planning.scenario.keys import Key, one_of, required, texts
+from rebalance_core.planning.scenario.time import read_duration
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoseBroker(Edit):
+    """Every broker that ``broker`` matches is down, for ``back_after`` or for good.
+
+    ``how``: ``stopped`` in order, its connection ``closed``, or ``expired`` for the name server.
+    """
+
+    KIND = "lose_broker"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "broker": required(texts),
+        "how": Key(one_of("stopped", "closed", "expired"), "closed"),
+        "back_after": Key(read_duration),
+    }
+
+    broker: tuple[str, ...]
+    how: str
+    back_after: int | None
+
+    def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
+        """The brokers."""
+        return {"broker": ("brokers", self.broker)}
+
+    def on_cluster(self, life: ClusterLife, source: str) -> None:
+        """Take them down."""
+        for name in sorted(life.brokers):
+            if matches(name, self.broker):
+                life.lose(name, self.how.upper(), self.back_after, source)

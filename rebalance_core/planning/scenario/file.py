@@ -1,0 +1,151 @@
+"""Scenario files: TOML with name, description and ``[[edit]]`` tables; every mistake is named."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.planning.scenario.edits import EDIT_KINDS, Edit
+from rebalance_core.planning.scenario.keys import words
+from rebalance_core.planning.scenario.lines import TomlLines
+from rebalance_core.planning.scenario.scenario import Scenario
+
+TOP_KEYS = ("name", "description", "edit")
+
+
+def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
+    """The scenarios of some files, in their order.
+
+    Raises:
+        UsageError: names every mistake of every file, one a line, with ``file:line`` and the
+            nearest valid name: files that are not readable or no TOML, keys and kinds that do not
+            exist, values that are wrong, keys that are missing, names given twice.
+    """
+    mistakes: list[str] = []
+    scenarios: list[Scenario] = []
+    first: dict[str, str] = {}
+    for path in paths:
+        text = _text_of(Path(path), mistakes)
+        if text is None:
+            continue
+        before = len(mistakes)
+        scenario = parse_scenario(text, str(path), mistakes)
+        if len(mistakes) > before:
+            continue
+        line = TomlLines(text).of_key("name")
+        if scenario.name in first:
+            mistakes.append(
+                f"{path}:{line}: name = {scenario.name!r} is that of {first[scenario.name]} too"
+            )
+        first.setdefault(scenario.name, str(path))
+        scenarios.append(scenario)
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return scenarios
+
+
+def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
+    """The scenario of a TOML text; what is wrong is added to ``mistakes``.
+
+    What comes back is of use only if no mistake was added.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        mistakes.append(f"{file}: not TOML: {error}")
+        return Scenario("", "", ())
+    lines = TomlLines(text)
+    for key in content:
+        if key not in TOP_KEYS:
+            valid = f"{did_you_mean(key, TOP_KEYS)} (valid keys: {', '.join(TOP_KEYS)})"
+            mistakes.append(f"{file}:{lines.of_key(key)}: unknown key {key}{valid}")
+    for key in ("name", "description"):
+        mistakes += _top_mistakes(content, key, file, lines)
+    tables = content.get("edit", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        line = lines.of_key("edit")
+        mistakes.append(f"{file}:{line}: edit must be tables that begin with [[edit]]")
+        tables = []
+    edits, places = [], []
+    for index, table in enumerate(tables):
+        edit = _edit(table, index, file, lines, mistakes)
+        if edit is not None:
+            edits.append(edit)
+            places.append(f"{file}:{lines.of_table('edit', index)}")
+    name, description = str(content.get("name", "")), str(content.get("description", ""))
+    return Scenario(name, description.strip(), tuple(edits), tuple(places))
+
+
+def _text_of(path: Path, mistakes: list[str]) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        mistakes.append(f"{path}: {error.strerror or error}")
+    except UnicodeDecodeError:
+        mistakes.append(f"{path}: not UTF-8")
+    return None
+
+
+def _top_mistakes(
+    content: Mapping[str, Any], key: str, file: str, lines: TomlLines
+) -> Iterator[str]:
+    if key not in content:
+        yield f"{file}:1: {key} is missing"
+        return
+    try:
+        words(content[key])
+    except ValueError as error:
+        yield f"{file}:{lines.of_key(key)}: {key} = {content[key]!r}: {error}"
+
+
+def _edit(
+    table: Mapping[str, Any], index: int, file: str, lines: TomlLines, mistakes: list[str]
+) -> Edit | None:
+    """The edit of one table; None if it has mistakes."""
+    kind = table.get("kind")
+    if kind not in EDIT_KINDS:
+        listed = ", ".join(EDIT_KINDS)
+        if kind is None:
+            line = lines.of_table("edit", index)
+            mistakes.append(f"{file}:{line}: kind is missing (kinds: {listed})")
+        else:
+            line = lines.of_key("kind", "edit", index)
+            hint = did_you_mean(str(kind), EDIT_KINDS)
+            mistakes.append(f"{file}:{line}: unknown kind {kind!r}{hint} (kinds: {listed})")
+        return None
+    found = [
+        f"{file}:{lines.of_key(key, 'edit', index)}: {message}"
+        for key, message in _edit_mistakes(table, EDIT_KINDS[kind])
+    ]
+    mistakes += found
+    if found:
+        return None
+    keys = EDIT_KINDS[kind].keys()
+    return EDIT_KINDS[kind].of(
+        {key: keys[key].read(value) for key, value in table.items() if key != "kind"}
+    )
+
+
+def _edit_mistakes(table: Mapping[str, Any], kind: type[Edit]) -> Iterator[tuple[str, str]]:
+    """(key, what is wrong) of one table."""
+    keys = kind.keys()
+    for key, value in table.items():
+        if key == "kind":
+            continue
+        if key not in keys:
+            hint = did_you_mean(key, keys)
+            yield key, f"unknown key {key} of {kind.KIND}{hint} (valid keys: {', '.join(keys)})"
+            continue
+        try:
+            keys[key].read(value)
+        except ValueError as error:
+            yield key, f"{key} = {value!r}: {error}"
+    for key, declared in keys.items():
+        if declared.required and key not in table:
+            yield "kind", f"{kind.KIND} needs {key}"
+    for key, message in kind.contradictions(table):
+        yield key, f"{kind.KIND} {message}" if key == "kind" else f"{key} {message}"

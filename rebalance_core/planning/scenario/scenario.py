@@ -1,0 +1,188 @@
+"""Scenarios: named edits layered on the history of a cluster, whatever the history came from.
+
+A history is rows of cluster_events. Those about brokers and topics are edited once per cluster
+(`shared_edits`), those of each group by themselves (`group_edits`): both are functions of their
+arguments alone, so a sweep may call them anywhere, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance_core.model import events
+from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.planning.scenario.cluster import ClusterLife, ClusterNames
+from rebalance_core.planning.scenario.edits.spi import Edit, matches
+from rebalance_core.planning.scenario.group import GroupLife
+from rebalance_core.planning.scenario.rows import Edited, Row, order_of, recorded_rows
+
+AnyRow = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario: its name, what it asks, and its edits in the order of the file."""
+
+    name: str
+    description: str
+    edits: tuple[Edit, ...]
+    places: tuple[str, ...] = ()
+    """``file:line`` of each edit, for warnings; empty if it was not read from a file."""
+
+    def source(self, number: int) -> str:
+        """How the rows of an edit name it; the same on every machine."""
+        return f"{self.name}#{number + 1}"
+
+
+def group_edits(
+    scenario: Scenario,
+    consumer_group: str,
+    rows: Iterable[AnyRow],
+    *,
+    cluster: str,
+    end_ms: int,
+    group_row: AnyRow | None = None,
+    seed: int = 0,
+) -> Edited:
+    """What a scenario makes of the consumer events of one group.
+
+    Args:
+        scenario: the scenario.
+        consumer_group: the group.
+        rows: its consumer events, in any order; OBSERVED ones are enough. Rows of brokers and
+            topics must not be among them.
+        cluster: the cluster.
+        end_ms: the cluster's last event (`end_of`), the same for all its groups.
+        group_row: the group's row of consumer_groups, for the topics of members that state none.
+        seed: of the choices a scenario leaves open.
+
+    Returns:
+        Rows kept, dropped and added. An event after an edit of a process that the edit restarted
+        happens to the new process, under its own key; of a process that it removed, it is dropped.
+
+    Raises:
+        InputRefused: a row has a sequence of 2^62 or more, or an edit makes more than 65,536 events
+            of the group at one instant.
+
+    Cost: rows + new rows, and members x log(members) an edit.
+    """
+    ordered = recorded_rows(rows)
+    mine = [
+        (number, edit)
+        for number, edit in enumerate(scenario.edits)
+        if matches(cluster, edit.cluster) and edit.concerns_group(consumer_group)
+    ]
+    if not mine:
+        return Edited(tuple(ordered), (), (), ())
+    key = f"{seed}/{scenario.name}"
+    life = GroupLife(cluster, consumer_group, ordered, end_ms=end_ms, group_row=group_row, seed=key)
+    for number, edit in mine:
+        life.planning(number)
+        life.at(edit.at.at(end_ms), edit.on_group, life, scenario.source(number))
+    life.play(ordered)
+    return life.log.result()
+
+
+def shared_edits(
+    scenario: Scenario, rows: Iterable[AnyRow], *, cluster: str, end_ms: int
+) -> Edited:
+    """What a scenario makes of the broker and topic events of one cluster.
+
+    Arguments, result and errors as `group_edits`; nothing of it is left to chance.
+    """
+    ordered = recorded_rows(rows)
+    life = ClusterLife(cluster, end_ms=end_ms)
+    for number, edit in enumerate(scenario.edits):
+        if edit.concerns_cluster() and matches(cluster, edit.cluster):
+            life.planning(number)
+            life.at(edit.at.at(end_ms), edit.on_cluster, life, scenario.source(number))
+    life.play(ordered)
+    return life.log.result()
+
+
+def end_of(rows: Iterable[AnyRow]) -> dict[str, int]:
+    """The last event of each cluster: what ``end``, ``+10m`` and ``-2h`` count from."""
+    ends: dict[str, int] = {}
+    for row in rows:
+        ends[row["cluster"]] = max(row["event_ms"], ends.get(row["cluster"], row["event_ms"]))
+    return ends
+
+
+def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
+    """The groups, topics and brokers that the events of each cluster name."""
+    clusters: dict[str, ClusterNames] = {}
+    for row in rows:
+        names = clusters.setdefault(row["cluster"], ClusterNames())
+        for column, found in (
+            ("consumer_group", names.groups),
+            ("topic", names.topics),
+            ("broker_name", names.brokers),
+        ):
+            if row.get(column) is not None:
+                found.add(row[column])
+    return clusters
+
+
+def unmatched(scenario: Scenario, clusters: Mapping[str, ClusterNames]) -> Iterator[str]:
+    """Says of every pattern that matches nothing in the clusters of its edit, and what is near."""
+    for number, edit in enumerate(scenario.edits):
+        where = scenario.places[number] if scenario.places else scenario.source(number)
+        for pattern in edit.cluster:
+            if not any(matches(name, [pattern]) for name in clusters):
+                hint = did_you_mean(pattern, clusters)
+                yield f'{where}: cluster = "{pattern}" matches none{hint}'
+        chosen = [names for name, names in clusters.items() if matches(name, edit.cluster)]
+        for key, (what, patterns) in edit.globs().items():
+            known = {name for names in chosen for name in getattr(names, what)}
+            for pattern in patterns:
+                if chosen and not any(matches(name, [pattern]) for name in known):
+                    hint = did_you_mean(pattern, known)
+                    yield f'{where}: {key} = "{pattern}" matches none of {len(known)} {what}{hint}'
+
+
+@dataclass(frozen=True, slots=True)
+class EditedHistory:
+    """A whole history as a scenario has it."""
+
+    rows: tuple[Row, ...]
+    warnings: tuple[str, ...]
+
+
+def edit_history(
+    scenario: Scenario,
+    rows: Iterable[AnyRow],
+    consumer_groups: Iterable[AnyRow] = (),
+    *,
+    seed: int = 0,
+) -> EditedHistory:
+    """All rows of cluster_events under a scenario: `shared_edits` and `group_edits` of everything.
+
+    For histories that fit into memory; errors as `group_edits`.
+    """
+    rows = list(rows)
+    parts: dict[tuple[str, str | None], list[AnyRow]] = {}
+    for row in rows:
+        own = row.get("consumer_group") if row["event_type"] in events.CONSUMER_EVENTS else None
+        parts.setdefault((row["cluster"], own), []).append(row)
+    settings = {(row["cluster"], row["consumer_group"]): row for row in consumer_groups}
+    warnings = list(unmatched(scenario, names_in(rows)))
+    edited: list[Row] = []
+    for cluster, end_ms in sorted(end_of(rows).items()):
+        parts.setdefault((cluster, None), [])
+        for at, group in sorted(parts, key=lambda part: (part[0], part[1] or "")):
+            if at != cluster:
+                continue
+            given = parts[at, group]
+            if group is None:
+                done = shared_edits(scenario, given, cluster=cluster, end_ms=end_ms)
+            else:
+                done = group_edits(
+                    scenario, group, given, cluster=cluster, end_ms=end_ms,
+                    group_row=settings.get((cluster, group)), seed=seed,
+                )  # fmt: skip
+            edited += done.rows
+            warnings += done.warnings
+    edited.sort(key=lambda row: (row["cluster"], *order_of(row)))
+    return EditedHistory(tuple(edited), tuple(warnings))

@@ -1,0 +1,56 @@
+"""The first sentence of the page: what the verdict means tonight."""
+
+from rebalance_core.report.page.sections import WORST_FIRST, failing, severity_rank
+from rebalance_core.report.timeline.night import NightReport
+
+
+def headline(night: NightReport) -> str:
+    """The verdict in one or two sentences, true whatever the word says."""
+    return " ".join(part for part in (_start(night), _findings(night), _compared(night)) if part)
+
+
+def _start(night: NightReport) -> str:
+    if night.verdict == "INCOMPLETE":
+        return "Part of the night could not be compared: what is not listed may still be wrong."
+    return ""
+
+
+def _findings(night: NightReport) -> str:
+    accepted = sum(finding.accepted is not None for finding in night.findings)
+    known = f" Known and accepted: {accepted:,}." if accepted else ""
+    words = [
+        f"{night.counts[severity]:,} {severity}"
+        for severity in sorted(night.counts, key=lambda s: (severity_rank(s), s))
+        if night.counts[severity]
+    ]
+    return (f"{', '.join(words)}{_weight(night)}." if words else "No findings.") + known
+
+
+def _weight(night: NightReport) -> str:
+    if night.fail_on not in WORST_FIRST:
+        return ""
+    count = failing(night)
+    if count:
+        return f"; {count:,} at or above {night.fail_on}, where the audit exits 3"
+    return f"; none at or above {night.fail_on}, where the audit would exit 3"
+
+
+def _compared(night: NightReport) -> str:
+    groups = night.groups
+    if not groups.total:
+        return "No group was seen."
+    online = groups.total - groups.offline
+    idle = f" {groups.offline:,} more have no member." if groups.offline else ""
+    if not online:
+        return f"No group is online: {groups.total:,} have no member."
+    if groups.differing:
+        return (
+            f"In {groups.differing:,} of {online:,} groups online the live owners differ from the "
+            f"computed ones.{idle}"
+        )
+    if groups.equal == online:
+        return f"In all {online:,} groups online the live owners are the computed ones.{idle}"
+    return (
+        f"In {groups.equal:,} of {online:,} groups online the live owners are the computed ones; "
+        f"the other {online - groups.equal:,} could not be compared.{idle}"
+    )

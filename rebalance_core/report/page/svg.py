@@ -1,0 +1,61 @@
+"""SVG elements out of escaped parts."""
+
+from collections.abc import Iterable
+
+from markupsafe import Markup, escape
+
+from rebalance_core.report.page.visible import LONGEST, visible
+
+XMLNS = "http://www.w3.org/2000/svg"
+
+
+def number(value: float) -> str:
+    """A coordinate, to a tenth of a pixel.
+
+    >>> number(12.04), number(12.25), number(-0.01)
+    ('12', '12.2', '0')
+    """
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def text_of(value: object, longest: int | None = LONGEST) -> Markup:
+    """Any value as escaped, visible text; Markup as it is."""
+    if isinstance(value, Markup):
+        return value
+    return escape(number(value) if isinstance(value, float) else visible(str(value), longest))
+
+
+def tag(name: str, *children: object, **attributes: object) -> Markup:
+    """An element; ``stroke_width`` is the attribute ``stroke-width``, None leaves one out.
+
+    Long children are cut as all text of the page; attributes never: a path is as long as it is.
+
+    >>> tag("text", "<b>", x=1.5, text_anchor="end")
+    Markup('<text x="1.5" text-anchor="end">&lt;b&gt;</text>')
+    """
+    pairs = joined(
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), text_of(value, None))
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inner = joined(text_of(child) for child in children)
+    opened = Markup("<{}{}").format(Markup(name), pairs)
+    if not inner:
+        return opened + Markup("/>")
+    return Markup("{}>{}</{}>").format(opened, inner, Markup(name))
+
+
+def joined(parts: Iterable[Markup]) -> Markup:
+    """The parts side by side."""
+    return Markup("").join(parts)
+
+
+def box(left: float, top: float, width: float, height: float) -> str:
+    """A rectangle as a piece of a path: many of them are one element.
+
+    >>> box(1, 2, 3, 4)
+    'M1 2h3v4h-3z'
+    """
+    across, down = number(width), number(height)
+    return f"M{number(left)} {number(top)}h{across}v{down}h-{across}z"

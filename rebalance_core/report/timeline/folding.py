@@ -1,0 +1,143 @@
+"""Rows of a timeline: one per queue, or folded where queues share their history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rebalance_core.report.timeline.histories import NOBODY, Segment, is_shared
+from rebalance_core.report.timeline.night import QueueHistory
+
+MOST_ROWS = 60
+RANGES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Queues of one topic on one broker that have the same history."""
+
+    topic: str
+    broker_name: str
+    queue_ids: tuple[int, ...]
+    history: tuple[Segment, ...]
+    named: bool = False  # a finding names one of the queues
+
+    @property
+    def troubled(self) -> bool:
+        """True if nobody, or more than one process, held the queue at some time."""
+        return any(s.state == NOBODY or is_shared(s.state) for s in self.history)
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool]:
+        """What is worth drawing sorts first: named, then troubled, then with any change."""
+        return not self.named, not self.troubled, len(self.history) <= 1
+
+    @property
+    def label(self) -> str:
+        """The queue ids: ``7``, or ``0-63 (64 queues)``."""
+        ids = ranges(self.queue_ids)
+        count = len(self.queue_ids)
+        return ids if count == 1 else f"{ids} ({count:,} queues)"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What is drawn, and how much is not.
+
+    Attributes:
+        shown: in the order of the queues.
+        folded: True if a row may stand for several queues.
+        left_out: the rows not drawn.
+    """
+
+    shown: tuple[Row, ...]
+    folded: bool
+    left_out: tuple[Row, ...]
+
+
+def rows_of(
+    histories: Iterable[tuple[QueueHistory, tuple[Segment, ...]]],
+    named: frozenset[tuple[str, str, int]] = frozenset(),
+    most: int = MOST_ROWS,
+) -> Rows:
+    """At most `most` rows, the order kept.
+
+    Too many rows: neighbouring queues with the same history become one row; if that is not
+    enough, all queues of a topic and broker with the same history; then rows are left out: first
+    those without any change, last those that a finding names.
+    """
+    rows = [
+        Row(q.topic, q.broker_name, (q.queue_id,), history, _key(q) in named)
+        for q, history in histories
+    ]
+    folded = len(rows) > most
+    if folded:
+        rows = fold_neighbours(rows)
+    if len(rows) > most:
+        rows = fold_equal(rows)
+    order = sorted(range(len(rows)), key=lambda at: (rows[at].rank, at))
+    keep = set(order[:most])
+    return Rows(
+        tuple(row for at, row in enumerate(rows) if at in keep),
+        folded,
+        tuple(row for at, row in enumerate(rows) if at not in keep),
+    )
+
+
+def fold_neighbours(rows: Sequence[Row]) -> list[Row]:
+    """Runs of rows of one topic and broker with the same history become one row."""
+    run, last = 0, None
+    runs = []
+    for row in rows:
+        run += _same(row) != last
+        last = _same(row)
+        runs.append(run)
+    numbers = iter(runs)
+    return _folded(rows, lambda _: next(numbers))
+
+
+def fold_equal(rows: Sequence[Row]) -> list[Row]:
+    """All rows of one topic and broker with the same history become one, where the first was."""
+    return _folded(rows, _same)
+
+
+def ranges(queue_ids: Iterable[int]) -> str:
+    """Queue ids in short.
+
+    >>> ranges([0, 1, 2, 3, 7]), ranges(range(0, 5000, 3))
+    ('0-3, 7', '0, 3, 6 … 4998')
+    """
+    runs: list[list[int]] = []
+    for queue_id in sorted(set(queue_ids)):
+        if runs and runs[-1][1] == queue_id - 1:
+            runs[-1][1] = queue_id
+        else:
+            runs.append([queue_id, queue_id])
+    texts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    if len(texts) <= RANGES_SHOWN + 1:
+        return ", ".join(texts)
+    return ", ".join(texts[:RANGES_SHOWN]) + " … " + texts[-1]
+
+
+def _key(queue: QueueHistory) -> tuple[str, str, int]:
+    return queue.topic, queue.broker_name, queue.queue_id
+
+
+def _same(row: Row) -> tuple[str, str, tuple[Segment, ...]]:
+    return row.topic, row.broker_name, row.history
+
+
+def _folded(rows: Sequence[Row], group_by: Callable[[Row], Hashable]) -> list[Row]:
+    together: dict[Hashable, list[Row]] = {}
+    for row in rows:
+        together.setdefault(group_by(row), []).append(row)
+    return [
+        Row(
+            group[0].topic,
+            group[0].broker_name,
+            tuple(queue_id for row in group for queue_id in row.queue_ids),
+            group[0].history,
+            any(row.named for row in group),
+        )
+        for group in together.values()
+    ]

@@ -1,0 +1,113 @@
+"""A night judged on a cluster: every group in its task, what concerns the cluster on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.audit.accepted import Acceptance, accept
+from rebalance_core.audit.case import GroupCase, Night
+from rebalance_core.audit.collection import CLUSTER_KINDS
+from rebalance_core.audit.evidence.wording import LISTED
+from rebalance_core.audit.judge import judge, judge_cluster, missing_of_groups, missing_reason
+from rebalance_core.audit.redact import Redaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class NightlyJudge:
+    """Judges one group; travels to every task.
+
+    Attributes:
+        nights: by cluster.
+        accepted: acceptances that hold.
+        salt: of the names for client ids; None: they are shown.
+    """
+
+    nights: Mapping[str, Night]
+    accepted: tuple[Acceptance, ...] = ()
+    salt: str | None = None
+
+    def __call__(
+        self, cluster: str, group: str, rows: Mapping[str, list[Row]]
+    ) -> Mapping[str, list[Row]]:
+        """Rows of ``findings`` and ``group_verdicts`` from the group's rows by table."""
+        case = GroupCase(cluster, group, self.nights.get(cluster, Night(0, 0)), rows)
+        made = judge(case, self.accepted)
+        if self.salt is None or not made["findings"]:
+            return made
+        redaction = Redaction(self.salt, case)
+        return {**made, "findings": [redaction.finding(row) for row in made["findings"]]}
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedNight:
+    """``findings`` and ``group_verdicts`` as frames (kept once computed), and the nights."""
+
+    findings: DataFrame
+    verdicts: DataFrame
+    nights: Mapping[str, Night]
+
+
+def audit_night(
+    tables: Mapping[str, DataFrame],
+    *,
+    accepted: tuple[Acceptance, ...] = (),
+    stale_hours: float = 6.0,
+    not_before_ms: int | None = None,
+    redact_salt: str | None = None,
+) -> AuditedNight:
+    """Judge every cluster and group of the tables.
+
+    Args:
+        tables: input tables, ledger, observed tables and ingest's findings, by name. They are read
+            several times: as written ones, not as plans.
+        accepted: acceptances that hold.
+        stale_hours: what is older than this at the end shows nothing of the night.
+        not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
+        redact_salt: show names for client ids, mixed with this; None: show the ids.
+    """
+    from rebalance_core.spark.audit.group_cases import judged
+    from rebalance_core.spark.audit.queries import (
+        cluster_rows,
+        findings_frame,
+        judged_tables,
+        rows_of,
+        unknown_groups,
+    )
+
+    nights, rows, brokers = {}, [], set[str]()
+    for cluster, known in cluster_rows(tables, CLUSTER_KINDS).items():
+        night, found = judge_cluster(
+            known.facts, known.dumps, known.broker_events, stale_hours, not_before_ms
+        )
+        nights[cluster] = night
+        brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)} - {None}
+        rows += [{"cluster": cluster} | row for row in found]
+    rows += rows_of(tables["findings"].where("consumer_group IS NULL"))
+    kept = judged(tables, NightlyJudge(nights, accepted, redact_salt)).persist()
+    findings, verdicts = judged_tables(kept)
+    for cluster, (unknown, compared) in unknown_groups(verdicts, LISTED).items():
+        missing = missing_of_groups(_by_reason(unknown), compared)
+        rows += [{"cluster": cluster} | row for row in missing]
+    rows = [accept(row, accepted) for row in rows]
+    if redact_salt is not None:
+        rows = list(map(Redaction(redact_salt, brokers=brokers).finding, rows))
+    of_cluster = findings_frame(kept.sparkSession, rows)
+    return AuditedNight(findings.unionByName(of_cluster), verdicts, nights)
+
+
+def _by_reason(unknown: Iterable[Row]) -> dict[str, tuple[int, list[str]]]:
+    """Groups of which something is missing, by `missing_reason`; rows of `unknown_groups`."""
+    found: dict[str, tuple[int, list[str]]] = {}
+    for row in unknown:
+        reason = missing_reason(row)
+        if reason is not None:
+            groups, names = found.get(reason, (0, []))
+            found[reason] = (groups + row["groups"], sorted([*names, *row["names"]])[:LISTED])
+    return found

@@ -1,0 +1,203 @@
+"""The frames of an audit: what goes to the driver of a night, and what of its findings is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts import AUDITED_TABLES
+from rebalance_core.model import events
+from rebalance_core.spark.audit.group_cases import cut
+from rebalance_core.spark.engine.fan_out import GROUP
+
+Row = dict[str, Any]
+
+SAME_FINDING = ("cluster", "rule_id", "consumer_group", "topic", "broker_name", "queue_id")
+"""What makes it the same finding on two nights; a restarted client has a new id."""
+_GRAVEST_FIRST = ("ERROR", "WARNING", "INFO")
+
+
+@dataclass(frozen=True)
+class ClusterRows:
+    """What the driver gets of one cluster; grows with brokers, not with groups.
+
+    Attributes:
+        facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
+        dumps: the newest dump by command and broker.
+        broker_events: BROKER_UP and BROKER_DOWN.
+    """
+
+    facts: list[Row] = field(default_factory=list)
+    dumps: list[Row] = field(default_factory=list)
+    broker_events: list[Row] = field(default_factory=list)
+
+
+def cluster_rows(
+    tables: Mapping[str, DataFrame], kinds: Iterable[str]
+) -> Mapping[str, ClusterRows]:
+    """What concerns each cluster as a whole, by its name."""
+    cluster_events, facts = tables["cluster_events"], tables["observed_facts"]
+    span = [sf.min("event_ms").alias("first_ms"), sf.max("event_ms").alias("last_ms")]
+    spans = cluster_events.groupBy("cluster").agg(*span)
+    found = {
+        row["cluster"]: ClusterRows([row | {"kind": "COLLECTED", "broker_name": None}])
+        for row in rows_of(spans)
+    }
+    for row in rows_of(facts.where(sf.col("kind").isin(*kinds))):
+        found.setdefault(row["cluster"], ClusterRows()).facts.append(row)
+    for row in rows_of(_newest_dumps(tables)):
+        dump = row | {"details": {"command": row["command"]}}
+        found.setdefault(row["cluster"], ClusterRows()).dumps.append(dump)
+    of_brokers = cluster_events.where(sf.col("event_type").isin(*events.BROKER_EVENTS))
+    names = ("cluster", "event_ms", "sequence", "event_type", "broker_name", "detail")
+    for row in rows_of(of_brokers.select(*names)):
+        found[row["cluster"]].broker_events.append(row)
+    return found
+
+
+def _newest_dumps(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """By command and broker; observed rows of other origin are dumps as well."""
+    facts = tables["observed_facts"].where(sf.col("kind") == "DUMP")
+    dumps = facts.select(
+        "cluster", "broker_name", sf.col("details")["command"].alias("command"), "last_ms"
+    )
+    held = tables["observed_ownership"].select(
+        "cluster",
+        sf.lit(None).cast("STRING").alias("broker_name"),
+        sf.lit("consumerStatus").alias("command"),
+        sf.col("observed_ms").alias("last_ms"),
+    )
+    listed = tables["observed_members"].select(
+        "cluster",
+        sf.col("asked_broker").alias("broker_name"),
+        sf.lit("consumerConnection").alias("command"),
+        sf.col("observed_ms").alias("last_ms"),
+    )
+    every = dumps.unionByName(held).unionByName(listed)
+    return every.groupBy("cluster", "broker_name", "command").agg(
+        sf.max("last_ms").alias("last_ms"), sf.min("last_ms").alias("first_ms")
+    )
+
+
+def judged_tables(judged: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """``findings`` and ``group_verdicts`` of what `group_cases.judged` gives."""
+    found = []
+    for name in ("findings", "group_verdicts"):
+        table = AUDITED_TABLES[name]
+        found.append(cut(judged, name, table.struct_type(), table.column_names))
+    return found[0], found[1]
+
+
+def findings_frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
+    """Rows made on the driver as a frame."""
+    table = AUDITED_TABLES["findings"]
+    whole = [tuple(row.get(name) for name in table.column_names) for row in rows]
+    return spark.createDataFrame(whole, table.plain_ddl)
+
+
+def count_findings(findings: DataFrame) -> list[Row]:
+    """rule_id, severity, accepted BOOLEAN and how many."""
+    accepted = sf.col("accepted").isNotNull().alias("accepted")
+    return rows_of(
+        findings.groupBy("rule_id", "severity", accepted)
+        .agg(sf.count(sf.lit(1)).alias("findings"))
+        .orderBy("rule_id", "severity", "accepted")
+    )
+
+
+def capped(findings: DataFrame, rows_of_a_rule: int) -> DataFrame:
+    """At most so many findings a rule: open ones first, then the gravest."""
+    rank = sf.array_position(sf.array(*map(sf.lit, _GRAVEST_FIRST)), sf.col("severity"))
+    names = (*SAME_FINDING[2:], "client_id", "first_ms", "summary")
+    window = Window.partitionBy("cluster", "rule_id").orderBy(
+        sf.col("accepted").isNotNull(), rank, *names
+    )
+    numbered = findings.withColumn("_number", sf.row_number().over(window))
+    return numbered.where(sf.col("_number") <= rows_of_a_rule).drop("_number")
+
+
+def unknown_groups(verdicts: DataFrame, shown: int) -> Mapping[str, tuple[list[Row], int]]:
+    """By cluster the groups with something missing, and how many groups were compared.
+
+    A row has verdict, reason, unasked, groups (how many) and names, the first of them.
+    """
+    compared = {
+        row["cluster"]: row["count"]
+        for row in rows_of(verdicts.where(sf.col("looks") > 0).groupBy("cluster").count())
+    }
+    missing = verdicts.where((sf.size("unasked") > 0) | (sf.col("verdict") == "UNKNOWN"))
+    names = sf.slice(sf.sort_array(sf.collect_set("consumer_group")), 1, shown)
+    unasked = sf.when(sf.size("unasked") > 0, sf.lit("unasked")).alias("unasked")
+    counted = missing.groupBy("cluster", "verdict", "reason", unasked).agg(
+        sf.count(sf.lit(1)).alias("groups"), names.alias("names")
+    )
+    found: dict[str, tuple[list[Row], int]] = {}
+    for row in rows_of(counted):
+        rows, _ = found.setdefault(row["cluster"], ([], compared.get(row["cluster"], 0)))
+        rows.append(row)
+    return found
+
+
+def changed_since(
+    findings: DataFrame, previous: DataFrame, cut: Collection[str] = ()
+) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """Open findings above INFO that are new, gone, and still there.
+
+    Args:
+        findings: all of this night.
+        previous: as the last night kept them. Those that are accepted now do not count as gone.
+        cut: rules of which that night did not keep all: none of theirs is called new.
+    """
+    key = sf.to_json(sf.struct(*SAME_FINDING), {"ignoreNullFields": "false"}).alias("_key")
+    now, before = (
+        frame.where(sf.col("severity") != "INFO").select("*", key)
+        for frame in (findings, previous.where(sf.col("accepted").isNull()))
+    )
+    still_open = now.where(sf.col("accepted").isNull())
+    return (
+        still_open.where(~sf.col("rule_id").isin(*cut))
+        .join(before.select("_key"), on="_key", how="left_anti")
+        .drop("_key"),
+        before.join(now.select("_key"), on="_key", how="left_anti").drop("_key"),
+        still_open.join(before.select("_key"), on="_key", how="left_semi").drop("_key"),
+    )
+
+
+def worst_groups(findings: DataFrame, groups: int) -> list[tuple[str, str]]:
+    """(cluster, consumer_group) of the groups with the gravest open findings above INFO."""
+    open_ones = findings.where(
+        sf.col("consumer_group").isNotNull()
+        & sf.col("accepted").isNull()
+        & (sf.col("severity") != "INFO")
+    )
+    errors = sf.sum((sf.col("severity") == "ERROR").cast("INT"))
+    ranked = open_ones.groupBy(*GROUP).agg(
+        errors.alias("errors"), sf.count(sf.lit(1)).alias("found")
+    )
+    worst = ranked.orderBy(sf.col("errors").desc(), sf.col("found").desc(), *GROUP).limit(groups)
+    return [(row["cluster"], row["consumer_group"]) for row in worst.collect()]
+
+
+def of_groups(frame: DataFrame, groups: Iterable[tuple[str, str]], rows: int) -> list[Row]:
+    """The rows of these few groups, at most so many of each, in the order of time."""
+    wanted = frame.sparkSession.createDataFrame(
+        list(groups) or [("", "")], "cluster STRING, consumer_group STRING"
+    )
+    start = next(name for name in ("from_ms", "epoch") if name in frame.columns)
+    window = Window.partitionBy(*GROUP).orderBy(sf.col(start).desc())
+    few = (
+        frame.join(sf.broadcast(wanted), on=list(GROUP), how="left_semi")
+        .withColumn("_number", sf.row_number().over(window))
+        .where(sf.col("_number") <= rows)
+        .drop("_number")
+    )
+    return rows_of(few)
+
+
+def rows_of(frame: DataFrame) -> list[Row]:
+    """The rows as dicts; only for what is known to be few."""
+    return [row.asDict(recursive=True) for row in frame.collect()]

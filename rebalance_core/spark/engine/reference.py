@@ -1,0 +1,48 @@
+"""The ledger by the plain replay, one group at a time: slow, and what the kernels answer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.replay.group_replay import replay_group
+from rebalance_core.spark.engine.fan_out import GROUP
+from rebalance_core.spark.engine.group_rows import history_of, ledger_table, strategy_for
+
+
+def replayed_tables(rows: DataFrame, options: FleetOptions) -> dict[str, DataFrame]:
+    """The ledger tables of rows of `fan_out`.
+
+    Replayed rows are kept once computed, because all tables are cut out of one pass.
+    """
+    schema = ", ".join(f"{name} {table.struct_type()}" for name, table in LEDGER_TABLES.items())
+    ledger = rows.groupBy(*GROUP).applyInArrow(_replay(options), schema).persist()
+    return {
+        name: ledger.where(sf.col(name).isNotNull()).select(f"{name}.*") for name in LEDGER_TABLES
+    }
+
+
+def _replay(options: FleetOptions) -> Callable[[pa.Table], pa.Table]:
+    """The UDF's body; it captures plain values only, so that it can travel."""
+
+    def replay(group: pa.Table) -> pa.Table:
+        history = history_of(
+            group,
+            queue_offsets_given=options.queue_offsets_given,
+            committed_offsets_given=options.committed_offsets_given,
+        )
+        return ledger_table(
+            replay_group(
+                history,
+                strategy_for,
+                include_retry_topics=options.include_retry_topics,
+                strategy_override=options.strategy_override,
+            )
+        )
+
+    return replay

@@ -1,0 +1,124 @@
+"""From input tables to the ledger: check, fan out, deal out, then one pass of an engine a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.model.errors import UsageError
+from rebalance_core.spark.engine.deal import deal_out
+from rebalance_core.spark.engine.fan_out import GROUP, fan_out, of_groups_with_events
+from rebalance_core.spark.engine.ledger import Ledger
+from rebalance_core.spark.engine.prepared import prepared
+from rebalance_core.spark.engine.reference import replayed_tables
+from rebalance_core.spark.engine.table_pass import replayed_groups, table_of
+from rebalance_core.spark.tables.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
+from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.strategies import parse_strategy
+
+VECTORIZED, REFERENCE = "vectorized", "reference"
+ENGINES = (VECTORIZED, REFERENCE)
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """What may be chosen about a simulation.
+
+    ``strategy`` replaces every group's and member's own; ``group`` is a glob (``*``, ``?``) of the
+    groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
+    the history. ``partitions``: tasks of the vectorized engine; None: Spark joins small ones.
+    """
+
+    engine: str = VECTORIZED
+    strategy: str | None = None
+    group: str | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+    include_retry_topics: bool = True
+    max_queue_nums: int = MAX_QUEUE_NUMS
+    partitions: int | None = None
+
+
+def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> Ledger:
+    """Replay every group of the input.
+
+    Lazy; works in any session there is (notebook, Connect). The rows of the input are kept, dealt
+    out to tasks, once computed: every table is a pass over them.
+
+    Raises:
+        UsageError: an unknown engine, or a strategy text that does not parse.
+        InputRefused: an input lacks columns.
+    """
+    options = options or SimulationOptions()
+    checked = quarantine(inputs, max_queue_nums=options.max_queue_nums)
+    return simulate_checked(checked, options)
+
+
+def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger:
+    """`simulate` of tables that `quarantine` went through already."""
+    if options.engine not in ENGINES:
+        raise UsageError(f"unknown engine {options.engine!r}; there is: {', '.join(ENGINES)}")
+    if options.strategy is not None:
+        parse_strategy(options.strategy)
+    pattern = None if options.group is None else like_pattern(options.group)
+    fleet = FleetOptions(
+        queue_offsets_given="queue_offsets" in checked.tables,
+        committed_offsets_given="committed_offsets" in checked.tables,
+        include_retry_topics=options.include_retry_topics,
+        strategy_override=options.strategy,
+    )
+    if options.engine == REFERENCE:
+        fanned = of_groups_with_events(fan_out(checked.tables, pattern), checked.tables)
+        frames = replayed_tables(fanned, fleet)
+        replayed = fanned.select(*GROUP, sf.lit("REFERENCE").alias("reason")).distinct()
+    else:
+        dealt = deal_out(
+            checked.tables,
+            pattern,
+            options.partitions,
+            pack=lambda rows: prepared(rows, fleet),
+        )
+        frames = {name: table_of(name, dealt, fleet) for name in LEDGER_TABLES}
+        replayed = replayed_groups(dealt, fleet)
+    frames["rejected"] = checked.rejected.unionByName(frames["rejected"])
+    return Ledger(**_within(frames, options), replayed=replayed)
+
+
+def like_pattern(glob: str) -> str:
+    r"""A glob with ``*`` and ``?`` as an SQL LIKE pattern; everything else stands for itself.
+
+    >>> print(like_pattern("GID_*"))
+    GID\_%
+    """
+    translated = {"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}
+    return "".join(translated.get(character, character) for character in glob)
+
+
+def _within(frames: dict[str, DataFrame], options: SimulationOptions) -> dict[str, DataFrame]:
+    """The rows that touch [from_ms, to_ms); a metric goes with its epoch."""
+    if options.from_ms is None and options.to_ms is None:
+        return frames
+    cut = dict(frames)
+    for name, table in SIMULATED_TABLES.items():
+        if "from_ms" in table.column_names:
+            ends = sf.col("to_ms")
+            cut[name] = frames[name].where(_touches(options, sf.col("from_ms"), ends))
+        elif "change_ms" in table.column_names:
+            at = sf.col("change_ms")
+            cut[name] = frames[name].where(_touches(options, at, at + 1))
+    epochs = cut["epochs"].select(*GROUP, "epoch")
+    metrics = frames["group_metrics"].join(epochs, on=[*GROUP, "epoch"], how="left_semi")
+    return cut | {"group_metrics": metrics.select(*SIMULATED_TABLES["group_metrics"].column_names)}
+
+
+def _touches(options: SimulationOptions, start: Column, end: Column) -> Column:
+    condition = sf.lit(True)
+    if options.from_ms is not None:
+        condition &= end.isNull() | (end > options.from_ms)
+    if options.to_ms is not None:
+        condition &= start < options.to_ms
+    return condition

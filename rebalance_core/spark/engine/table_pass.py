@@ -1,0 +1,94 @@
+"""One task of the engine: whole groups to the kernels, groups of a rare shape to the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.tables.ledger import ledger_rows
+from rebalance_core.spark.engine.deal import Dealt
+from rebalance_core.spark.engine.packing import chunks
+from rebalance_core.spark.engine.prepared import (
+    REJECTED,
+    REPLAYED,
+    WITH_OFFSETS,
+    Prepared,
+    prepare,
+    prepared_chunks,
+)
+
+Batches = Iterator[pa.RecordBatch]
+
+ROWS_PER_BATCH = 1 << 16
+"""Output rows that travel at once."""
+BY_QUEUE = ("ownership", "diffs", "pull_starts")
+"""Tables with rows of single queues: the parts of a giant group have their own."""
+REPLAYED_DDL = "cluster STRING, consumer_group STRING, reason STRING"
+
+
+def table_of(table: str, dealt: Dealt, options: FleetOptions) -> DataFrame:
+    """One ledger table, a pass over what was dealt out.
+
+    Args:
+        table: name of a ledger table.
+        dealt: with ``members`` as `prepared` makes them.
+        options: those they were prepared with.
+    """
+    rows = dealt.everything if table == WITH_OFFSETS else dealt.members
+    return rows.mapInArrow(_task(table, options), LEDGER_TABLES[table].plain_ddl)
+
+
+def replayed_groups(dealt: Dealt, options: FleetOptions) -> DataFrame:
+    """The groups that take the replay path (cluster, consumer_group), and the reason."""
+    return dealt.members.mapInArrow(_task(REPLAYED, options), REPLAYED_DDL)
+
+
+def _task(table: str, options: FleetOptions) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
+    """The function for `mapInArrow`: Spark wants a plain one."""
+    body = Task(table, options)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Batches:
+        yield from body(batches)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a task makes of its units; small, so that it travels.
+
+    ``table`` is a ledger table, or `REPLAYED`: the groups that take the replay path, and why.
+    """
+
+    table: str
+    options: FleetOptions
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        """The table's rows of all units of the task; units come whole and in order."""
+        if self.table == WITH_OFFSETS:
+            found = (rows for chunk in chunks(batches) for rows in self.rows(chunk))
+        else:
+            found = (rows for made in prepared_chunks(batches) for rows in self.rows_of(made))
+        for rows in found:
+            for start in range(0, rows.num_rows, ROWS_PER_BATCH):
+                yield rows.slice(start, ROWS_PER_BATCH)
+
+    def rows(self, chunk: pa.Table) -> Batches:
+        """The rows of some units, given as rows of `fan_out` with ``_part`` and ``_parts``."""
+        yield from self.rows_of(prepare(chunk, self.options, (self.table,)))
+
+    def rows_of(self, made: Prepared) -> Batches:
+        """The rows of units that are prepared."""
+        if self.table not in (REJECTED, REPLAYED):
+            for part, world in made.worlds:
+                if self.table in BY_QUEUE:
+                    yield from ledger_rows(self.table, world, Holdings(world, part))
+                elif part[0] == 0:
+                    yield from ledger_rows(self.table, world, Holdings(world))
+        yield from made.rows.get(self.table, ())

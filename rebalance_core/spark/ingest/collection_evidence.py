@@ -1,0 +1,170 @@
+"""Files of a collection to evidence: logs in splits, compressed logs and documents whole.
+
+The folder is mounted by driver and executors alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collected_file import GIVEN_GROUPS
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence.evidence_table import EVIDENCE_DDL, evidence_batches
+from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.file_reader import WORDS, FileReader, FileStats
+from rebalance_core.ingest.in_process import read_file, reader_of
+from rebalance_core.ingest.parse.text.log_line import LINE_HEAD, STACK_LINE
+
+Pieces = Iterator[Evidence | Unread | FileStats]
+
+_GLOB = re.compile(r"([\\*?\[\]{}^])")
+
+
+@dataclass(frozen=True)
+class Readers:
+    """Makes the reader of a file on any machine, by its path or its URI as Spark shows it."""
+
+    readers: Mapping[str, FileReader]
+
+    def of(self, uri: str) -> FileReader:
+        """A fresh reader: counts and clocks are one file's, or one split's."""
+        known = self.readers[uri if uri in self.readers else _path(uri)]
+        return FileReader(known.file, known.zone, known.brokers)
+
+
+def collection_evidence(
+    spark: SparkSession, collection: Collection, assumed: Assumptions
+) -> DataFrame:
+    """Evidence, refusals and counts of all files, as `EVIDENCE_DDL`. Lazy; nothing is collected.
+
+    A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
+    source.
+    """
+    split: dict[str, FileReader] = {}
+    whole: dict[str, FileReader] = {}
+    for file in collection.files:
+        if file.kind != GIVEN_GROUPS:
+            readers = split if file.is_log and not file.gzipped else whole
+            readers[str(collection.path_of(file))] = reader_of(collection, file, assumed)
+    evidence = _whole_files(spark, Readers(whole))
+    return evidence.unionByName(_split_logs(spark, Readers(split))) if split else evidence
+
+
+def _split_logs(spark: SparkSession, readers: Readers) -> DataFrame:
+    # a carriage return alone ends no line, here as in the other way of reading
+    text = spark.read.option("lineSep", "\n").text(_locations(readers))
+    lines = text.select(
+        sf.make_valid_utf8("value").alias("line"),
+        sf.col("_metadata.file_path").alias("path"),
+        sf.col("_metadata.file_block_start").alias("start"),
+    )
+    return lines.mapInArrow(
+        lambda batches: evidence_batches(read_splits(batches, readers)), EVIDENCE_DDL
+    )
+
+
+def _whole_files(spark: SparkSession, readers: Readers) -> DataFrame:
+    """Read by the tasks themselves: a compressed log streams, whatever it unpacks to."""
+    paths = spark.createDataFrame([(path,) for path in sorted(readers.readers)], "path STRING")
+    return paths.mapInArrow(
+        lambda batches: evidence_batches(read_whole_files(batches, readers)), EVIDENCE_DDL
+    )
+
+
+def read_splits(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
+    """Evidence of splits of logs; the lines of one are consecutive and in order.
+
+    Args:
+        batches: columns line, path and start (byte at which the split begins).
+        readers: of the files.
+    """
+    split: tuple[str, int] | None = None
+    reader: FileReader | None = None
+    done = 0
+    for batch in batches:
+        starts = [0, *_changes(batch), batch.num_rows]
+        for begin, end in pairwise(starts):
+            if begin == end:
+                continue
+            here = (batch["path"][begin].as_py(), batch["start"][begin].as_py())
+            if here != split or reader is None:
+                if reader is not None:
+                    yield reader.stats
+                split, reader, done = here, readers.of(here[0]), 0
+            lines = batch["line"].slice(begin, end - begin).cast(pa.string())
+            yield from _read_block(reader, lines, here[1], done)
+            done += len(lines)
+    if reader is not None:
+        yield reader.stats
+
+
+def _changes(batch: pa.RecordBatch) -> list[int]:
+    """Rows at which another split begins."""
+    if batch.num_rows < 2:
+        return []
+    changed = pc.or_(
+        pc.not_equal(batch["path"].slice(1), batch["path"].slice(0, batch.num_rows - 1)),
+        pc.not_equal(batch["start"].slice(1), batch["start"].slice(0, batch.num_rows - 1)),
+    )
+    return [int(row) + 1 for row in pc.indices_nonzero(changed).to_pylist()]
+
+
+def _read_block(
+    reader: FileReader, lines: pa.StringArray, start: int, done: int
+) -> Iterator[Evidence | Unread]:
+    """Lines that hold a word of ours go to the parser one by one; the rest is only counted."""
+    ours = pc.match_substring_regex(lines, _any_word(reader.file.kind))
+    rest = lines.filter(pc.invert(ours))
+    reader.stats.lines += pc.sum(pc.match_substring_regex(rest, r"\S")).as_py() or 0
+    understood = pc.or_(
+        pc.match_substring_regex(rest, LINE_HEAD), pc.match_substring_regex(rest, _STACK)
+    )
+    reader.stats.understood += pc.sum(understood).as_py() or 0
+    name = reader.file.name
+    rows = pc.indices_nonzero(ours)
+    for row, text in zip(rows.to_pylist(), lines.take(rows).to_pylist(), strict=True):
+        number = done + row + 1
+        source = f"{name}:{number}" if start == 0 else f"{name}@{start}"
+        yield from reader.read_line(text, source, start + number)
+
+
+_STACK = rf"(?:{STACK_LINE}).*\S"  # a blank line counts for nothing
+
+
+def _any_word(kind: str) -> str:
+    return "|".join(re.escape(word) for word in sorted(set(WORDS[kind])))
+
+
+def read_whole_files(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
+    """Evidence of compressed logs and of documents.
+
+    Args:
+        batches: column path.
+        readers: of the files.
+    """
+    for batch in batches:
+        for path in batch["path"].to_pylist():
+            reader = readers.of(path)
+            yield from read_file(reader, Path(path))
+            yield reader.stats
+
+
+def _locations(readers: Readers) -> list[str]:
+    """Paths as Spark's readers take them: local, with what a glob would read otherwise escaped."""
+    return ["file://" + _GLOB.sub(r"\\\1", path) for path in sorted(readers.readers)]
+
+
+def _path(uri: str) -> str:
+    return unquote(re.sub(r"^file:/+", "/", uri))

@@ -1,0 +1,243 @@
+"""A collection to input and observed tables: files and groups spread over the cluster.
+
+The same functions as `rebalance_core.ingest.in_process` calls in one process. The driver collects
+only what grows with files and brokers: counts, and what the whole cluster has to know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.window import Window
+
+from rebalance_core.contracts import INGESTED_TABLES, Table
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.events.broker_timeline import broker_tables
+from rebalance_core.ingest.events.commits import commit_row
+from rebalance_core.ingest.events.complete_tables import REJECTED_TABLE, rejected_row
+from rebalance_core.ingest.events.topic_timeline import topic_tables
+from rebalance_core.ingest.evidence.evidence import CLUSTER, COMMIT, GROUP, TOPIC, Evidence
+from rebalance_core.ingest.evidence.evidence_table import COUNTED, REFUSED, pieces_of
+from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.group_tables import group_tables
+from rebalance_core.ingest.in_process import context_of, given_groups, total_stats
+from rebalance_core.ingest.observed.cluster_facts import cluster_facts
+from rebalance_core.ingest.observed.fact_rows import MINUTE_MS, SECOND_MS
+from rebalance_core.ingest.observed.file_findings import file_findings
+from rebalance_core.ingest.rows import ORDER, RANK, Row, Tables
+from rebalance_core.spark.ingest.collection_evidence import collection_evidence
+
+ROWS_DDL = f"table_name STRING, {ORDER} INT, row STRING"
+_ROWS = pa.schema([("table_name", pa.string()), (ORDER, pa.int32()), ("row", pa.string())])
+_OFTEN = (
+    "notified", "paused", "queue_locked", "order_lock", "lock_refused", "subscription_changed",
+    "no_subscription", "offset_went_back", "no_member_list", "not_in_member_list",
+    "broadcast_refused", "broker_allocation_failed",
+)  # fmt: skip
+"""Facts that logs repeat; one a second and place says as much: `FactRows` counts seconds."""
+_ONCE = ("allocated", "broker_allocated")
+"""Facts that are the same whenever one file says them."""
+_KNOWN = ("broker_known", "route_broker")
+"""Facts that repeat and are the same whenever one place says them."""
+_FAILURES = ("heartbeat_failed", "allocation_failed")
+"""Facts of clients without a group; one a minute and place comes to the driver."""
+
+
+@dataclass(frozen=True, eq=False)
+class IngestedCollection:
+    """The tables, lazy, and how each file was understood.
+
+    ``tables`` has every table of `INGESTED_TABLES` with the contract's columns.
+    """
+
+    tables: dict[str, DataFrame]
+    stats: tuple[FileStats, ...]
+
+
+def ingest(
+    spark: SparkSession, collection: Collection, assumed: Assumptions | None = None
+) -> IngestedCollection:
+    """Read every file of a collection once and put together what they say.
+
+    Evidence is kept on disk once read, because every table is cut out of it.
+    """
+    assumed = assumed or Assumptions()
+    evidence = collection_evidence(spark, collection, assumed).persist()
+    stats = total_stats(collection, _counts(evidence))
+    given, wrong = given_groups(collection)
+    cluster = _cluster_pieces(evidence)
+    context = context_of(collection, cluster, stats, given, assumed)
+    of_brokers = broker_tables(cluster, context)
+    of_brokers["observed_facts"] = cluster_facts(collection, stats, cluster, context)
+    of_brokers["findings"] += file_findings(collection, stats, assumed)
+    rows = (
+        _by_key(evidence, GROUP, _group_rows(context))
+        .unionByName(_by_key(evidence, TOPIC, _topic_rows(context)))
+        .unionByName(_from_driver(spark, of_brokers))
+        .persist()
+    )
+    refused = [rejected_row(piece) for piece in (*collection.refused, *wrong)]
+    cut = {name: _cut(rows, table, context) for name, table in INGESTED_TABLES.items()}
+    tables = cut | {
+        "cluster_events": _sequenced(cut["cluster_events"]),
+        "queue_offsets": _newest(cut["queue_offsets"], INGESTED_TABLES["queue_offsets"]),
+        "committed_offsets": _commits(evidence, context),
+        "rejected": _rejected(spark, evidence, refused),
+    }
+    return IngestedCollection(
+        {name: tables[name].select(*table.column_names) for name, table in INGESTED_TABLES.items()},
+        tuple(stats),
+    )
+
+
+def _counts(evidence: DataFrame) -> list[FileStats]:
+    found = evidence.where(sf.col("part") == COUNTED).select("fields").collect()
+    return [FileStats(**json.loads(row["fields"])) for row in found]
+
+
+def _cluster_pieces(evidence: DataFrame) -> list[Evidence]:
+    """What the cluster's context is made of; what repeats is taken once."""
+    of_cluster = evidence.where(sf.col("part") == CLUSTER)
+    once = sf.col("kind").isin(*_KNOWN, *_FAILURES)
+    minute = sf.when(sf.col("kind").isin(*_FAILURES), sf.floor(sf.col("at_ms") / MINUTE_MS))
+    first = sf.min_by(sf.struct("*"), sf.struct("at_ms", "position", "source")).alias("first")
+    repeated = (
+        of_cluster.where(once)
+        .groupBy("kind", "fields", "place", minute.alias("_m"))
+        .agg(first)
+        .select("first.*")
+    )
+    return pieces_of(of_cluster.where(~once).unionByName(repeated).toArrow())
+
+
+def _by_key(evidence: DataFrame, part: str, assemble: Callable[[pa.Table], pa.Table]) -> DataFrame:
+    return (
+        _thinned(evidence.where(sf.col("part") == part))
+        .groupBy("key")
+        .applyInArrow(assemble, ROWS_DDL)
+    )
+
+
+def _thinned(evidence: DataFrame) -> DataFrame:
+    often = sf.col("kind").isin(*_OFTEN, *_ONCE)
+    second = sf.when(sf.col("kind").isin(*_OFTEN), sf.floor(sf.col("at_ms") / SECOND_MS))
+    place = sf.when(sf.col("kind") != "notified", sf.col("place"))
+    first = sf.min_by(sf.struct("*"), sf.struct("at_ms", "place", "position", "source")).alias(
+        "first"
+    )
+    kept = (
+        evidence.where(often)
+        .groupBy("part", "key", "kind", "fields", place.alias("_p"), second.alias("_s"))
+        .agg(first)
+        .select("first.*")
+    )
+    return evidence.where(~often).unionByName(kept)
+
+
+def _group_rows(context: ClusterContext) -> Callable[[pa.Table], pa.Table]:
+    def assemble(table: pa.Table) -> pa.Table:
+        return _rows(group_tables(table["key"][0].as_py(), pieces_of(table), context))
+
+    return assemble
+
+
+def _topic_rows(context: ClusterContext) -> Callable[[pa.Table], pa.Table]:
+    def assemble(table: pa.Table) -> pa.Table:
+        return _rows(topic_tables(table["key"][0].as_py(), pieces_of(table), context))
+
+    return assemble
+
+
+def _rows(tables: Tables) -> pa.Table:
+    rows = [
+        (name, row.get(ORDER, 0), json.dumps({k: v for k, v in row.items() if k != ORDER}))
+        for name, found in tables.items()
+        for row in found
+    ]
+    arrays = [pa.array([row[i] for row in rows], f.type) for i, f in enumerate(_ROWS)]
+    return pa.Table.from_arrays(arrays, schema=_ROWS)
+
+
+def _from_driver(spark: SparkSession, tables: Tables) -> DataFrame:
+    return spark.createDataFrame(_rows(tables).to_pylist(), ROWS_DDL)
+
+
+def _cut(rows: DataFrame, table: Table, context: ClusterContext) -> DataFrame:
+    parsed = sf.from_json("row", table.struct_type()).alias("parsed")
+    of_table = rows.where(sf.col("table_name") == table.name).select(ORDER, parsed)
+    names = [name for name in table.column_names if name != "cluster"]
+    if "cluster" not in table.column_names:
+        return of_table.select(ORDER, "parsed.*")
+    columns = [sf.col(f"parsed.{name}").alias(name) for name in names]
+    return of_table.select(sf.lit(context.cluster).alias("cluster"), ORDER, *columns)
+
+
+def _sequenced(events: DataFrame) -> DataFrame:
+    """Sequences as `rows.event_order` orders the events of one instant."""
+    names = ("topic", "broker_name", "client_id", "channel_id")
+    rank = sf.coalesce(
+        sf.element_at(sf.create_map(*_literals(RANK)), sf.col("event_type")), sf.lit(len(RANK))
+    )
+    within = Window.partitionBy("cluster", "event_ms").orderBy(
+        rank,
+        sf.coalesce("consumer_group", sf.lit("")),
+        ORDER,
+        *(sf.coalesce(name, sf.lit("")) for name in names),
+        "event_type",
+        "source",
+    )
+    return events.withColumn("sequence", sf.row_number().over(within).cast("BIGINT") - 1)
+
+
+def _literals(ranks: dict[str, int]) -> list[Column]:
+    return [sf.lit(part) for item in ranks.items() for part in item]
+
+
+def _newest(offsets: DataFrame, table: Table) -> DataFrame:
+    """One row a key: of several sights of one instant the one furthest on."""
+    best = sf.max_by(sf.struct(*table.column_names), sf.struct("max_offset", "min_offset"))
+    return offsets.groupBy(*table.key).agg(best.alias("best")).select("best.*")
+
+
+def _commits(evidence: DataFrame, context: ClusterContext) -> DataFrame:
+    table = INGESTED_TABLES["committed_offsets"]
+    schema = pa.schema([(f.name, f.type) for f in table.arrow_struct()])
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            pieces = pieces_of(pa.Table.from_batches([batch]))
+            found = [row for row in (commit_row(p, context) for p in pieces) if row is not None]
+            named = [{"cluster": context.cluster} | row for row in found]
+            yield pa.RecordBatch.from_pylist(named, schema=schema)
+
+    commits = evidence.where(sf.col("part") == COMMIT).mapInArrow(
+        rows, table.ddl.replace(" NOT NULL", "")
+    )
+    value = sf.max("committed_offset").alias("committed_offset")
+    return commits.groupBy(*table.key).agg(value)
+
+
+def _rejected(spark: SparkSession, evidence: DataFrame, refused: list[Row]) -> DataFrame:
+    table = INGESTED_TABLES["rejected"]
+    ddl = table.ddl.replace(" NOT NULL", "")
+    text = sf.from_json("fields", "raw STRING, message STRING")
+    of_files = (
+        evidence.where(sf.col("part") == REFUSED)
+        .withColumn("text", text)
+        .select(
+            sf.lit(REJECTED_TABLE).alias("table_name"),
+            "source",
+            sf.col("text.raw").alias("raw"),
+            sf.array(
+                sf.struct(sf.col("kind").alias("code"), sf.col("text.message").alias("message"))
+            ).alias("issues"),
+        )
+    )
+    return of_files.unionByName(spark.createDataFrame(refused, ddl))

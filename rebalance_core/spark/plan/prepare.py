@@ -1,0 +1,158 @@
+"""A sweep wired together: the edits and strategies of a plan handed to the distributed engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.model import events
+from rebalance_core.planning.hypothetical import OwnReplays
+from rebalance_core.planning.scenario.cluster import ClusterNames
+from rebalance_core.planning.scenario.scenario import unmatched
+from rebalance_core.planning.variants import HistoryEdits, Variants, first_edit_ms
+from rebalance_core.spark.engine.deal import Dealt, deal_out
+from rebalance_core.spark.engine.fan_out import GROUP
+from rebalance_core.spark.engine.simulate import like_pattern
+from rebalance_core.spark.plan import tables as plan_tables
+from rebalance_core.spark.plan.histories import (
+    Histories,
+    event_ends,
+    first_edits,
+    histories,
+)
+from rebalance_core.spark.plan.history_names import cluster_of
+from rebalance_core.spark.plan.sweep import OWNERSHIP, STARTS, STEPS, Sweep, swept
+
+_NAMED = {"groups": "consumer_group", "topics": "topic", "brokers": "broker_name"}
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What may be chosen about a sweep.
+
+    ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`, ``ownership_groups``
+    how many groups, the first by name, get their ownership shown; with ``group`` all of them do.
+    """
+
+    include_retry_topics: bool = True
+    group: str | None = None
+    ownership_groups: int = 20
+    partitions: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedSweep:
+    """Rows dealt out and ready for the passes; every method is a pass, and lazy."""
+
+    spec: Sweep
+    dealt: Dealt
+    edited: Histories
+    names: plan_tables.Variants
+    first_edits: DataFrame
+    unmatched: tuple[str, ...]
+
+    def steps(self) -> DataFrame:
+        """``plan_steps``."""
+        return plan_tables.plan_steps(swept(STEPS, self.dealt, self.spec), self.names)
+
+    def starts(self) -> DataFrame | None:
+        """Messages read twice and never read; None without commits."""
+        if not self.spec.options.committed_offsets_given:
+            return None
+        return plan_tables.start_messages(swept(STARTS, self.dealt, self.spec), self.names)
+
+    def ownership(self) -> DataFrame:
+        """``plan_ownership``."""
+        intervals = swept(OWNERSHIP, self.dealt, self.spec)
+        return plan_tables.plan_ownership(intervals, self.first_edits, self.names)
+
+    def peak_rates(self, rates: DataFrame) -> DataFrame:
+        """Messages per second of the busiest member, with the rows of ``queue_rates``."""
+        everyone = replace(self.spec, owned=None)
+        return plan_tables.peak_rates(swept(OWNERSHIP, self.dealt, everyone), rates, self.names)
+
+    def warnings(self) -> list[str]:
+        """What edits could not do, once the rows were made."""
+        return sorted(row["warning"] for row in self.edited.warnings.collect())
+
+
+def prepare_sweep(
+    tables: Mapping[str, DataFrame], variants: Variants, options: SweepOptions
+) -> PreparedSweep:
+    """Edit the histories and deal them out.
+
+    Reads the events twice before anything is written: for the end of every cluster and for the
+    names that scenarios may match. Works in any session there is.
+
+    Args:
+        tables: the used rows by table name (`quarantine`).
+        variants: what to compute.
+        options: see `SweepOptions`.
+    """
+    cluster_events = tables["cluster_events"]
+    session = cluster_events.sparkSession
+    ends = event_ends(cluster_events)
+    firsts = dict(_first_edits(variants, ends))
+    count = len(variants.histories)
+    edits = HistoryEdits(variants.histories, ends)
+    edited = histories(tables, count, edits, ends, firsts)
+    pattern = None if options.group is None else like_pattern(options.group)
+    fleet = FleetOptions(
+        queue_offsets_given="queue_offsets" in tables,
+        committed_offsets_given="committed_offsets" in tables,
+        include_retry_topics=options.include_retry_topics,
+    )
+    own = variants.own()
+    spec = Sweep(
+        strategies=variants.of_engine(),
+        own=OwnReplays(own, options.include_retry_topics) if own else None,
+        options=fleet,
+        first_ms=firsts,
+        owned=None if options.group else _first_groups(cluster_events, options.ownership_groups),
+    )
+    return PreparedSweep(
+        spec=spec,
+        dealt=deal_out(edited.tables, pattern, options.partitions),
+        edited=edited,
+        names=plan_tables.Variants(
+            session,
+            [(history.name, history.seed) for history in variants.histories],
+            [(swept.text, swept.of_rocketmq) for swept in variants.strategies],
+        ),
+        first_edits=first_edits(session, firsts),
+        unmatched=tuple(_unmatched(variants, cluster_events)),
+    )
+
+
+def _first_edits(variants: Variants, ends: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    for number, history in enumerate(variants.histories):
+        for cluster, end_ms in ends.items():
+            first = first_edit_ms(history, cluster, end_ms)
+            if first is not None:
+                yield cluster_of(cluster, number), first
+
+
+def _first_groups(cluster_events: DataFrame, count: int) -> frozenset[tuple[str, str]]:
+    own = cluster_events.where(sf.col("event_type").isin(*events.CONSUMER_EVENTS))
+    groups = own.select(*GROUP).distinct().orderBy(*GROUP).limit(count)
+    return frozenset((row[0], row[1]) for row in groups.collect())
+
+
+def _unmatched(variants: Variants, cluster_events: DataFrame) -> Iterator[str]:
+    """What patterns of the scenarios match nothing; the names are asked for only if there are."""
+    scenarios = {h.scenario.name: h.scenario for h in variants.histories if h.scenario is not None}
+    if not scenarios:
+        return
+    pairs = (sf.struct(sf.lit(w).alias("what"), sf.col(c).alias("name")) for w, c in _NAMED.items())
+    named = cluster_events.select("cluster", sf.explode(sf.array(*pairs)).alias("found"))
+    rows = named.select("cluster", "found.*").where("name IS NOT NULL").distinct().collect()
+    clusters: dict[str, ClusterNames] = {}
+    for row in rows:
+        names = clusters.setdefault(row["cluster"], ClusterNames())
+        getattr(names, row["what"]).add(row["name"])
+    for scenario in scenarios.values():
+        yield from unmatched(scenario, clusters)

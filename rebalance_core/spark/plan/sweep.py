@@ -1,0 +1,163 @@
+"""Many strategies over many histories: one deal of the rows, then a pass a table for all of them.
+
+A strategy is not a copy of the rows but the engine's override: a task goes through its rows once a
+strategy. Strategies that RocketMQ lacks come as a function that replays a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.planning import PLAN_STEPS
+from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.replay.history import GroupHistory
+from rebalance_core.spark.engine.deal import Dealt
+from rebalance_core.spark.engine.fan_out import GROUP
+from rebalance_core.spark.engine.group_rows import history_of
+from rebalance_core.spark.engine.packing import PART, chunks, split_units, unpacked
+from rebalance_core.spark.engine.prepared import prepare
+from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, Task
+from rebalance_core.spark.plan.sweep_rows import counted, marked, start_sums, step_rows
+
+Row = dict[str, Any]
+OwnRows = Callable[[str, GroupHistory], Iterable[tuple[int, list[Row]]]]
+"""(``steps`` or ``ownership``, a group) -> (number of the strategy, rows)."""
+
+NUMBER = "_strategy"
+"""Which of the sweep's strategies a row is of."""
+STEPS, OWNERSHIP, STARTS = "steps", "ownership", "starts"
+
+_STEP = [c for c in PLAN_STEPS.columns if c.name not in ("scenario", "strategy", "of_rocketmq",
+                                                          "seed")]  # fmt: skip
+_OWNED = LEDGER_TABLES["ownership"]
+
+
+def _schema(table: str) -> tuple[pa.Schema, str]:
+    """Arrow schema and DDL of what a pass yields."""
+    number = pa.field(NUMBER, pa.int32())
+    if table == STEPS:
+        types = PLAN_STEPS.arrow_schema()
+        fields = [types.field(column.name) for column in _STEP]
+        ddl = ", ".join(f"`{column.name}` {column.type}" for column in _STEP)
+    elif table == OWNERSHIP:
+        fields, ddl = list(_OWNED.arrow_schema()), _OWNED.plain_ddl
+    else:
+        fields = [pa.field(name, pa.string()) for name in GROUP]
+        fields += [pa.field(name, pa.int64()) for name in ("replayed_messages", "skipped_messages")]
+        ddl = "cluster STRING, consumer_group STRING, replayed_messages BIGINT, "
+        ddl += "skipped_messages BIGINT"
+    return pa.schema([*fields, number]), f"{ddl}, {NUMBER} INT"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is computed of every group; small, so that it travels.
+
+    Attributes:
+        strategies: (number, text) of RocketMQ's; None keeps every member's own.
+        own: of strategies that RocketMQ lacks; None: there are none.
+        options: of the engine; its override is not used.
+        first_ms: by cluster of a history: its first edit. The state before it is the last epoch
+            that began earlier; without one it is the first epoch.
+        owned: (cluster, group) whose ownership is wanted; None: of all.
+    """
+
+    strategies: Sequence[tuple[int, str | None]]
+    own: OwnRows | None
+    options: FleetOptions
+    first_ms: Mapping[str, int]
+    owned: frozenset[tuple[str, str]] | None = None
+
+
+def swept(table: str, dealt: Dealt, sweep: Sweep) -> DataFrame:
+    """One pass: ``steps``, ``ownership`` (intervals) or ``starts`` (sums a group).
+
+    Columns as `_schema` has them, with the number of the strategy; the cluster is a history's.
+    """
+    task = SweepTask(table, sweep)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from task(batches)
+
+    rows = dealt.everything if table == STARTS else dealt.members
+    return rows.mapInArrow(run, _schema(table)[1])
+
+
+@dataclass(frozen=True, slots=True)
+class SweepTask:
+    """One task of a pass."""
+
+    table: str
+    sweep: Sweep
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of all strategies."""
+        for chunk in chunks(batches) if self.table == STARTS else unpacked(batches):
+            wanted = self._wanted(chunk)
+            if not wanted.num_rows:
+                continue
+            for rows in self._chunk(wanted):
+                yield from rows.to_batches(max_chunksize=ROWS_PER_BATCH)
+
+    def _chunk(self, chunk: pa.Table) -> Iterator[pa.Table]:
+        schema = _schema(self.table)[0]
+        for number, text in self.sweep.strategies:
+            rows = self._of_engine(chunk, replace(self.sweep.options, strategy_override=text))
+            numbers = pa.array(np.full(rows.num_rows, number, np.int32))
+            yield rows.append_column(NUMBER, numbers).select(schema.names).cast(schema)
+        if self.sweep.own is not None and self.table != STARTS:
+            yield from self._of_own(chunk)
+
+    def _of_engine(self, chunk: pa.Table, options: FleetOptions) -> pa.Table:
+        if self.table == STEPS:
+            epochs, metrics = _ledger(("epochs", "group_metrics"), chunk, options)
+            return marked(step_rows(epochs, metrics), self.sweep.first_ms)
+        if self.table == OWNERSHIP:
+            return _ledger(("ownership",), chunk, options)[0]
+        starts = _ledger(("pull_starts",), chunk, options)[0]
+        return start_sums(starts.filter(counted(starts, self.sweep.first_ms)))
+
+    def _of_own(self, chunk: pa.Table) -> Iterator[pa.Table]:
+        schema, options = _schema(self.table)[0], self.sweep.options
+        assert self.sweep.own is not None
+        for unit in split_units(chunk):
+            if unit[PART][0].as_py():
+                continue
+            history = history_of(
+                unit,
+                queue_offsets_given=options.queue_offsets_given,
+                committed_offsets_given=options.committed_offsets_given,
+            )
+            for number, rows in self.sweep.own(self.table, history):
+                table = pa.Table.from_pylist([row | {NUMBER: number} for row in rows], schema)
+                if self.table == STEPS:
+                    table = marked(table, self.sweep.first_ms).select(schema.names)
+                yield table
+
+    def _wanted(self, chunk: pa.Table) -> pa.Table:
+        owned = self.sweep.owned
+        if self.table != OWNERSHIP or owned is None:
+            return chunk
+        named = pa.array(["\x1e".join(pair) for pair in sorted(owned)], pa.string())
+        cluster = pc.replace_substring_regex(chunk[GROUP[0]], "\x1f[0-9]+$", "")
+        pairs = pc.binary_join_element_wise(cluster, chunk[GROUP[1]], "\x1e")
+        return chunk.filter(pc.is_in(pairs, value_set=named))
+
+
+def _ledger(tables: tuple[str, ...], chunk: pa.Table, options: FleetOptions) -> list[pa.Table]:
+    """Ledger tables of a chunk, of which the events are followed once."""
+    made = prepare(chunk, options, tables)
+    return [
+        pa.Table.from_batches(
+            list(Task(table, options).rows_of(made)), LEDGER_TABLES[table].arrow_schema()
+        )
+        for table in tables
+    ]

@@ -1,0 +1,63 @@
+"""Rows of a sweep's passes out of ledger rows: pure Arrow, one chunk at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.spark.engine.fan_out import GROUP
+
+_FIGURES = (
+    "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
+    "max_queues", "min_queues", "peak_ratio", "idle_members",
+)  # fmt: skip
+_OF_EPOCH = ("causes", "status", "orphaned", "shared")
+
+
+def step_rows(epochs: pa.Table, metrics: pa.Table) -> pa.Table:
+    """Rows of ``plan_steps`` without the variant's columns and ``counted``, in order."""
+    keys = [(name, "ascending") for name in (*GROUP, "epoch")]
+    whole = metrics.filter(pc.is_null(metrics["topic"])).sort_by(keys)
+    epochs = epochs.take(pc.sort_indices(epochs, sort_keys=keys))
+    assert epochs.num_rows == whole.num_rows
+    columns = {name: epochs[name] for name in (*GROUP, "epoch")}
+    columns |= {"change_ms": epochs["from_ms"]}
+    columns |= {name: epochs[name] for name in _OF_EPOCH} | {n: whole[n] for n in _FIGURES}
+    return pa.table(columns)
+
+
+def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
+    """The rows, which are in order, with ``counted``; amplification null where it means nothing."""
+    number = steps.column_names.index("amplification")
+    owned = pc.equal(steps["orphaned"], 0)
+    nothing = pa.scalar(None, pa.float64())
+    sound = pc.if_else(owned, steps["amplification"], nothing)
+    steps = steps.set_column(number, "amplification", sound)
+    if "counted" in steps.column_names:
+        steps = steps.drop_columns(["counted"])
+    return steps.append_column("counted", counted(steps, first_ms))
+
+
+def start_sums(starts: pa.Table) -> pa.Table:
+    """Messages read twice and never read by group; null where nothing tells."""
+    begin = pc.coalesce(starts["corrected_offset"], starts["start_offset"])
+    again = pc.max_element_wise(pc.subtract(starts["stored_offset"], begin), 0, skip_nulls=False)
+    rows = starts.select([*GROUP, "skipped"]).append_column("replayed", again)
+    sums = rows.group_by(list(GROUP)).aggregate([("replayed", "sum"), ("skipped", "sum")])
+    return sums.select([*GROUP, "replayed_sum", "skipped_sum"]).rename_columns(
+        [*GROUP, "replayed_messages", "skipped_messages"]
+    )
+
+
+def counted(rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Array:
+    """Whether the change comes after the state before: at or after the first edit."""
+    clusters = rows["cluster"].combine_chunks().dictionary_encode()
+    if isinstance(clusters, pa.ChunkedArray):
+        clusters = clusters.combine_chunks()
+    firsts = [first_ms.get(name, -1) for name in clusters.dictionary.to_pylist()]
+    first = np.array([*firsts, -1], np.int64)[clusters.indices.to_numpy()]
+    at, epoch = (rows[name].to_numpy() for name in ("change_ms", "epoch"))
+    return pa.array(np.where(first < 0, epoch > 0, at >= first))

@@ -1,0 +1,62 @@
+"""What is wrong with the cluster as a whole: its name servers and brokers."""
+
+from typing import Any
+
+from rebalance_core.audit.judge import judge_cluster
+from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
+from tests.unit.audit.nights import fact
+
+
+def view(server: str, broker: str, registered: str) -> dict[str, Any]:
+    details = {"name": server, "registered": registered}
+    return fact("BROKER_REGISTERED", 1, broker_name=broker, details=details)
+
+
+def server(name: str) -> dict[str, Any]:
+    return fact("NAME_SERVER_FILE", 1, details={"name": name})
+
+
+def event(at_ms: int, kind: str, detail: str | None = None, broker: str = "b") -> dict[str, Any]:
+    return {
+        "event_ms": at_ms, "sequence": 0, "event_type": f"BROKER_{kind}", "broker_name": broker,
+        "detail": detail,
+    }  # fmt: skip
+
+
+def test_a_broker_that_one_name_server_does_not_know() -> None:
+    both = [server("n1"), server("n2")]
+    same = [*both, view("n1", "b", "true"), view("n2", "b", "true")]
+    assert list(name_servers_differ(same)) == []
+    (gone,) = name_servers_differ([*both, view("n1", "b", "true"), view("n2", "b", "false")])
+    (never,) = name_servers_differ([*both, view("n1", "b", "true")])
+    assert gone.broker_name == never.broker_name == "b"
+    assert "n2" in gone.summary
+    assert never.evidence == {"n1": "registered", "n2": "not there"}
+
+
+def test_one_name_server_cannot_differ() -> None:
+    assert list(name_servers_differ([server("n1"), view("n1", "b", "false")])) == []
+
+
+def test_a_broker_that_expired_and_was_back_at_once_flaps() -> None:
+    flaps = [event(0, "DOWN", "EXPIRED"), event(60_000, "UP"),
+             event(900_000, "DOWN", "EXPIRED"), event(1_000_000, "UP")]  # fmt: skip
+    (found,) = broker_flaps(flaps)
+    assert (found.broker_name, found.evidence["times"]) == ("b", 2)
+    assert (found.first_ms, found.last_ms) == (0, 1_000_000)
+
+
+def test_a_restart_or_a_long_absence_is_no_flap() -> None:
+    restart = [event(0, "DOWN", "STOPPED"), event(60_000, "UP")]
+    absence = [event(0, "DOWN", "EXPIRED"), event(121_000, "UP")]
+    assert [*broker_flaps(restart), *broker_flaps(absence)] == []
+    assert down_brokers([*restart, event(1, "DOWN", "CLOSED", "c")]) == {"c"}
+
+
+def test_they_are_errors_and_warnings_of_the_night() -> None:
+    facts = [server("n1"), server("n2"), view("n1", "b", "true")]
+    events = [event(0, "DOWN", "EXPIRED"), event(60_000, "UP")]
+    _, rows = judge_cluster(facts, [], events, 6.0)
+    found = {row["rule_id"]: row["severity"] for row in rows}
+    assert found["NAME_SERVERS_DIFFER"] == "ERROR"
+    assert found["BROKER_FLAPS"] == "WARNING"

@@ -1,0 +1,117 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.output_lock import LOCK_NAME, OutputLock, read_lock
+from rebalance_core.model.errors import OutputExists
+
+TREE = Path(__file__).resolve().parents[4]
+
+HOLD = """
+import sys, time
+from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.output_lock import OutputLock
+with OutputLock(LocalFolder(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def other_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock of `folder`."""
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(command, cwd=TREE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def leave_lock(folder: Path, *, host: str, pid: int, age: timedelta) -> None:
+    """A lock whose last heartbeat is `age` ago."""
+    beat = (datetime.now(UTC) - age).isoformat(timespec="seconds")
+    content = {"host": host, "pid": pid, "started_at": beat, "heartbeat": beat, "token": "x"}
+    (folder / LOCK_NAME).write_text(json.dumps(content))
+
+
+def test_the_lock_is_there_while_held_and_gone_after(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path / "a" / "b"))
+    with OutputLock(folder):
+        holder = read_lock(folder)
+        assert holder is not None
+        assert (holder.host, holder.pid) == (socket.gethostname(), os.getpid())
+    assert folder.names() == []
+
+
+def test_two_processes_are_kept_apart(tmp_path: Path) -> None:
+    with other_process(tmp_path) as process:
+        for break_lock in (False, True):
+            lock = OutputLock(LocalFolder(str(tmp_path)), break_lock=break_lock)
+            with pytest.raises(OutputExists, match=f"another run holds it .process {process.pid} "):
+                lock.acquire()
+
+
+def test_a_killed_process_leaves_a_lock_that_can_be_broken(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path))
+    with other_process(tmp_path) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with pytest.raises(OutputExists, match="--break-lock takes over"):
+            OutputLock(folder).acquire()
+        with OutputLock(folder, break_lock=True) as lock:
+            assert lock.broken is not None
+            assert lock.broken.pid == process.pid
+    assert folder.names() == []
+
+
+@pytest.mark.parametrize(("minutes", "breakable"), [(9, False), (11, True)])
+def test_another_hosts_lock_is_stale_after_ten_minutes(
+    tmp_path: Path, minutes: int, breakable: bool
+) -> None:
+    leave_lock(tmp_path, host="elsewhere", pid=1, age=timedelta(minutes=minutes))
+    lock = OutputLock(LocalFolder(str(tmp_path)), break_lock=True)
+    if breakable:
+        with lock:
+            assert lock.broken is not None
+            assert lock.broken.host == "elsewhere"
+    else:
+        with pytest.raises(OutputExists, match="on elsewhere"):
+            lock.acquire()
+
+
+def test_the_heartbeat_moves_and_a_lost_lock_is_noticed(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path))
+    with OutputLock(folder, every=0.02) as lock:
+        first = (tmp_path / LOCK_NAME).stat().st_ino
+        deadline = time.monotonic() + 10
+        while (tmp_path / LOCK_NAME).stat().st_ino == first:  # each beat is a new file
+            assert time.monotonic() < deadline, "no heartbeat in 10 s"
+            time.sleep(0.01)
+        lock.check()
+        leave_lock(tmp_path, host="elsewhere", pid=1, age=timedelta(0))
+        # A beat that was under way may have put this run's lock back once.
+        time.sleep(0.2)
+        leave_lock(tmp_path, host="elsewhere", pid=1, age=timedelta(0))
+        with pytest.raises(OutputExists, match="lost its lock to process 1 on elsewhere"):
+            lock.check()
+    holder = read_lock(folder)
+    assert holder is not None
+    assert holder.host == "elsewhere"
+
+
+def test_an_unreadable_lock_is_nobodys_to_break(tmp_path: Path) -> None:
+    (tmp_path / LOCK_NAME).write_text("{}")
+    with pytest.raises(OutputExists, match="cannot be read"):
+        OutputLock(LocalFolder(str(tmp_path)), break_lock=True).acquire()

@@ -1,0 +1,112 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.cli.job import JobOptions
+from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.output_lock import LOCK_NAME
+from rebalance_core.cli.run.output_run import Outcome, OutputRun
+from rebalance_core.cli.run.run_record import TableRecord, read_run
+from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+
+DEAD = {
+    "host": "elsewhere",
+    "pid": 1,
+    "started_at": "2020-01-01T00:00:00+00:00",
+    "heartbeat": "2020-01-01T00:00:00+00:00",
+    "token": "x",
+}
+
+
+def new_run(folder: Path, **flags: Any) -> OutputRun:
+    options = JobOptions(argv=("simulate", "--output", str(folder)), **flags)
+    return OutputRun(LocalFolder(str(folder)), "simulate", options, {}, ["epochs"])
+
+
+def write_result(folder: Path, rows: int, **flags: Any) -> None:
+    with new_run(folder, **flags) as run:
+        run.clear()
+        (folder / "epochs").mkdir()
+        run.finish(Outcome(outputs={"epochs": TableRecord(rows, "d")}))
+
+
+def rows_in(folder: Path) -> int:
+    return int(read_run(LocalFolder(str(folder)))["outputs"]["epochs"]["rows"])
+
+
+def test_a_result_is_replaced_only_when_told(tmp_path: Path) -> None:
+    write_result(tmp_path, 1)
+    with pytest.raises(OutputExists, match="--overwrite replaces it"):
+        write_result(tmp_path, 2)
+    assert rows_in(tmp_path) == 1
+    write_result(tmp_path, 2, overwrite=True)
+    assert rows_in(tmp_path) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_run.json", "epochs"]
+
+
+def test_a_foreign_folder_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    (tmp_path / "_run.json").write_text("{}")
+    with pytest.raises(OutputExists, match="never overwritten"):
+        write_result(tmp_path, 1, overwrite=True, break_lock=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_run.json", "thesis.txt"]
+
+
+def test_a_failure_before_the_first_table_keeps_the_earlier_result(tmp_path: Path) -> None:
+    write_result(tmp_path, 1)
+    with pytest.raises(InputRefused), new_run(tmp_path, overwrite=True):
+        raise InputRefused("all rows are bad")
+    assert rows_in(tmp_path) == 1
+
+
+def fail_half_way(folder: Path) -> None:
+    with new_run(folder) as run:
+        run.clear()
+        (folder / "epochs").mkdir()
+        raise InputRefused("torn file s3a://me:mine@bucket/x")
+
+
+def test_a_failure_half_way_leaves_no_table_and_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused):
+        fail_half_way(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["_run.json"]
+    record = json.loads((tmp_path / "_run.json").read_text())
+    assert (record["status"], record["exit_code"]) == ("FAILED", 4)
+    assert record["error"] == "InputRefused: torn file s3a://***@bucket/x"
+    write_result(tmp_path, 1)  # a failed run is in nobody's way
+    assert rows_in(tmp_path) == 1
+
+
+def test_leftovers_of_a_dead_run_need_both_options(tmp_path: Path) -> None:
+    (tmp_path / "epochs").mkdir()
+    lock = tmp_path / LOCK_NAME
+    lock.write_text(json.dumps(DEAD))
+    with pytest.raises(OutputExists, match="--break-lock takes over, together with --overwrite"):
+        write_result(tmp_path, 1, overwrite=True)
+    with pytest.raises(OutputExists, match="--break-lock together with --overwrite"):
+        write_result(tmp_path, 1, break_lock=True)
+    assert json.loads(lock.read_text()) == DEAD  # refused runs leave the proof where it was
+    write_result(tmp_path, 1, break_lock=True, overwrite=True)
+    assert rows_in(tmp_path) == 1
+
+
+def finish_without_lock(folder: Path) -> None:
+    with new_run(folder) as run:
+        (folder / LOCK_NAME).write_text(json.dumps(DEAD))
+        run.finish(Outcome(outputs={}))
+
+
+def test_a_run_that_lost_its_lock_gives_no_result(tmp_path: Path) -> None:
+    with pytest.raises(OutputExists, match="lost its lock"):
+        finish_without_lock(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK_NAME]
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputExists, match="is a file"), new_run(tmp_path / "file"):
+        pass
+    with pytest.raises(UsageError, match="cannot be written"), new_run(tmp_path / "file" / "x"):
+        pass

@@ -1,0 +1,184 @@
+"""Explanations of small groups, word by word."""
+
+from typing import Any
+
+import pytest
+
+from rebalance_core.cli.explain.text import render_explanation
+from rebalance_core.explain.answer import Explanation
+from rebalance_core.explain.explainer import Explainer
+from rebalance_core.explain.view import GroupRows
+from tests.unit.explain.ledgers import group_rows
+from tests.unit.replay.histories import (
+    GROUP,
+    commit,
+    event,
+    history,
+    join,
+    leave,
+    ledger,
+    queue,
+    seen,
+    topic,
+)
+
+
+def explain(*events: Any, name: str = "a0", at_ms: int = 10**6, **settings: Any) -> Explanation:
+    return Explainer(rows(*events, **settings)).explain(queue(name), at_ms)
+
+
+def rows(*events: Any, **settings: Any) -> GroupRows:
+    return group_rows(ledger(history(*events, **settings)), GROUP)
+
+
+def reason(found: Explanation) -> tuple[str, str]:
+    only = found.nobody or found.holders[0].reason
+    assert found.agrees
+    return only.code, only.text
+
+
+def lines(found: Explanation) -> tuple[str, ...]:
+    only = found.nobody or found.holders[0].reason
+    assert only.formula is not None
+    return only.formula.lines
+
+
+def test_avg_with_its_numbers() -> None:
+    found = explain(topic(0, 8), *(join(1, c) for c in "xyz"), name="a6")
+    assert [holder.client_id for holder in found.holders] == ["z"]
+    assert found.holders[0].reason.formula is not None
+    assert found.holders[0].reason.formula.values == {
+        "index": 2, "mqAll": 8, "cidAll": 3, "mod": 2, "averageSize": 2, "startIndex": 6,
+        "range": 2, "queueIndex": 6,
+    }  # fmt: skip
+    assert lines(found)[2] == "startIndex = index * averageSize + mod = 2 * 2 + 2 = 6"
+
+
+def test_avg_with_more_members_than_queues() -> None:
+    found = explain(topic(0, 1), join(1, "x"), join(1, "y"))
+    assert lines(found)[1] == "averageSize = 1, as mqAll 1 <= cidAll 2"
+
+
+def test_circle() -> None:
+    given = (topic(0, 8), *(join(1, c) for c in "xyz"))
+    found = explain(*given, name="a5", strategy="AVG_BY_CIRCLE")
+    assert lines(found)[0].endswith("5 % 3 = 2; the index is 2")
+
+
+def test_consistent_hash_names_the_next_node() -> None:
+    given = (topic(0, 8), *(join(1, c) for c in "xyz"))
+    found = explain(*given, strategy="CONSISTENT_HASH(virtual_nodes=3)")
+    owner = found.holders[0]
+    assert owner.reason.formula is not None
+    values = owner.reason.formula.values
+    assert values["nodes"] == 9
+    assert values["node"].startswith(f"{owner.client_id}-")
+    assert values["wraps"] or values["queuePoint"] <= values["nodePoint"]
+
+
+def test_a_machine_room_leaves_other_rooms_out() -> None:
+    given = (topic(0, 2, broker="r1@a"), topic(0, 2, broker="b"), join(1, "x"))
+    tables = group_rows(ledger(history(*given, strategy="MACHINE_ROOM(consumer_idcs=r1)")), GROUP)
+    found = Explainer(tables).explain(queue("b0"), 5)
+    assert reason(found)[0] == "LEFT_OUT"
+    assert lines(found)[1] == "b is not: nobody gets its queues"
+
+
+@pytest.mark.parametrize(
+    ("events", "code", "said"),
+    [
+        ((topic(0, 2), join(1, "x"), leave(2, "x")), "EMPTY", "no member"),
+        ((topic(0, 2), join(1, "x"), join(1, "w", "U")), "NOT_SUBSCRIBED",
+         "falls to w, which does not subscribe T"),
+        ((topic(0, 4), join(1, "x"), join(1, "x", channel_id="2"), join(1, "w"),
+          event(2, "TOPIC_DELETED", topic="T"), topic(3, 6)), "COMPUTED", "AVG gives it"),
+        ((topic(0, 1), join(1, "x"), event(2, "CONSUMER_SUSPEND", "x"), join(3, "w"),
+          event(4, "CONSUMER_SUSPEND", "w"), leave(5, "x")), "SUSPENDED", "is suspended"),
+        ((topic(0, 2), join(1, "x", message_model="BROADCASTING")), "BROADCASTING", "every member"),
+        ((topic(0, 1), join(1, "x"), event(2, "TOPIC_DELETED", topic="T")), "NO_READABLE_QUEUE",
+         "T has no readable queue"),
+        ((topic(0, 1), join(1, "x", strategy="CONFIG(queues=T/a/0)")), "CONFIG", "own list"),
+        ((topic(0, 1), join(1, "x", strategy="CONFIG(queues=T/a/7)")), "LEFT_OUT",
+         "no member has the queue"),
+        ((topic(0, 1), join(1, "x"),
+          join(2, "x", strategy="MACHINE_ROOM_NEARBY-AVG(room_separator=:)".replace(":", "!"))),
+         "THROWS", "Machine room is null"),
+    ],
+)  # fmt: skip
+def test_special_states(events: tuple[Any, ...], code: str, said: str) -> None:
+    found = reason(explain(*events))
+    assert found[0] == code
+    assert said in found[1]
+
+
+def test_the_second_share_of_a_duplicated_id_is_nobodys() -> None:
+    twins = (join(1, "x"), join(1, "x", channel_id="2"), join(1, "y"))
+    code, text = reason(explain(topic(0, 3), *twins, name="a1"))
+    assert (code, "place 1 of cidAll, where x stands again" in text) == ("DUPLICATE_ID", True)
+    first = explain(topic(0, 3), *twins, name="a0")
+    assert first.holders[0].processes == 2
+    assert "2 processes have this id" in first.holders[0].reason.text
+
+
+def test_brokers_that_do_not_know_the_strategy() -> None:
+    events = (topic(0, 8), join(1, "x"), join(2, "y", strategy="CONSISTENT_HASH"))
+    found = explain(*events, rebalance_mode="BROKER", name="a7")
+    assert reason(found)[0] == "BROKER_MODE"
+    assert "BROKER explains" in found.notes[0]
+
+
+def test_the_offset_rule_in_words() -> None:
+    given = history(
+        topic(0, 1),
+        join(1, "x"),
+        join(1_000, "a"),
+        offsets=[seen("a0", 500, 0, 120)],
+        commits=[commit("a0", 500, 100, "x")],
+    )
+    found = Explainer(group_rows(ledger(given), GROUP)).explain(queue("a0"), 2_000)
+    text = render_explanation(found)
+    assert "  a since 1970-01-01 00:00:01.000Z" in text
+    assert "STORED: the group has committed on this queue" in text
+    assert "last seen before the change: stored 100, minimum 0, maximum 120" in text
+    assert "starts at 100" in text
+    assert "some clients may not have followed yet" in text
+
+
+def test_a_long_list_is_cut_and_shows_what_matters() -> None:
+    found = explain(topic(0, 500), *(join(1, f"c{i:03}") for i in range(100)), name="a250")
+    text = render_explanation(found)
+    assert "  > [250] T/a/250" in text
+    assert "  > [50] c050" in text
+    assert "    … and 213 more" in text
+    assert text.count("] T/a/") == 40
+    assert text.count("] c0") == 40
+
+
+def test_a_ledger_that_differs_is_told() -> None:
+    good = rows(topic(0, 2), join(1, "x"), join(1, "y"))
+    swapped = [
+        row | {"client_id": {"x": "y", "y": "x"}[row["client_id"]]} for row in good.ownership
+    ]
+    bad = GroupRows(good.epochs, swapped, good.memberships, good.diffs, good.pull_starts)
+    found = Explainer(bad).explain(queue("a0"), 5)
+    assert not found.agrees
+    assert found.expected == {"x": (1, 1)}
+    assert "THE LEDGER DIFFERS" in render_explanation(found)
+
+
+def test_an_event_that_left_the_queue_where_it_was() -> None:
+    found = explain(topic(0, 2), join(1, "x"), join(2, "y"), name="a0")
+    assert (found.event.epoch, found.holders[0].taken and found.holders[0].taken.epoch) == (1, 0)
+    assert "the event left this queue where it was" in render_explanation(found)
+
+
+def test_a_strategy_that_rocketmq_lacks_is_not_worked_out() -> None:
+    good = rows(topic(0, 2), join(1, "x"))
+    other = [row | {"strategy": "STICKY_BALANCED"} for row in good.memberships]
+    found = Explainer(
+        GroupRows(good.epochs, good.ownership, other, good.diffs, good.pull_starts)
+    ).explain(queue("a0"), 5)
+    assert reason(found) == (
+        "OTHER_STRATEGY",
+        "STICKY_BALANCED is none of RocketMQ's strategies: it is not worked out again",
+    )

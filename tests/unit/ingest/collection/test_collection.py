@@ -1,0 +1,245 @@
+"""Broken collections: a clear message or a rejected row each, never a stack trace or silence."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.ingest.collection.collected_file import identify
+from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.in_process import Ingested, ingest_collection
+from rebalance_core.model.errors import InputRefused
+
+SETTINGS = 'cluster = "C"\n[expected]\nbrokers = ["a"]\nname_servers = ["n"]\n'
+JOIN = (
+    "2026-11-21 11:28:35 INFO t - new consumer connected, group: g CONSUME_PASSIVELY CLUSTERING "
+    "channel: ClientChannelInfo [channel=[id: 0x1, L:/1.1.1.1:1 - R:/2.2.2.2:2], clientId={}, "
+    "language=JAVA, version=479, lastUpdateTimestamp=1795231715100]\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "collection"
+    (root / "brokers" / "a").mkdir(parents=True)
+    (root / "collection.toml").write_text(SETTINGS)
+    (root / "brokers" / "a" / "broker.log").write_text(JOIN.format("c1"))
+    return root
+
+
+def codes(done: Ingested) -> dict[str, str]:
+    return {row["source"]: row["issues"][0]["code"] for row in done.tables["rejected"]}
+
+
+def rules(done: Ingested) -> set[str]:
+    return {row["rule_id"] for row in done.tables["findings"]}
+
+
+def joined(done: Ingested) -> list[str]:
+    return [
+        row["client_id"]
+        for row in done.tables["cluster_events"]
+        if row["event_type"] == "CONSUMER_JOIN"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "place"),
+    [
+        ("namesrv/namesrv.log", "namesrv_log", "namesrv"),
+        ("namesrv/namesrv-2.log", "namesrv_log", "namesrv-2"),
+        ("namesrv/ns1/otherdays/namesrv.3.log.gz", "namesrv_log", "ns1"),
+        ("brokers/b/otherdays/broker.12.log.gz", "broker_log", "b"),
+        ("brokers/room1@b/b_0/broker.log", "broker_log", "room1@b"),
+        ("brokers/b/filter.log", "lock_log", "b"),
+        ("brokers/b/lock.log", "lock_log", "b"),
+        ("brokers/b/config-1795231766663/topics.json", "topics_json", "b"),
+        ("clients/c/rocketmq_client.log", "client_log", "c"),
+        ("clients/c/rocketmq_client.log.3", "client_log", "c"),
+        ("clients/c/other_days/rocketmq_client-7.log.gz", "client_log", "c"),
+        ("clients/c/rocketmq_offsets/1.1.1.1@DEFAULT/g/offsets.json", "local_offset_json", "c"),
+        ("mqadmin/1795231765847-clusterList.txt", "mqadmin", ""),
+        ("mqadmin/1795231765291-consumerStatus-g/10.0.0.1@1#2.txt", "mqadmin", ""),
+        ("consumer_groups.jsonl", "consumer_groups", ""),
+    ],
+)
+def test_a_file_is_known_by_its_path(name: str, kind: str, place: str) -> None:
+    file = identify(name)
+    assert file is not None
+    assert (file.kind, file.place) == (kind, place)
+
+
+def test_answers_of_a_recording_are_not_looked_at(folder: Path) -> None:
+    (folder / "truth").mkdir()
+    for name in ("truth/c1.jsonl", "cluster.json", "events.jsonl", "timing.csv", "timing.md"):
+        (folder / name).write_text("\x00 no parser could read this")
+    assert codes(ingest_collection(folder)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "collection.toml is missing"),
+        ("cluster = ", "cannot be read as TOML"),
+        ("", "cluster is missing"),
+        ('cluster = "C"\nclusters = 1', "did you mean cluster?"),
+        ('cluster = "C"\nadmin_time_zone = "Mars"', "is no time zone"),
+        ('cluster = "C"\n[time_zones]\n"../x/*" = "UTC"', "leaves the collection"),
+        ('cluster = "C"\n[expected]\nbrokers = "a"', "is a list of names"),
+    ],
+)
+def test_a_wrong_collection_toml_is_refused_by_name(
+    folder: Path, text: str | None, said: str
+) -> None:
+    path = folder / "collection.toml"
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(InputRefused, match=said.replace("?", r"\?")):
+        ingest_collection(folder)
+
+
+def test_the_older_generation_of_a_store_is_read_where_the_newer_is_gone(folder: Path) -> None:
+    stores = folder / "brokers" / "a" / "config"
+    stores.mkdir()
+    (stores / "topics.json").write_text("{}")
+    for name in ("topics.json.bak", "consumerOffset.json.bak", "delayOffset.json.bak"):
+        (stores / name).write_text("{}")
+    read = {file.name: file.kind for file in open_collection(folder).files}
+    assert read == {
+        "brokers/a/broker.log": "broker_log",
+        "brokers/a/config/topics.json": "topics_json",
+        "brokers/a/config/consumerOffset.json.bak": "consumer_offset_json",
+    }
+
+
+def test_no_folder_and_an_empty_one_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="no such folder"):
+        open_collection(tmp_path / "nowhere")
+    (tmp_path / "collection.toml").write_text(SETTINGS)
+    with pytest.raises(InputRefused, match="nothing to read"):
+        open_collection(tmp_path)
+
+
+def test_links_out_of_the_folder_are_refused_and_links_inside_are_read_once(
+    folder: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "secret.log"
+    outside.write_text(JOIN.format("stolen"))
+    (folder / "brokers" / "b").mkdir()
+    (folder / "brokers" / "b" / "broker.log").symlink_to(outside)
+    (folder / "brokers" / "up").symlink_to("../../..")
+    (folder / "brokers" / "a" / "broker.1.log").symlink_to("broker.log")
+    done = ingest_collection(folder)
+    assert codes(done) == {
+        "brokers/b/broker.log": "LEAVES_COLLECTION",
+        "brokers/up": "LEAVES_COLLECTION",
+    }
+    assert joined(done) == ["c1"]
+
+
+def test_what_is_no_text_file_is_refused_by_name(folder: Path) -> None:
+    logs = folder / "brokers" / "a"
+    (logs / "broker.1.log").write_bytes(b"\x00\x01\x02" * 100)
+    (logs / "broker.2.log.gz").write_bytes(b"plain text")
+    (logs / "broker.3.log.gz").write_bytes(gzip.compress(JOIN.format("c3").encode() * 9)[:-12])
+    (logs / "broker.4.log.gz").write_bytes(gzip.compress(b" " * (80 * 1024**2)))
+    (logs / "broker.5.log").write_bytes(gzip.compress(b"x"))
+    (logs / "notes.txt").write_text("remember the milk")
+    (logs / "bad\nname.log").write_text("x")
+    os.mkfifo(logs / "broker.6.log")
+    done = ingest_collection(folder)
+    assert {Path(name).name.partition("\\")[0]: code for name, code in codes(done).items()} == {
+        "broker.1.log": "BINARY",
+        "broker.2.log.gz": "WRONG_FILE",
+        "broker.3.log.gz": "BROKEN_GZIP",
+        "broker.3.log.gz:8": "UNPARSABLE_LINE",
+        "broker.4.log.gz": "GZIP_BOMB",
+        "broker.5.log": "BINARY",
+        "notes.txt": "UNKNOWN_FILE",
+        "bad\nname.log": "BAD_NAME",
+        "broker.6.log": "NO_PLAIN_FILE",
+    }
+    assert sorted(joined(done)) == ["c1", "c3"]
+
+
+def test_broken_lines_are_rejected_one_by_one_and_the_rest_counts(folder: Path) -> None:
+    log = folder / "brokers" / "a" / "broker.log"
+    lines = [
+        JOIN.format("c1").encode(),
+        JOIN.format("two\nlines").encode(),
+        b"\x1b[31m" + JOIN.format("coloured").encode() + b"\x1b[0m",
+        JOIN.format("esc\x1bape").encode(),
+        JOIN.format("名前").encode("gbk"),
+        JOIN.format("<script>alert(1)</script>").encode(),
+        JOIN.format("c9").encode()[:-40],
+    ]
+    log.write_bytes(b"".join(lines))
+    done = ingest_collection(folder)
+    found = [row["issues"][0]["code"] for row in done.tables["rejected"]]
+    assert found == ["UNPARSABLE_LINE", *["BROKEN_TEXT"] * 3, "UNPARSABLE_LINE"]
+    assert sorted(joined(done)) == ["<script>alert(1)</script>", "c1"]
+
+
+def test_a_line_of_ten_megabytes_is_read(folder: Path) -> None:
+    log = folder / "brokers" / "a" / "broker.log"
+    log.write_text("x" * 10_000_000 + "\n" + JOIN.format("y" * 10_000_000) + JOIN.format("c2"))
+    done = ingest_collection(folder)
+    assert sorted(map(len, joined(done))) == [2, 10_000_000]
+
+
+def test_a_wrong_file_in_a_place_is_told(folder: Path) -> None:
+    (folder / "namesrv").mkdir()
+    (folder / "namesrv" / "namesrv.log").write_text(JOIN.format("c1"))
+    (folder / "clients" / "c").mkdir(parents=True)
+    (folder / "clients" / "c" / "rocketmq_client.log").write_text("<html>404</html>\n" * 3)
+    (folder / "brokers" / "a" / "config").mkdir()
+    (folder / "brokers" / "a" / "config" / "topics.json").write_text('{"offsetTable":{}}')
+    done = ingest_collection(folder)
+    told = {
+        row["evidence"]["file"]
+        for row in done.tables["findings"]
+        if row["rule_id"] == "INGEST_NOT_UNDERSTOOD"
+    }
+    assert told == {"namesrv/namesrv.log", "clients/c/rocketmq_client.log"}
+    assert "brokers/a/config/topics.json" in codes(done)
+
+
+def test_a_clock_set_back_an_empty_log_and_missing_ones_are_findings(folder: Path) -> None:
+    log = folder / "brokers" / "a" / "broker.log"
+    log.write_text(JOIN.format("c1") + JOIN.format("c2").replace("11:28:35", "11:08:35"))
+    (folder / "clients" / "c").mkdir(parents=True)
+    (folder / "clients" / "c" / "rocketmq_client.log").write_text("")
+    done = ingest_collection(folder)
+    assert {
+        "INGEST_CLOCK_SET_BACK",
+        "INGEST_EMPTY_FILE",
+        "INGEST_NAMESRV_LOG_MISSING",
+        "INGEST_ASSUMED",
+    } <= rules(done)
+
+
+def test_the_given_settings_are_checked_line_by_line(folder: Path) -> None:
+    (folder / "consumer_groups.jsonl").write_text(
+        '{"consumer_group": "g", "strategy": "CONSISTENT_HASH(virtual_nodes=3)"}\n'
+        '{"consumer_group": "g"}\n{"consumer_group": "h", "strategy": "AVGG"}\n'
+        '{"consumer_group": "i", "ordered": 1}\n{"consumer_group": "j", "colour": "red"}\n[\n'
+    )
+    done = ingest_collection(folder)
+    (row,) = done.tables["consumer_groups"]
+    assert row["strategy"] == "CONSISTENT_HASH(virtual_nodes=3)"
+    assert [r["issues"][0]["code"] for r in done.tables["rejected"]] == [
+        "DUPLICATE_KEY", "BAD_STRATEGY", "BAD_ENTRY", "BAD_ENTRY", "UNPARSABLE_LINE",
+    ]  # fmt: skip
+
+
+def test_a_client_of_a_version_that_is_not_modelled_still_counts(folder: Path) -> None:
+    log = folder / "brokers" / "a" / "broker.log"
+    log.write_text(JOIN.format("old").replace("version=479", "version=273") + JOIN.format("new"))
+    done = ingest_collection(folder)
+    versions = {
+        row["client_id"]: row.get("version")
+        for row in done.tables["cluster_events"]
+        if row["event_type"] == "CONSUMER_JOIN"
+    }
+    assert versions == {"old": None, "new": "5.3.3"}
+    assert "INGEST_VERSION_NOT_MODELLED" in rules(done)

@@ -1,0 +1,74 @@
+from typing import Any
+
+import pytest
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.broker_timeline import broker_tables
+from rebalance_core.ingest.evidence.evidence import Evidence
+
+CONTEXT = ClusterContext(
+    "C", 0, 100_000, brokers=("a",), addresses={"1:1": "a", "1:2": "a"}, versions={"a": "5.3.3"}
+)
+
+
+def said(second: int, kind: str, place: str = "n", **values: Any) -> Evidence:
+    return Evidence("cluster", "", kind, second * 1_000, place, second, f"{place}:{second}", values)
+
+
+def events(*pieces: Evidence) -> list[tuple[str, int, str | None]]:
+    rows = broker_tables(pieces, CONTEXT)["cluster_events"]
+    return [(row["event_type"], row["event_ms"], row.get("detail")) for row in rows]
+
+
+def test_a_broker_is_up_and_down_with_the_middle_of_the_second() -> None:
+    assert events(
+        said(5, "broker_registered", address="1:1"), said(9, "broker_removed", broker="a")
+    ) == [("BROKER_UP", 5_500, None), ("BROKER_DOWN", 9_500, "STOPPED")]
+
+
+def test_it_is_up_while_any_name_server_has_it() -> None:
+    assert events(
+        said(5, "broker_registered", "n1", address="1:1"),
+        said(5, "broker_registered", "n2", address="1:1"),
+        said(9, "broker_removed", "n1", broker="a"),
+        said(12, "broker_removed", "n2", broker="a"),
+    ) == [("BROKER_UP", 5_500, None), ("BROKER_DOWN", 12_500, "STOPPED")]
+
+
+@pytest.mark.parametrize(
+    ("causes", "detail"),
+    [
+        (["broker_cut_off"], "CLOSED"),
+        (["broker_expired"], "EXPIRED"),
+        (["broker_expired", "broker_cut_off"], "EXPIRED"),  # 4.9: the scan closes the channel
+    ],
+)
+def test_how_it_was_lost(causes: list[str], detail: str) -> None:
+    found = events(
+        said(5, "broker_registered", address="1:1"),
+        *(said(9, cause, address="1:1") for cause in causes),
+        said(9, "broker_removed", broker="a"),
+    )
+    assert found[-1] == ("BROKER_DOWN", 9_500, detail)
+
+
+def test_a_broker_first_seen_going_down_was_there_before() -> None:
+    assert events(said(9, "broker_removed", broker="a")) == [
+        ("BROKER_DOWN", 9_500, "STOPPED"),
+        ("BROKER_UP", 0, "OBSERVED"),
+    ]
+
+
+def test_without_a_name_server_s_log_the_broker_s_own_counts_and_a_finding_says_so() -> None:
+    tables = broker_tables(
+        [
+            said(5, "broker_booted", "a", broker="a", address="1:1"),
+            said(9, "broker_stopping", "a"),
+        ],
+        CONTEXT,
+    )
+    assert [(r["event_type"], r["event_ms"]) for r in tables["cluster_events"]] == [
+        ("BROKER_UP", 5_500),
+        ("BROKER_DOWN", 9_500),
+    ]
+    assert [r["rule_id"] for r in tables["findings"]] == ["INGEST_NO_NAMESRV_LOG"]

@@ -1,0 +1,103 @@
+import random
+
+from rebalance_core.ingest.events.connections import Connections
+
+
+def test_a_process_is_one_however_many_brokers_it_knows() -> None:
+    found = Connections()
+    joined = found.connect("a", "1:1", 1_000, "a:1")
+    assert [(c.at_ms, c.joined, c.channel) for c in joined] == [(1_000, True, "1:1")]
+    assert found.connect("b", "1:2", 1_050, "b:1") == []
+    assert found.remove("a", "1:1", 9_000, "a:2", graceful=True) == []
+    left = found.remove("b", "1:2", 9_100, "b:2", graceful=True)
+    assert [(c.at_ms, c.joined, c.channel, c.graceful) for c in left] == [
+        (9_000, False, "1:1", True)
+    ]
+
+
+def test_two_processes_with_one_id_are_two_once_every_broker_has_them() -> None:
+    found = Connections()
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_010, "")
+    assert found.connect("a", "1:3", 5_000, "") == []
+    (second,) = found.connect("b", "1:4", 5_020, "")
+    assert (second.at_ms, second.channel) == (5_000, "1:3")
+    (gone,) = found.remove("b", "1:4", 8_000, "")
+    assert (gone.at_ms, gone.channel) == (8_000, "1:3")
+    assert found.live == ["1:1"]
+
+
+def test_the_process_that_ends_is_the_one_whose_connection_ended() -> None:
+    found = Connections()
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_010, "")
+    found.connect("b", "1:4", 5_000, "")  # b knows of the second process before a does
+    found.connect("a", "1:3", 5_020, "")
+    first, second = found.live
+    (gone,) = found.remove("b", "1:4", 8_000, "")
+    assert (gone.channel, found.live) == (second, [first])
+
+
+def test_a_thawed_broker_that_lists_a_member_many_times_makes_no_members() -> None:
+    found = Connections()
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("c", "1:2", 1_000, "")
+    for port in range(10, 30):
+        assert found.connect("c", f"1:{port}", 60_000, "") == []
+    for port in range(10, 30):
+        assert found.remove("c", f"1:{port}", 70_000, "", scanned=True) == []
+    assert len(found.live) == 1
+
+
+def test_scans_of_several_brokers_are_one_loss_dated_by_the_first() -> None:
+    found = Connections()
+    for broker in "abc":
+        found.connect(broker, f"1:{broker}", 1_000, "")
+    assert found.remove("b", "1:b", 102_000, "") == []  # idle, long before the scans
+    assert found.remove("a", "1:a", 120_000, "", scanned=True) == []
+    (gone,) = found.remove("c", "1:c", 129_000, "", scanned=True)
+    assert (gone.at_ms, gone.scanned) == (120_000, True)
+
+
+def test_a_restarted_broker_that_alone_knew_a_client_waits_for_it() -> None:
+    found = Connections()
+    found.connect("a", "1:1", 1_000, "")
+    assert found.restart("a", 10_000, "a:9") == []
+    assert found.connect("a", "1:2", 30_000, "") == []  # back within a heartbeat: no change
+    assert found.restart("a", 50_000, "a:99") == []
+    (gone,) = found.settle(500_000)
+    assert (gone.at_ms, gone.joined) == (50_000, False)
+
+
+def test_a_broker_out_of_the_route_counts_for_nothing() -> None:
+    found = Connections()
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_000, "")
+    found.forget("b")
+    assert found.live == ["1:1"]
+    assert len(found.remove("a", "1:1", 5_000, "")) == 1
+
+
+def test_whatever_the_brokers_say_joins_and_leaves_alternate(seed: int) -> None:
+    for round_ in range(300):
+        choose = random.Random(seed * 1_000 + round_)
+        found, live = Connections(), []
+        for step in range(60):
+            broker, channel = choose.choice("abc"), str(choose.randrange(6))
+            act = choose.choice(["connect", "connect", "remove", "remove", "restart", "forget"])
+            at_ms = step * choose.choice([1, 1_000, 50_000])
+            if act == "connect":
+                changes = found.connect(broker, channel, at_ms, "")
+            elif act == "remove":
+                changes = found.remove(broker, channel, at_ms, "", graceful=choose.random() < 0.5)
+            elif act == "restart":
+                changes = found.restart(broker, at_ms, "")
+            else:
+                found.forget(broker)
+                changes = []
+            for change in changes:
+                if change.joined:
+                    live.append(change.channel)
+                else:
+                    live.remove(change.channel)
+            assert live == found.live, (seed, round_, step)

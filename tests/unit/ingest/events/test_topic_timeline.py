@@ -1,0 +1,103 @@
+from typing import Any
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.topic_timeline import topic_tables
+from rebalance_core.ingest.evidence.evidence import Evidence
+
+CONTEXT = ClusterContext(
+    "C", 1_000, 900_000, brokers=("a",), permissions={"ro": ((0, 4),)}, versions={"ro": "4.9.7"}
+)
+FOUR = {"topic": "T", "read": 4, "write": 4, "perm": 6}
+
+
+def said(second: int, kind: str, place: str = "a", **values: Any) -> Evidence:
+    return Evidence("topic", "T", kind, second * 1_000, place, second, f"{place}:{second}", values)
+
+
+def stored(second: int, read: int, place: str = "a") -> Evidence:
+    values = {"topic": "T", "read_queue_nums": read, "write_queue_nums": 4, "perm": 6}
+    return said(second, "topic_config", place, **values)
+
+
+def configs(*pieces: Evidence) -> list[tuple[int, int, str | None]]:
+    rows = topic_tables("T", pieces, CONTEXT)["cluster_events"]
+    return [(r["event_ms"], r.get("read_queue_nums", -1), r.get("detail")) for r in rows]
+
+
+def test_a_topic_is_created_empty_and_grows_by_empty_queues() -> None:
+    pieces = [
+        said(5, "topic_created", **FOUR),
+        said(9, "topic_updated", **(FOUR | {"read": 6, "write": 6, "old": FOUR})),
+    ]
+    assert configs(*pieces) == [(5_500, 4, None), (9_500, 6, None)]
+    offsets = topic_tables("T", pieces, CONTEXT)["queue_offsets"]
+    assert [(r["queue_id"], r["observed_ms"], r["max_offset"]) for r in offsets] == [
+        *((n, 5_500, 0) for n in range(4)),
+        (4, 9_500, 0),
+        (5, 9_500, 0),
+    ]
+
+
+def test_queues_that_come_back_are_not_new() -> None:
+    pieces = [
+        said(5, "topic_created", **FOUR),
+        said(9, "topic_updated", **(FOUR | {"read": 2, "write": 2, "old": FOUR})),
+        said(20, "topic_updated", **(FOUR | {"old": FOUR | {"read": 2, "write": 2}})),
+    ]
+    assert len(topic_tables("T", pieces, CONTEXT)["queue_offsets"]) == 4
+
+
+def test_a_topic_from_before_the_log_is_observed_and_its_queues_are_not_taken_for_new() -> None:
+    pieces = [said(9, "topic_updated", **(FOUR | {"old": FOUR | {"read": 2, "write": 2}}))]
+    assert configs(*pieces) == [(1_000, 2, "OBSERVED"), (9_500, 4, None)]
+    assert topic_tables("T", pieces, CONTEXT)["queue_offsets"] == []
+
+
+def test_a_store_that_differs_dates_the_change_and_is_told() -> None:
+    pieces = [said(5, "topic_created", **FOUR), stored(7, 4), stored(100, 8)]
+    assert configs(*pieces) == [(5_500, 4, None), (100_000, 8, None)]
+    (told,) = topic_tables("T", pieces, CONTEXT)["findings"]
+    assert told["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
+
+
+def test_a_store_copied_right_after_a_change_may_be_older_than_it() -> None:
+    assert configs(said(5, "topic_created", **FOUR), stored(6, 2)) == [(5_500, 4, None)]
+
+
+def test_a_read_only_broker_of_4_9_replaces_the_perm() -> None:
+    (row,) = topic_tables("T", [said(5, "topic_created", "ro", **FOUR)], CONTEXT)["cluster_events"]
+    assert row["perm"] == 4
+
+
+def test_what_a_name_server_was_told_stands_in_for_a_missing_log() -> None:
+    route = FOUR | {"broker_name": "a", "read": 8, "old": FOUR | {"broker_name": "a"}}
+    assert configs(said(9, "topic_route", "n", **route)) == [
+        (1_000, 4, "OBSERVED"),
+        (9_501, 8, None),
+    ]
+
+
+def test_deleted_and_made_again_its_queues_are_new() -> None:
+    pieces = [
+        said(5, "topic_created", **FOUR),
+        said(9, "topic_deleted", topic="T"),
+        said(20, "topic_created", **FOUR),
+    ]
+    assert len(topic_tables("T", pieces, CONTEXT)["queue_offsets"]) == 8
+    assert configs(*pieces) == [(5_500, 4, None), (9_500, -1, None), (20_500, 4, None)]
+
+
+def test_consumer_progress_counts_where_the_minimum_cannot_have_moved() -> None:
+    def status(second: int, low: int, high: int) -> Evidence:
+        return said(second, "queue_offsets", "", broker_name="a", broker_name_cut=False,
+                    queue_id=0, min_offset=low, max_offset=high)  # fmt: skip
+
+    def progress(second: int, high: int) -> Evidence:
+        return said(second, "queue_progress", "", broker_name="a", queue_id=0, broker_offset=high)
+
+    pieces = [status(10, 5, 50), progress(20, 60), status(30, 5, 70), progress(40, 80),
+              status(50, 9, 90), progress(60, 99)]  # fmt: skip
+    found = topic_tables("T", pieces, CONTEXT)["queue_offsets"]
+    assert sorted((r["observed_ms"], r["min_offset"], r["max_offset"]) for r in found) == [
+        (10_000, 5, 50), (20_000, 5, 60), (30_000, 5, 70), (50_000, 9, 90),
+    ]  # fmt: skip

@@ -1,0 +1,148 @@
+"""What observed_facts says of a small collection as a whole."""
+
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.ingest.in_process import ingest_collection
+
+GROUPS = '{"subscriptionGroupTable":{%s}}'
+GROUP = (
+    '"%s":{"groupName":"%s","consumeEnable":true,"retryQueueNums":1,"consumeBroadcastEnable":false}'
+)
+KNOWN = (
+    "2026-11-21 11:28:35 INFO t - cluster [c] brokerName [{0}] master address change from {1} "
+    "to {1}"
+)
+REMOVED = "2026-11-21 11:28:3{} INFO t - unregisterBroker, remove name from brokerAddrTable OK, {}"
+
+
+def facts(folder: Path, files: dict[str, str], kind: str) -> list[dict[str, Any]]:
+    expected = 'brokers = ["a", "b"]\nname_servers = ["n1"]'
+    files = {"collection.toml": f'cluster = "c"\n[expected]\n{expected}\n'} | files
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    tables = ingest_collection(folder).tables
+    assert {row["cluster"] for row in tables["observed_facts"]} == {"c"}
+    return [row for row in tables["observed_facts"] if row["kind"] == kind]
+
+
+def store(*groups: str) -> str:
+    return GROUPS % ",".join(GROUP % (group, group) for group in groups)
+
+
+def test_only_the_newest_store_tells_which_groups_there_are(tmp_path: Path) -> None:
+    files = {
+        "brokers/a/config-1795232000000/subscriptionGroup.json": store("old", "g"),
+        "brokers/a/config-1795233000000/subscriptionGroup.json": store("g"),
+        "brokers/b/config-1795233000000/subscriptionGroup.json": store("old"),
+        "brokers/b/config/subscriptionGroup.json": store("g", "h"),
+    }
+    found = facts(tmp_path, files, "GROUP_CONFIG")
+    assert {(r["consumer_group"], r["broker_name"]) for r in found} == {
+        ("g", "a"), ("g", "b"), ("h", "b"),
+    }  # fmt: skip
+    assert found[0]["details"]["consume_broadcast_enable"] == "false"
+    assert found[0]["details"]["consume_timeout_minute"] == ""
+    counts = facts(tmp_path, {}, "GROUP_CONFIGS")
+    assert [(r["broker_name"], r["details"]) for r in counts] == [
+        ("a", {"groups": "1", "rejected": "0"}),
+        ("b", {"groups": "2", "rejected": "0"}),
+    ]
+    tables = ingest_collection(tmp_path).tables
+    assert tables.get("consumer_groups", []) == []
+    assert {row["event_type"] for row in tables["cluster_events"]} == {"BROKER_UP"}
+
+
+def test_a_store_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    files = {"brokers/a/config-1795233000000/subscriptionGroup.json": '{"subscriptionGroupTable'}
+    assert facts(tmp_path, files, "GROUP_CONFIGS") == []
+
+
+def test_what_was_expected_and_what_was_collected(tmp_path: Path) -> None:
+    files = {
+        "brokers/a/config-1795232000000/topics.json": '{"topicConfigTable":{}}',
+        "brokers/a/config-1795233000000/topics.json": '{"topicConfigTable":{}}',
+        "brokers/a/broker.log": "2026-11-21 11:28:35 INFO main - nothing of ours\n",
+    }
+    found = facts(tmp_path, files, "BROKER_FILE")
+    assert [
+        (r["broker_name"], r["details"]["name"], r["first_ms"], r["last_ms"]) for r in found
+    ] == [
+        ("a", "broker.log", 1795233000000, 1795233000000),
+        ("a", "topics.json", 1795232000000, 1795233000000),
+    ]
+    assert found[0]["details"]["facts"] == "0"
+    assert found[1]["details"] | {"facts": ""} == {
+        "file": "store", "name": "topics.json", "files": "2", "facts": "",
+    }  # fmt: skip
+    assert [r["broker_name"] for r in facts(tmp_path, {}, "EXPECTED_BROKER")] == ["a", "b"]
+    (server,) = facts(tmp_path, {}, "EXPECTED_NAME_SERVER")
+    assert server["details"] == {"name": "n1"}
+    (whole,) = facts(tmp_path, {}, "COLLECTED")
+    assert whole["details"] == {
+        "start_ms": str(whole["first_ms"]), "end_ms": str(whole["last_ms"]),
+    }  # fmt: skip
+
+
+def test_a_broker_is_registered_as_each_name_server_said_last(tmp_path: Path) -> None:
+    log = [KNOWN.format(b, f"1.1.1.{b}:1") for b in ("a", "b")] + [REMOVED.format(6, "a")]
+    found = facts(tmp_path, {"namesrv/namesrv.log": "\n".join(log)}, "BROKER_REGISTERED")
+    told = [(r["broker_name"], *r["details"].values()) for r in found]
+    assert told == [("a", "n1", "false"), ("b", "n1", "true")]
+    (file,) = facts(tmp_path, {}, "NAME_SERVER_FILE")
+    assert file["details"]["name"] == "n1", "the only one expected"
+    other = {"namesrv/n2/namesrv.log": KNOWN.format("a", "1.1.1.a:1")}
+    found = facts(tmp_path, other, "BROKER_REGISTERED")
+    assert [(r["broker_name"], *r["details"].values()) for r in found] == [
+        ("a", "n2", "true"), ("a", "namesrv", "false"), ("b", "namesrv", "true"),
+    ]  # fmt: skip
+
+
+def test_failures_of_clients_without_a_group(tmp_path: Path) -> None:
+    head = "2026-11-21 11:47:37.769 WARN  [32265] [t] [o.a.r#?:?] - "
+    log = [
+        "send heart beat to broker[a 0 1.1.1.1:1] failed",
+        "send heart beat to broker[a 0 1.1.1.1:1] success",
+        "allocate message queue exception. strategy name: CONFIG, ex: {}",
+    ]
+    files = {"clients/app/rocketmq_client.log": "\n".join(head + line for line in log)}
+    (beat,) = facts(tmp_path, files, "HEARTBEAT_FAILED")
+    assert beat["broker_name"] == "a"
+    assert beat["details"] == {"address": "1.1.1.1:1", "log": "app", "pid": "32265"}
+    (threw,) = facts(tmp_path, {}, "ALLOCATION_FAILED")
+    assert threw["consumer_group"] is None
+    assert threw["details"]["strategy"] == "CONFIG"
+
+
+def test_queues_that_a_client_holds_dropped_ones_too_and_those_that_are_stuck(
+    tmp_path: Path,
+) -> None:
+    queue = (
+        "ProcessQueueInfo [commitOffset=5, cachedMsgMinOffset=0, cachedMsgMaxOffset=0, "
+        "cachedMsgCount=0, cachedMsgSizeInMiB=0, transactionMsgMinOffset=0, "
+        "transactionMsgMaxOffset=0, transactionMsgCount=0, locked=true, tryUnlockTimes=3, "
+        "lastLockTimestamp=20261121034731000, droped=true, lastPullTimestamp=20261121034731000, "
+        "lastConsumeTimestamp=20261121034731000]"
+    )
+    row = f"{'T':<32}  {'a':<32}  {'0':<4}  {queue}"
+    stuck = "c@1 MessageQueue [topic=T, brokerName=a, queueId=0] unlock 3 times, still failed"
+    asked = f"{'1':<10} {'c@1':<40} {'V5_3_3':<20} 1795232851000/c@1"
+    files = {
+        "mqadmin/1795232851000-consumerStatus-g.txt": (
+            f"#Index     #ClientId  #Version  #ConsumerRunningInfoFile\n{asked}\n\n{stuck}\n"
+        ),
+        "mqadmin/1795232851000-consumerStatus-g/c@1.txt": (
+            f"#Consumer Properties#\n{'PROP_CONSUMEORDERLY':<40}: true\n"
+            f"#Consumer MQ Detail#\n{row}\n"
+        ),
+    }
+    (held,) = facts(tmp_path, files, "HELD_QUEUE")
+    assert (held["client_id"], held["topic"], held["queue_id"]) == ("c@1", "T", 0)
+    assert held["details"]["dropped"] == "true"
+    assert held["details"]["try_unlock_times"] == "3"
+    (warned,) = facts(tmp_path, {}, "STUCK_QUEUE")
+    assert warned["client_id"] == "c@1"
+    assert warned["details"] == {"trouble": "unlock", "count": "3"}
+    dumps = {r["client_id"]: r["details"]["rows"] for r in facts(tmp_path, {}, "DUMP")}
+    assert set(dumps) == {None, "c@1"}

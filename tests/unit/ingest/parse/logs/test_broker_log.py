@@ -1,0 +1,209 @@
+import pytest
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
+from rebalance_core.ingest.parse.text.log_line import ServerClock
+
+AT = "2026-11-21 11:28:35 INFO HeartbeatThread_1 - "
+AT_MS = 1795231715000  # GMT+8
+CHANNEL = (
+    "ClientChannelInfo [channel=[id: 0x2b88b36c, L:/127.0.0.1:23030 - R:/127.0.0.1:44102], "
+    "clientId=10.0.1.12@8508#35984, language=JAVA, version=479, lastUpdateTimestamp=1795233270964]"
+)
+CHANNEL_FIELDS = {
+    "channel": "127.0.0.1:44102",
+    "client_id": "10.0.1.12@8508#35984",
+    "language": "JAVA",
+    "version": 479,
+    "beat_ms": 1795233270964,
+}
+DATA = (
+    "ConsumerData [groupName=g, consumeType=CONSUME_PASSIVELY, messageModel=CLUSTERING, "
+    "consumeFromWhere=CONSUME_FROM_LAST_OFFSET, unitMode=false, subscriptionDataSet=["
+    "SubscriptionData [classFilterMode=false, topic=%RETRY%g, subString=*, tagsSet=[], codeSet=[], "
+    "subVersion=7, expressionType=TAG], SubscriptionData [classFilterMode=false, topic=T, "
+    "subString=a || b, tagsSet=[a, b], codeSet=[97, 98], subVersion=5, expressionType=TAG]]]"
+)
+DATA_FIELDS = {
+    "group": "g",
+    "consume_type": "CONSUME_PASSIVELY",
+    "message_model": "CLUSTERING",
+    "consume_from_where": "CONSUME_FROM_LAST_OFFSET",
+    "topics": ["%RETRY%g", "T"],
+    "expressions": {"%RETRY%g": "*", "T": "a || b"},
+    "known_ms": 5,
+    "channel": "10.0.0.7:1234",
+}
+CONFIG = (
+    "TopicConfig [topicName=T, readQueueNums={}, writeQueueNums=8, perm=R--, "
+    "topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false, attributes={{}}]"
+)
+SUBSCRIPTION = (
+    "SubscriptionData [classFilterMode=false, topic=orders, subString={}, tagsSet=[], codeSet=[], "
+    "subVersion={}, expressionType=TAG]"
+)
+GROUP_4_9 = (
+    "SubscriptionGroupConfig [groupName=GID_trade, consumeEnable=true, consumeFromMinEnable=false, "
+    "consumeBroadcastEnable=false, retryQueueNums=1, retryMaxTimes=16, brokerId=0]"
+)
+GROUP_5 = "SubscriptionGroupConfig{groupName=GID_trade, consumeEnable=true, brokerId=0}"
+TOPIC = {"topic": "T", "read": 4, "write": 8, "perm": 4}
+
+
+def read(message: str) -> tuple[Fact | Unread, ...]:
+    return parse_broker_line(AT + message, "broker.log:1", ServerClock())
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "fields"),
+    [
+        (
+            f"new consumer connected, group: g CONSUME_PASSIVELY CLUSTERING channel: {CHANNEL}",
+            "consumer_connected",
+            {"group": "g", "consume_type": "CONSUME_PASSIVELY", "message_model": "CLUSTERING"}
+            | CHANNEL_FIELDS,
+        ),
+        (
+            "ClientManageProcessor: registerConsumer info changed, SDK address=10.0.0.7:1234, "
+            f"consumerData={DATA}",
+            "consumer_data",
+            DATA_FIELDS,
+        ),
+        (f"registerConsumer info changed {DATA} 10.0.0.7:1234", "consumer_data", DATA_FIELDS),
+        (
+            f"unregister a consumer[g] from consumerGroupInfo {CHANNEL}",
+            "consumer_left",
+            {"group": "g"} | CHANNEL_FIELDS,
+        ),
+        (
+            f"NETTY EVENT: remove not active channel[{CHANNEL.replace(' - R:', ' ! R:')}] from "
+            "ConsumerGroupInfo groupChannelTable, consumer group: g",
+            "consumer_closed",
+            {"group": "g"} | CHANNEL_FIELDS,
+        ),
+        (
+            "SCAN: remove expired channel from ConsumerManager consumerTable. "
+            "channel=127.0.0.1:53318, consumerGroup=order-service",
+            "consumer_expired",
+            {"channel": "127.0.0.1:53318", "group": "order-service"},
+        ),
+        (f"create new topic [{CONFIG.format(4)}]", "topic_created", TOPIC),
+        (f"create new topic {CONFIG.format(4)}", "topic_created", TOPIC),
+        (f"load exist local topic, {CONFIG.format(4)}", "topic_loaded", TOPIC),
+        (
+            f"update topic config, old:[{CONFIG.format(3)}] new:[{CONFIG.format(4)}]",
+            "topic_updated",
+            TOPIC | {"old": TOPIC | {"read": 3}},
+        ),
+        (f"delete topic config OK, topic: {CONFIG.format(4)}", "topic_deleted", {"topic": "T"}),
+        ("delete topic config OK, topic: T", "topic_deleted", {"topic": "T"}),
+        ("brokerPermission=4", "broker_starting", {"perm": 4}),
+        (
+            "The broker[broker-c, 127.0.0.1:25040] boot success. serializeType=JSON",
+            "broker_booted",
+            {"broker": "broker-c", "address": "127.0.0.1:25040"},
+        ),
+        ("Shutdown hook was invoked, 1", "broker_stopping", {}),
+        (
+            f"create new subscription group, {GROUP_4_9}",
+            "group_created",
+            {"group": "GID_trade", "by": "admin"},
+        ),
+        (
+            f"create new subscription group, {GROUP_5}",
+            "group_created",
+            {"group": "GID_trade", "by": "admin"},
+        ),
+        (
+            f"auto create a subscription group, {GROUP_4_9}",
+            "group_created",
+            {"group": "GID_trade", "by": "auto"},
+        ),
+        (
+            f"delete subscription group OK, subscription group:{GROUP_5}",
+            "group_deleted",
+            {"group": "GID_trade"},
+        ),
+        (
+            f"subscription changed, group: crm OLD: {SUBSCRIPTION.format('a || b', 5)} "
+            f"NEW: {SUBSCRIPTION.format('c', 6)}",
+            "subscription_changed",
+            {"group": "crm", "topic": "orders", "old": "a || b", "new": "c"},
+        ),
+        (
+            f"subscription changed, group: crm remove topic orders {SUBSCRIPTION.format('*', 5)}",
+            "subscription_changed",
+            {"group": "crm", "topic": "orders"},
+        ),
+        (
+            "the consumer's subscription not exist, group: crm, topic:clicks",
+            "no_subscription",
+            {"group": "crm", "topic": "clicks"},
+        ),
+        (
+            "[NOTIFYME]update consumer offset less than store. clientHost=127.0.0.1:50578, "
+            "key=orders@notify, queueId=2, requestOffset=9, storeOffset=10",
+            "offset_went_back",
+            {"group": "notify", "topic": "orders", "queue_id": 2, "host": "127.0.0.1:50578",
+             "asked": 9, "stored": 10},
+        ),
+        (
+            "QueryLoad: no assignment for group[g] topic[T], allocate message queue exception. "
+            "strategy name: AVG, ex: java.lang.IllegalArgumentException",
+            "broker_allocation_failed",
+            {"group": "g", "topic": "T", "strategy": "AVG",
+             "message": "java.lang.IllegalArgumentException"},
+        ),
+    ],
+)  # fmt: skip
+def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str, object]) -> None:
+    assert read(message) == (Fact(kind, AT_MS, fields, "broker.log:1"),)
+
+
+def test_a_closed_channel_without_a_remote_part_goes_by_its_id() -> None:
+    closed = CHANNEL.replace(" - R:/127.0.0.1:44102", "")
+    (fact,) = read(f"unregister a consumer[g] from consumerGroupInfo {closed}")
+    assert isinstance(fact, Fact)
+    assert fact.values["channel"] == "0x2b88b36c"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "new producer connected, group: g channel: " + CHANNEL,
+        f"subscription changed, add new topic, group: g {SUBSCRIPTION.format('*', 5)}",
+        # its version changes whenever the client's queues do
+        f"subscription changed, group: g OLD: {SUBSCRIPTION.format('a', 5)} "
+        f"NEW: {SUBSCRIPTION.format('a', 6)}",
+        f"load exist subscription group, {GROUP_5}",
+        "QueryLoad: no assignment for group[g] topic[T], get consumer id list failed",
+        "",
+        "anything else",
+    ],
+)
+def test_other_lines_state_nothing(message: str) -> None:
+    assert read(message) == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        AT + "new consumer connected, group: g CONSUME_PASSIVELY CLUSTERING channel: Client",
+        AT + f"unregister a consumer[] from consumerGroupInfo {CHANNEL}",
+        AT + "update topic config, old:[TopicConfig [topicName=T",
+        AT + "brokerPermission=RW",
+        AT + "subscription changed, group: g OLD: SubscriptionData [classFilterMode=false",
+        AT + "the consumer's subscription not exist, group: g",
+        AT + "[NOTIFYME]update consumer offset less than store. clientHost=1.1.1.1:1, key=orders, "
+        "queueId=0, requestOffset=1, storeOffset=2",
+        AT + "delete subscription group OK, subscription group:null",
+        f"28:35 INFO t - unregister a consumer[g] from consumerGroupInfo {CHANNEL}",
+        f"2026-13-41 11:28:35 INFO t - unregister a consumer[g] from consumerGroupInfo {CHANNEL}",
+    ],
+)
+def test_a_line_like_ours_that_does_not_parse_is_named(line: str) -> None:
+    (refused,) = parse_broker_line(line, "broker.log:7", ServerClock())
+    assert isinstance(refused, Unread)
+    assert refused.source == "broker.log:7"
+    assert refused.code == "UNPARSABLE_LINE"
+    assert refused.raw == line

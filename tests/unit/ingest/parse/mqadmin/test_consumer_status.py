@@ -1,0 +1,201 @@
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from rebalance_core.ingest.fact import Fact
+from rebalance_core.ingest.parse.mqadmin.consumer_status import KINDS, parse_consumer_status
+from tests.unit.ingest.documents import codes, facts, parse_all
+from tests.unit.ingest.parse.mqadmin.test_output import NO_BROKER
+
+LIST = """\
+#Index     #ClientId                                #Version             #ConsumerRunningInfoFile
+1          172.17.0.3@notify                        V5_3_3               1795233079427/172.17.0.3@notify
+2          172.17.0.2@notify                        V5_3_3               1795233079427/172.17.0.2@notify
+
+
+Same subscription in the same group of consumer
+
+Rebalance OK
+172.17.0.2@notify MessageQueue [topic=orders, brokerName=broker-a, queueId=3] can't lock for a while, 61000ms
+172.17.0.2@notify MessageQueue [topic=orders, brokerName=broker-a, queueId=2] unlock 3 times, still failed
+172.17.0.3@notify MessageQueue [topic=orders, brokerName=broker-a, queueId=1] can't consume for a while, maybe blocked, 70000ms
+"""  # noqa: E501 - the columns are upstream's
+DIFFERENT = """\
+#Index     #ClientId                                #Version             #ConsumerRunningInfoFile
+1          10.0.2.31@32259#3183467568487            V5_3_3               1795233079119/10.0.2.31@32259#3183467568487
+
+
+WARN: Different subscription in the same group of consumer!!!"""  # noqa: E501 - the columns are upstream's
+CLIENT = """\
+#Consumer Properties#
+consumeTimestamp                        : 20261121031729
+pullThresholdForTopic                   : -1
+pullThresholdForQueue                   : 1000
+PROP_NAMESERVER_ADDR                    : 127.0.0.1:25000;
+PROP_CONSUMEORDERLY                     : true
+clientIP                                : 10.0.2.11
+PROP_CONSUMER_START_TIMESTAMP           : 1795232849317
+PROP_CONSUME_TYPE                       : CONSUME_PASSIVELY
+pullThresholdSizeForQueue               : 100
+messageModel                            : CLUSTERING
+allocateMessageQueueStrategy            : org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely@4659aa62
+consumerGroup                           : stock-sync
+instanceName                            : 31549#3178133647322
+consumeFromWhere                        : CONSUME_FROM_FIRST_OFFSET
+enableHeartbeatChannelEventListener     : true
+PROP_CLIENT_VERSION                     : V5_3_3
+clientRebalance                         : true
+
+
+#Consumer Subscription#
+001 Topic: %RETRY%stock-sync                        ClassFilter: false    SubExpression: *
+002 Topic: stock                                    ClassFilter: false    SubExpression: TagA || TagB
+
+
+#Consumer Offset#
+#Topic                                                            #Broker Name                      #QID  #Consumer Offset    
+stock                             broker-a                          0     12                  
+
+
+#Consumer MQ Detail#
+#Topic                                                            #Broker Name                      #QID  #ProcessQueueInfo   
+stock                                                             broker-a                          0     ProcessQueueInfo [commitOffset=12, cachedMsgMinOffset=0, cachedMsgMaxOffset=0, cachedMsgCount=0, cachedMsgSizeInMiB=0, transactionMsgMinOffset=0, transactionMsgMaxOffset=0, transactionMsgCount=0, locked=true, tryUnlockTimes=0, lastLockTimestamp=20261121035050422, droped=false, lastPullTimestamp=20261121035100778, lastConsumeTimestamp=20261121035024106]
+
+
+#Consumer Pop Detail#
+#Topic                            #Broker Name                      #QID  #ProcessQueueInfo   
+stock                             broker-b                          1     PopProcessQueueInfo [waitAckCount:2, droped:false, lastPopTimestamp:1795233060778]
+
+
+#Consumer RT&TPS#
+#Topic                                                                  #Pull RT      #Pull TPS    #Consume RT #ConsumeOK TPS #ConsumeFailed TPS  #ConsumeFailedMsgsInHour
+stock                                    4054.33           0.20           0.00           0.20               0.00                         0
+
+
+#User Consume Info#
+deployment                              : blue
+"""  # noqa: E501, W291 - the columns and their padding are upstream's
+JSTACK = """
+
+#Consumer jstack#
+TID: 1 STATE: WAITING main
+                org.apache.rocketmq.Thing.run(Thing.java:3)
+"""
+
+
+def test_the_list_of_clients():
+    results = parse_consumer_status(LIST, "f")
+    assert results[0] == Fact(
+        "listed_client",
+        1795233079427,
+        {"client_id": "172.17.0.3@notify", "version": "V5_3_3"},
+        "f:2",
+    )
+    assert facts(results, "same_subscription") == [{"same": True}]
+    stuck = [
+        (row["queue_id"], row["trouble"], row["count"]) for row in facts(results, "stuck_queue")
+    ]
+    assert stuck == [(3, "lock", 61000), (2, "unlock", 3), (1, "consume", 70000)]
+    assert codes(results) == []
+
+
+def test_a_verdict_ends_the_output_without_a_line_end():
+    assert facts(parse_consumer_status(DIFFERENT, "f"), "same_subscription") == [{"same": False}]
+
+
+@pytest.mark.parametrize("client_id", ["c" * 200, "10.0.0.1@my app", "a/b@c", "a@1795233079427/x"])
+def test_client_ids_of_any_width(client_id: str):
+    row = f"{3:<10} {client_id:<40} {'V5_3_3':<20} 1795233079427/{client_id}"
+    text = LIST.splitlines()[0] + f"\n{row}\n"
+    assert facts(parse_consumer_status(text, "f"), "listed_client")[0]["client_id"] == client_id
+
+
+def test_one_client():
+    results = parse_consumer_status(CLIENT, "f")
+    [client] = facts(results, "client")
+    assert client["consumer_group"] == "stock-sync"
+    assert client["strategy"] == "AVG"
+    assert client["consumer_type"] == "PUSH"
+    assert (client["ordered"], client["client_rebalance"]) == (True, True)
+    assert client["start_ms"] == 1795232849317
+    assert (client["pull_threshold_for_queue"], client["pull_threshold_for_topic"]) == (1000, -1)
+    assert client["pull_threshold_size_for_topic"] is None
+    assert client["properties"]["enableHeartbeatChannelEventListener"] == "true"
+    topics = [(row["topic"], row["expression"]) for row in facts(results, "client_subscription")]
+    assert topics == [("%RETRY%stock-sync", "*"), ("stock", "TagA || TagB")]
+    assert facts(results, "client_offset")[0]["commit_offset"] == 12
+    assert facts(results, "user_info") == [{"key": "deployment", "value": "blue"}]
+    assert facts(results, "client_rates")[0]["pull_rt"] == 4054.33
+    assert codes(results) == []
+
+
+def test_the_process_queue_table():
+    [queue] = facts(parse_consumer_status(CLIENT, "f"), "client_queue")
+    assert (queue["topic"], queue["broker_name"], queue["queue_id"]) == ("stock", "broker-a", 0)
+    assert (queue["commit_offset"], queue["locked"], queue["dropped"]) == (12, True, False)
+    assert queue["last_lock_ms"] == 1795233050422
+    zone = ZoneInfo("Asia/Shanghai")
+    [queue] = facts(parse_consumer_status(CLIENT, "f", time_zone=zone), "client_queue")
+    assert queue["last_lock_ms"] == 1795233050422 - 8 * 3_600_000
+
+
+def test_4_9_2_and_before_have_narrower_columns():
+    start, end = CLIENT.index("#Consumer MQ Detail#\n") + 21, CLIENT.index("\n\n\n#Consumer Pop")
+    rows = [line[:32] + line[64:] for line in CLIENT[start:end].split("\n")]
+    narrow = CLIENT[:start] + "\n".join(rows) + CLIENT[end:]
+    assert parse_consumer_status(narrow, "f") == parse_consumer_status(CLIENT, "f")
+
+
+def test_queues_that_are_popped():
+    [queue] = facts(parse_consumer_status(CLIENT, "f"), "client_pop_queue")
+    assert (queue["wait_ack_count"], queue["last_pop_ms"]) == (2, 1795233060778)
+
+
+def test_a_topic_wider_than_its_column():
+    topic = "%RETRY%" + "g" * 90
+    text = CLIENT.replace(f"stock{' ' * 59}  broker-a", f"{topic}  broker-a")
+    [queue] = facts(parse_consumer_status(text, "f"), "client_queue")
+    assert (queue["topic"], queue["broker_name"]) == (topic, "broker-a")
+
+
+def test_a_strategy_that_is_not_rocketmq_s_keeps_its_class():
+    text = CLIENT.replace("org.apache.rocketmq.client.consumer.rebalance.Allocate", "com.acme.My")
+    [client] = facts(parse_consumer_status(text, "f"), "client")
+    assert client["strategy"] == "com.acme.MyMessageQueueAveragely"
+
+
+def test_stacks_of_the_client_make_no_facts():
+    assert parse_consumer_status(CLIENT + JSTACK, "f") == parse_consumer_status(CLIENT, "f")
+
+
+def test_a_cut_file_loses_only_its_last_row():
+    cut = CLIENT[: CLIENT.index("cachedMsgMaxOffset")]
+    results = parse_consumer_status(cut, "f")
+    assert codes(results) == ["UNPARSABLE_LINE"]
+    assert len(facts(results, "client_offset")) == 1
+    assert facts(results, "client_queue") == []
+
+
+def test_bad_rows_are_refused_by_name():
+    for good, bad, code in (
+        ("commitOffset=12", "commitOffset=1x", "BAD_NUMBER"),
+        ("locked=true", "locked=yes", "UNPARSABLE_LINE"),
+        ("droped=false, ", "", "UNPARSABLE_LINE"),
+        ("=20261121035050422", "=2026", "BAD_TIME"),
+        ("=20261121035050422", "=20261321035050422", "BAD_TIME"),
+        ("002 Topic: stock", "002 stock", "UNPARSABLE_LINE"),
+        ("PROP_CONSUME_TYPE                       :", "PROP_CONSUME_TYPE", "UNPARSABLE_LINE"),
+        ("1795232849317", "yesterday", "BAD_NUMBER"),
+    ):
+        assert codes(parse_consumer_status(CLIENT.replace(good, bad), "f")) == [code], bad
+
+
+def test_a_failure_and_nothing():
+    assert [fact.kind for fact in parse_consumer_status(NO_BROKER, "f")] == ["admin_error"]
+    assert [fact.kind for fact in parse_consumer_status("", "f")] == ["no_output"]
+
+
+def test_every_recording():
+    counts = parse_all(r"mqadmin/\d+-consumerStatus", parse_consumer_status, KINDS)
+    assert counts["client"] >= 1
+    assert counts["client_queue"] == counts["client_offset"] > counts["client"]

@@ -1,0 +1,77 @@
+from rebalance_core.ingest.parse.stores.consumer_offset_json import (
+    KINDS,
+    parse_consumer_offset_json,
+)
+from tests.unit.ingest.documents import codes, facts, parse_all
+
+V4 = """{
+	"offsetTable":{
+		"TRADE@GID_trade":{0:3,1:5
+		},
+		"%RETRY%GID_trade@GID_trade":{0:0
+		}
+	}
+}"""
+
+
+def table(entries: str) -> str:
+    return f'{{"offsetTable":{{{entries}}}}}'
+
+
+def test_a_store_of_4_9():
+    results = parse_consumer_offset_json(V4, "f")
+    rows = [tuple(row.values()) for row in facts(results, "committed_offset")]
+    assert rows == [
+        ("GID_trade", "TRADE", 0, 3),
+        ("GID_trade", "TRADE", 1, 5),
+        ("GID_trade", "%RETRY%GID_trade", 0, 0),
+    ]
+    assert codes(results) == []
+
+
+def test_quoted_queue_ids_of_later_codecs_read_the_same():
+    quoted = V4.replace("0:", '"0":').replace("1:", '"1":')
+    assert parse_consumer_offset_json(quoted, "f") == parse_consumer_offset_json(V4, "f")
+
+
+def test_a_store_of_5_x_repeats_its_keys_by_group():
+    text = """{"dataVersion":{"counter":5,"stateVersion":0,"timestamp":1795233060802},
+    "groupTopicMap":{"crm":["orders"]},"offsetTable":{"orders@crm":{0:12}}}"""
+    results = parse_consumer_offset_json(text, "f")
+    assert [result.kind for result in results] == ["committed_offset", "data_version"]
+
+
+def test_the_broker_notes_broadcasting_groups_under_a_third_part():
+    results = parse_consumer_offset_json(table('"orders@s-bcast@broadcast":{0:2}'), "f")
+    [row] = facts(results, "broadcast_offset")
+    assert (row["consumer_group"], row["topic"], row["committed_offset"]) == (
+        "s-bcast",
+        "orders",
+        2,
+    )
+
+
+def test_light_message_queues():
+    text = '{"lmqOffsetTable":{"%LMQ%a@G":7},"offsetTable":{}}'
+    [row] = facts(parse_consumer_offset_json(text, "f"), "lmq_offset")
+    assert row == {"key": "%LMQ%a@G", "committed_offset": 7}
+
+
+def test_keys_without_two_parts_are_refused_by_name():
+    for key in ("orders", "orders@", "@G", "a@b@c", "a@b@c@d"):
+        results = parse_consumer_offset_json(table(f'"{key}":{{0:1}}'), "f")
+        assert codes(results) == ["BAD_ENTRY"], key
+        assert results[0].message == f"'{key}' is not <topic>@<group>"
+
+
+def test_bad_numbers_are_refused_by_name():
+    for pair in ("-1:3", '"x":3', "0:9999999999999999999", "0:1.5", "0:null", "0:true", "0:{}"):
+        results = parse_consumer_offset_json(table(f'"T@G":{{{pair}}},"T@H":{{0:1}}'), "f")
+        assert codes(results) == ["BAD_NUMBER"], pair
+        assert len(facts(results, "committed_offset")) == 1, "the other group is read"
+
+
+def test_every_recording():
+    counts = parse_all(r"consumerOffset\.json$", parse_consumer_offset_json, KINDS)
+    assert counts["files"] >= 1
+    assert counts["committed_offset"] > 5 * counts["files"]

@@ -1,0 +1,36 @@
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from rebalance_core.ingest.parse.text.clock import Clock
+
+
+def ms(year: int, month: int, day: int, hour: int, minute: int) -> int:
+    return int(datetime(year, month, day, hour, minute, tzinfo=UTC).timestamp()) * 1000
+
+
+def test_servers_write_gmt_plus_8() -> None:
+    assert Clock().second_ms("2026-11-21 08:00:00") == ms(2026, 11, 21, 0, 0)
+
+
+def test_the_hour_that_happens_twice_is_told_by_the_order_of_lines() -> None:
+    clock = Clock(ZoneInfo("America/New_York"))
+    assert clock.second_ms("2026-11-01 01:30:00") == ms(2026, 11, 1, 5, 30)
+    assert clock.second_ms("2026-11-01 01:59:00") == ms(2026, 11, 1, 5, 59)
+    assert clock.second_ms("2026-11-01 01:05:00") == ms(2026, 11, 1, 6, 5)
+
+
+def test_a_clock_that_is_set_back_is_taken_at_its_word() -> None:
+    clock = Clock()
+    assert clock.second_ms("2026-11-21 08:10:00") == ms(2026, 11, 21, 0, 10)
+    assert clock.second_ms("2026-11-21 08:00:00") == ms(2026, 11, 21, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "2026-11-21T08:00:00", "2026-02-30 08:00:00", "1970-01-01 00:00:00", "9999-01-01 00:00:00",
+     "2026-11-21 08:00:0x", "２０２６-11-21 08:00:00"],
+)  # fmt: skip
+def test_what_is_no_time_is_none(text: str) -> None:
+    assert Clock().second_ms(text) is None

@@ -1,0 +1,118 @@
+"""Changes: built, joined, read from a mapping, and every mistake of the input named."""
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.planning import (
+    Change,
+    add_consumers,
+    lose_broker,
+    remove_consumers,
+    set_queues,
+    switch_strategy,
+    what_if,
+)
+from rebalance_core.planning.what_if.change import read_change
+from rebalance_core.planning.what_if.new_client_ids import new_client_ids
+
+QUEUES = {"orders": {"broker-a": 4}}
+
+
+def mistakes(*arguments: Any, **keywords: Any) -> list[str]:
+    with pytest.raises(UsageError) as caught:
+        what_if(*arguments, **keywords)
+    return str(caught.value).splitlines()
+
+
+def test_functions_and_mappings_say_the_same() -> None:
+    built = (
+        add_consumers(2, "web-{n}") | remove_consumers(["x", "y"]) | lose_broker("broker-b")
+        | set_queues({"orders": {"broker-a": 8}}) | switch_strategy("STICKY_BALANCED")
+    )  # fmt: skip
+    toml = """
+        add_consumers = 2
+        client_id_template = "web-{n}"
+        remove_consumers = ["x", "y"]
+        lose_broker = "broker-b"
+        strategy = "STICKY_BALANCED"
+        [queues.orders]
+        broker-a = 8
+    """
+    assert read_change(tomllib.loads(toml)) == built
+    assert str(built) == (
+        "+2 consumers, without x, y, broker broker-b lost, orders: 8 queues on broker-a,"
+        " strategy STICKY_BALANCED"
+    )
+    assert read_change({}) == Change()
+    assert str(Change()) == "no change"
+
+
+def test_joined_changes_add_up_and_the_last_word_holds() -> None:
+    joined = (
+        add_consumers(1) | add_consumers(2) | remove_consumers(1) | remove_consumers(1)
+        | lose_broker("a") | lose_broker("a", "b") | switch_strategy("AVG")
+        | set_queues({"T": {"a": 1, "b": 1}}) | set_queues({"T": {"b": 2}})
+        | switch_strategy("AVG_BY_CIRCLE") | add_consumers(0)
+    )  # fmt: skip
+    assert (joined.add_consumers, joined.remove_consumers) == (3, 2)
+    assert joined.lose_broker == ("a", "b")
+    assert joined.queues == {"T": {"a": 1, "b": 2}}
+    assert str(joined.strategy) == "AVG_BY_CIRCLE"
+    with pytest.raises(UsageError, match="not both"):
+        remove_consumers(1) | remove_consumers("x")
+
+
+def test_every_mistake_is_named_at_once() -> None:
+    found = mistakes(
+        [1, "x"], {"orders": {"a": -1, "b": True}, "": {}, "pay": 3}, "AVGG",
+        {"ad_consumers": 1, "remove_consumers": -2, "strategy": "MACHINEROOM"},
+        message_model="BROADCAST",
+    )  # fmt: skip
+    expected = (
+        "queues.orders.a = -1", "queues.orders.b = True", "queues: ''", "queues.pay = 3",
+        "members: 1", "message_model = 'BROADCAST'", "strategy = 'AVGG'", "did you mean add_c",
+        "remove_consumers = -2", "strategy = 'MACHINEROOM'",
+    )  # fmt: skip
+    assert len(found) == len(expected)
+    assert all(part in line for part, line in zip(expected, found, strict=True)), found
+
+
+@pytest.mark.parametrize(
+    ("members", "queues", "change", "named"),
+    [
+        ("x", QUEUES, {}, "members = 'x'"),
+        (["x"], [], {}, "queues = []"),
+        (["x"], ["T"], {}, "'T' is not a MessageQueue"),
+        (["x"], {}, {}, "queues = {}"),
+        ({"x": ["ordes"]}, QUEUES, {}, "did you mean orders?"),
+        ({"x": "orders"}, QUEUES, {}, "expected a list of topics"),
+        (["x"], QUEUES, 5, "change = 5"),
+        (["x"], QUEUES, {"lose_broker": "broker-b"}, "did you mean broker-a?"),
+        (["x"], QUEUES, {"lose_broker": 3}, "lose_broker = 3"),
+        (["x"], QUEUES, {"remove_consumers": 2}, "has only 1"),
+        (["x"], QUEUES, {"remove_consumers": ["x", "x"]}, "'x' is not there"),
+        (["x"], QUEUES, {"add_consumers": True}, "add_consumers = True"),
+        (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "{m}"}, "field {m}"),
+        (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "{"}, "client_id_template"),
+        (["x"], QUEUES, {"add_consumers": 1, "client_id_template": 1}, "client_id_template = 1"),
+        (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "{n:q}"}, "{n:q}"),
+        (["x"], QUEUES, {"add_consumers": 2, "client_id_template": "y"}, "'y' is there already"),
+        (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "x"}, "'x' is there already"),
+        (["x"], QUEUES, {"queues": {"orders": {"broker-a": 70_000}}}, "0 to 65,536"),
+        (["x"], QUEUES, {"strategy": 7}, "strategy = 7"),
+    ],
+)
+def test_a_mistake_says_what_is_wrong(members: Any, queues: Any, change: Any, named: str) -> None:
+    (found,) = mistakes(members, queues, "AVG", change)
+    assert named in found
+
+
+def test_made_up_ids_follow_the_addresses_that_are_there() -> None:
+    made = new_client_ids(3, ["10.0.0.253@1#1", "host@2#2"])
+    assert [client_id.partition("@")[0] for client_id in made] == [
+        "10.0.0.254", "10.0.1.1", "10.0.1.2",
+    ]  # fmt: skip
+    assert made == new_client_ids(3, ["host@2#2", "10.0.0.253@1#1"])

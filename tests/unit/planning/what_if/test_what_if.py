@@ -1,0 +1,195 @@
+"""what_if: against the strategies themselves, in the states RocketMQ makes of a group."""
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from rebalance_core import MessageQueue, allocate_group, parse_strategy
+from rebalance_core.planning import Change, add_consumers, lose_broker, planning_strategy, what_if
+from rebalance_core.strategies import AllocationStrategy
+
+TREE = Path(__file__).resolve().parents[4]
+IDS = ["10.0.0.1@711#81", "10.0.0.2@712#92", "10.0.0.3@713#93"]
+EIGHT = {"orders": {"broker-a": 4, "broker-b": 4}}
+ALL = [MessageQueue("orders", f"broker-{b}", i) for b in "ab" for i in range(4)]
+STRATEGIES = (
+    "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONSISTENT_HASH(virtual_nodes=100)",
+    "MACHINE_ROOM_NEARBY-AVG(client_rooms=10.0.0.1:1|10.0:2, broker_rooms=broker-a:1|broker:2)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", STRATEGIES)
+def test_owners_are_those_of_allocate_group(text: str, seed: int) -> None:
+    rng = Random(seed)
+    for _ in range(25):
+        ids = [f"10.0.{rng.randint(0, 1)}.{rng.randint(1, 99)}@1#{i}" for i in range(9)]
+        ids = rng.sample(ids, rng.randint(2, 9)) + ids[: rng.randint(0, 1)]
+        numbers = {
+            t: {f"broker-{b}": rng.randint(1, 6) for b in "abc"} for t in ("T", "U")
+        }  # fmt: skip
+        change = Change(add_consumers=rng.randint(0, 3), remove_consumers=rng.randint(0, 1),
+                        lose_broker=("broker-b",), queues={"T": {"broker-a": 7}})  # fmt: skip
+        result = what_if(ids, numbers, text, change)
+        left = {t: {b: n for b, n in of.items() if b != "broker-b"} for t, of in numbers.items()}
+        left["T"]["broker-a"] = 7
+        for side, brokers in ((result.before, numbers), (result.after, left)):
+            expected: dict = {}
+            for topic, of_topic in brokers.items():
+                queues = [MessageQueue(topic, b, i) for b, n in of_topic.items() for i in range(n)]
+                expected |= allocate_group(parse_strategy(text), queues, side.client_ids)
+            assert dict(side.owners) == expected
+            assert list(side.owners) == list(expected)
+            assert side.peak == side.figures.group.max_queues
+            assert len(side.idle) == side.figures.group.idle_members
+
+
+def test_figures_of_a_join() -> None:
+    result = what_if(IDS[:2], EIGHT, "AVG", add_consumers(1))
+    assert (result.moves, result.minimum, result.amplification) == (3, 2, 1.5)
+    assert (result.before.peak, result.after.peak, result.after.idle) == (4, 3, ())
+    assert result.after.client_ids == (*IDS[:2], "10.0.0.3@20000#1000000000000")
+    assert len(result.moved) == 3
+
+
+def test_the_template_decides_where_newcomers_sort() -> None:
+    first = what_if(IDS, EIGHT, "AVG", add_consumers(1, "10.0.0.0@{pid}#{nanos}"))
+    last = what_if(IDS, EIGHT, "AVG", add_consumers(1, "web-{n}"))
+    assert first.after.client_ids.index("10.0.0.0@20000#1000000000000") == 0
+    assert last.after.client_ids[-1] == "web-1"
+    assert (first.moves, last.moves) == (3, 5)
+
+
+def test_queues_may_be_listed_and_strategies_be_objects() -> None:
+    named = what_if(IDS, EIGHT, "AVG", {"add_consumers": 1})
+    for strategy in (parse_strategy("AVG"), planning_strategy("AVG")):
+        assert what_if(iter(IDS), iter(ALL), strategy, {"add_consumers": 1}) == named
+    odd = what_if(IDS[:1], [ALL[5], ALL[2]], "AVG", {})  # any ids, not 0 to n - 1 only
+    assert list(odd.after.owners) == [ALL[2], ALL[5]]
+
+
+def test_processes_of_one_id_share_and_orphan() -> None:
+    result = what_if([*IDS, IDS[0]], EIGHT, "AVG", {})
+    assert result.before.shared == tuple(ALL[:2])
+    assert result.before.orphaned == tuple(ALL[2:4])
+    one_left = what_if([*IDS, IDS[0]], EIGHT, "AVG", {"remove_consumers": IDS[0]}).after
+    assert (one_left.client_ids, one_left.orphaned, one_left.shared) == (tuple(IDS), (), ())
+
+
+def test_shares_of_members_that_do_not_read_a_topic_are_nobodys() -> None:
+    members = {"x": ["T"], "y": ["T", "U"]}
+    result = what_if(members, {"T": {"a": 2}, "U": {"a": 2}}, "AVG", {})
+    assert result.before.orphaned == (MessageQueue("U", "a", 0),)
+    assert result.minimum is None
+    assert "subscribe differently" in str(result.movement.caveat)
+    # RocketMQ hands every strategy the whole group, so it would be so under any
+    sticky = what_if(members, {"T": {"a": 2}, "U": {"a": 2}}, "STICKY_BALANCED", {})
+    assert sticky.before.orphaned == result.before.orphaned
+
+
+def test_a_topic_that_loses_its_last_broker_is_frozen() -> None:
+    change = lose_broker("broker-a") | add_consumers(1)
+    result = what_if(IDS[:2], {"orders": {"broker-a": 4}}, "AVG", change)
+    assert result.after.frozen_topics == {"orders"}
+    assert result.after.owners == result.before.owners  # kept, though no longer readable
+    assert result.after.idle == (result.after.client_ids[-1],)
+    assert "frozen" in str(result)
+
+
+def test_a_strategy_that_throws_freezes_the_group() -> None:
+    result = what_if(["x", "y"], EIGHT, "AVG", {"strategy": "MACHINE_ROOM_NEARBY-AVG"})
+    assert result.after.frozen_topics == {"orders"}
+    assert result.moves == 0
+
+
+def test_a_new_topic_is_read_by_everybody() -> None:
+    members = {IDS[0]: ["orders"], IDS[1]: ["orders"]}
+    result = what_if(members, EIGHT, "AVG", {"queues": {"pay": {"broker-c": 2}}})
+    assert result.moves == 2
+    assert result.after.figures.topics["pay"].max_queues == 1
+
+
+def test_scaling_out_adds_to_the_brokers_named() -> None:
+    after = what_if(IDS, EIGHT, "AVG", {"queues": {"orders": {"broker-a": 8}}}).after
+    assert len(after.owners) == 12
+    none = what_if(IDS, EIGHT, "AVG", {"queues": {"orders": {"broker-a": 0}}}).after
+    assert list(none.owners) == ALL[4:]
+
+
+def test_broadcasting_gives_everything_to_everybody() -> None:
+    result = what_if(IDS, EIGHT, "AVG", add_consumers(1), message_model="BROADCASTING")
+    assert set(map(len, result.after.owners.values())) == {4}
+    assert (result.minimum, result.amplification) == (None, None)
+    assert "BROADCASTING" in str(result)
+
+
+def test_config_owns_what_it_lists() -> None:
+    text = "CONFIG(queues=orders/broker-a/0|orders/broker-c/0)"
+    result = what_if(IDS[:1], EIGHT, text, {})
+    assert result.after.loads == {IDS[0]: 2}  # one of them does not exist
+    assert len(result.after.orphaned) == 7
+    assert "n/a" in str(result)
+
+
+def test_sticky_balanced_moves_the_minimum_from_whatever_was_there(seed: int) -> None:
+    rng = Random(seed)
+    for _ in range(40):
+        before = rng.choice(STRATEGIES[:4])
+        change = Change(
+            add_consumers=rng.randint(0, 3), remove_consumers=rng.randint(0, 2),
+            strategy="STICKY_BALANCED", queues=rng.choice(({}, {"orders": {"broker-a": 9}})),
+        )  # fmt: skip
+        result = what_if(IDS, EIGHT, before, change)
+        assert result.moves == result.minimum
+        assert result.after.figures.group.max_queues - result.after.figures.group.min_queues <= 1
+        assert "STICKY_BALANCED (not RocketMQ's)" in str(result)
+
+
+def test_fewer_moves_than_the_minimum_are_explained() -> None:
+    change = add_consumers(1, "web-{n}")
+    result = what_if(IDS[1:], {"orders": {"broker-a": 80}}, "CONSISTENT_HASH", change)
+    assert 0 < result.moves < result.minimum
+    assert result.movement.caveat is None
+    assert "less even" in str(result)
+
+
+def test_the_last_member_leaves() -> None:
+    result = what_if(IDS[:1], EIGHT, "AVG", {"remove_consumers": 1})
+    assert result.after.orphaned == tuple(ALL)
+    assert (result.after.peak, result.minimum, result.movement.caveat) == (0, None, "no member")
+    assert what_if([], EIGHT, "AVG", add_consumers(2)).after.peak == 4
+
+
+def test_results_are_frozen() -> None:
+    result = what_if(IDS, EIGHT, "AVG", {})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.before = result.after  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        result.before.owners[ALL[0]] = ()  # type: ignore[index]
+
+
+def test_large_groups_are_cut_in_the_table() -> None:
+    ids = [f"10.0.{i // 250}.{i % 250}@1#1" for i in range(300)]
+    text = str(what_if(ids, {"orders": {f"b{i}": 250 for i in range(20)}}, "AVG", add_consumers(5)))
+    assert len(text.splitlines()) < 70
+    assert "more queues that change hands" in text
+
+
+def test_it_needs_nothing_installed() -> None:
+    blocked = ("pyspark", "py4j", "pandas", "pyarrow", "numpy")
+    code = "; ".join(
+        ["import sys", *(f"sys.modules[{name!r}] = None" for name in blocked),
+         "from rebalance_core.planning import what_if",
+         "print(what_if(['x'], {'T': {'a': 2}}, 'AVG', {'add_consumers': 1}).moves)"]
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=TREE, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "1\n", done.stderr
+
+
+def test_what_is_not_asked_of_rocketmqs_strategies() -> None:
+    assert isinstance(planning_strategy("AVG").as_allocation({}), AllocationStrategy)

@@ -1,0 +1,228 @@
+"""The page as a whole: complete, well formed, escaped, always the same bytes."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.audit.finding import SEVERITIES
+from rebalance_core.report.page.page import render_page
+from rebalance_core.report.page.sections import WORST_FIRST
+from rebalance_core.report.page.visible import visible
+from rebalance_core.report.timeline.night import GroupBalance, GroupTimeline, NightReport, Previous
+from tests.unit.report.nights import (
+    FROM,
+    HOSTILE,
+    HOUR,
+    Reader,
+    busy_night,
+    finding,
+    hostile_night,
+    night,
+    queue,
+    svgs,
+)
+
+TREE = Path(__file__).resolve().parents[4]
+NIGHTS = {"empty": night, "busy": busy_night, "hostile": hostile_night}
+
+
+@pytest.mark.parametrize("make", NIGHTS.values(), ids=NIGHTS)
+def test_the_page_and_its_pictures_are_well_formed(make) -> None:
+    page = render_page(make())
+    Reader(page)
+    drawings = svgs(page)
+    assert len(drawings) == len(re.findall(r"<svg\b", page)) - page.count('<svg width="258"')
+    for drawing in drawings:
+        ET.fromstring(drawing)
+
+
+@pytest.mark.parametrize("make", NIGHTS.values(), ids=NIGHTS)
+def test_nothing_is_fetched_and_nothing_runs(make) -> None:
+    reader = Reader(render_page(make()))
+    for tag, attributes in reader.tags:
+        assert tag not in {"script", "link", "img", "iframe", "object", "image", "use", "base"}
+        assert not [name for name in attributes if name.startswith("on") or name == "src"]
+        for name in ("href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith("#")
+    policy = [a["content"] for _, a in reader.tags if a.get("http-equiv")]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
+    assert not re.search(r"url\((?!#)|@import", render_page(make()))
+
+
+def test_hostile_names_are_text_and_can_be_written() -> None:
+    page = render_page(hostile_night())
+    page.encode("utf-8")
+    text = Reader(page).text
+    for name in HOSTILE:
+        assert visible(name) in text, ascii(name)
+    assert not set(page) & {"\u202e", "\u200f", "\x00", "\x1b", "\x7f", "\x85", "\r"}
+
+
+def test_equal_nights_give_equal_bytes() -> None:
+    one, other = busy_night(), busy_night()
+    turned = replace(
+        other,
+        counts=dict(reversed(other.counts.items())),
+        rules=dict(reversed(other.rules.items())),
+        findings=tuple(
+            replace(f, evidence=dict(reversed(f.evidence.items()))) for f in other.findings
+        ),
+    )
+    assert turned == one
+    assert render_page(turned) == render_page(one)
+
+
+def test_equal_bytes_whatever_the_hash_seed() -> None:
+    code = (
+        "import hashlib; from tests.unit.report.nights import busy_night, hostile_night\n"
+        "from rebalance_core.report.page.page import render_page\n"
+        "for n in busy_night(), hostile_night():\n"
+        "    print(hashlib.sha256(render_page(n).encode()).hexdigest())"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=TREE,
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+def test_every_finding_is_on_the_page_or_counted() -> None:
+    found = tuple(
+        finding(f"R{at % 3}", ("ERROR", "WARNING", "INFO")[at % 3], summary=f"finding no. {at};")
+        for at in range(90)
+    )
+    shown = night(findings=found, more={"R1": 12, "R9": 5}, counts={"ERROR": 30})
+    text = Reader(render_page(shown)).text
+    for at in range(90):
+        assert text.count(f"finding no. {at};") == 1
+    assert "20 more findings of this rule" in text  # folded, but there
+    assert "12 more findings of this rule are not on this page" in text
+    assert "42 findings" in text
+    assert "5 more findings of this rule are not on this page" in text
+
+
+def test_accepted_findings_stand_apart_with_their_reason() -> None:
+    page = render_page(busy_night())
+    apart = page[page.index('id="accepted"') : page.index('id="timelines"')]
+    assert "PAY-1182" in apart
+    assert "PAY-1182" not in page.replace(apart, "")
+    assert "Known and accepted: 1." in page
+
+
+def test_times_are_utc_and_iso() -> None:
+    page = render_page(busy_night())
+    exact = '<time datetime="2026-11-21T00:00:12.345Z">2026-11-21 00:00:12Z</time>'
+    assert exact in page
+    for _, attributes in Reader(page).tags:
+        stamp = attributes.get("datetime")
+        assert stamp is None or re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp)
+
+
+def test_what_changed_since_the_last_night() -> None:
+    assert "No previous night given" in Reader(render_page(night())).text
+    text = Reader(render_page(busy_night())).text
+    assert "1 new, 1 gone, 7 still there" in text
+    assert "NEW a queue has no owner" in text
+
+
+@pytest.mark.parametrize("verdict", ["OK", "FINDINGS", "FAILED", "INCOMPLETE"])
+def test_the_verdict_is_a_word_and_a_shape(verdict) -> None:
+    page = render_page(night(verdict=verdict))
+    banner = page[page.index('<section class="verdict') : page.index("</section>")]
+    assert f"<h1>{verdict}</h1>" in banner
+    assert "<path" in banner
+
+
+def test_an_empty_window_and_empty_groups_are_drawn() -> None:
+    shown = night(
+        to_ms=FROM,
+        timelines=(GroupTimeline("g", ()), GroupTimeline("h", (queue(0, "c"),))),
+        balance=(GroupBalance("g"),),
+        previous=Previous(FROM),
+    )
+    Reader(render_page(shown))
+
+
+def big_night() -> NightReport:
+    """20 groups of 300 members and 5,000 queues, 500 findings."""
+    clients = [f"10.{at % 7}.{at % 250}.{at}@{4711 + at}#DEFAULT" for at in range(300)]
+    queues = tuple(
+        queue(
+            at % 250,
+            *(clients[(at // 17 + turn) % 300] for turn in range(6)),
+            broker=f"b{at // 250}",
+        )
+        for at in range(5000)
+    )
+    found = tuple(
+        finding(
+            f"RULE_{at % 9}",
+            summary=f"orders b1 {at} is held by {clients[at % 300]}, not {clients[at % 299]}.",
+            consumer_group=f"giant-{at % 20}",
+            topic="orders",
+            broker_name="b1",
+            queue_id=at % 250,
+            client_id=clients[at % 300],
+            first_ms=FROM + at,
+            evidence={f"evidence_{n}": f"mqadmin/consumerStatus-{at}.txt:{n}" for n in range(5)},
+            remedy=f"Compare the subscription of {clients[at % 300]} with the group's.",
+        )
+        for at in range(500)
+    )
+    return night(
+        findings=found,
+        timelines=tuple(GroupTimeline(f"giant-{at}", queues) for at in range(20)),
+        balance=tuple(
+            GroupBalance(f"giant-{at}", tuple(clients), (17,) * 300, (9,) * 2000)
+            for at in range(20)
+        ),
+    )
+
+
+def test_a_big_night_stays_small() -> None:
+    page = render_page(big_night())
+    assert len(page.encode()) < 2_000_000
+    assert "queues with the same history share a row" in page
+
+
+def test_the_page_is_rendered_from_inside_a_zip(tmp_path) -> None:
+    archive = tmp_path / "rebalance_core.zip"
+    builder = [sys.executable, str(TREE / "scripts" / "build_zip.py"), str(archive)]
+    subprocess.run(builder, check=True, capture_output=True)
+    code = (
+        f"import sys; sys.path[:0] = [{str(archive)!r}, {sysconfig.get_path('purelib')!r}]\n"
+        "from rebalance_core.report.page import page\n"
+        "from rebalance_core.report.timeline.night import NightReport\n"
+        f"assert page.__file__.startswith({str(archive)!r}), page.__file__\n"
+        "night = NightReport('c1', 'FINDINGS', 'ERROR', "
+        f"{FROM}, {FROM + 6 * HOUR}, {FROM + 6 * HOUR + 1}, '1.2.3')\n"
+        "sys.stdout.buffer.write(page.render_page(night).encode())"
+    )
+    # -I -S: neither this folder nor the editable install's .pth is on the path
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode() == render_page(night())
+
+
+def test_the_order_of_severities_is_the_audit_s() -> None:
+    assert tuple(reversed(SEVERITIES)) == WORST_FIRST
+
+
+def test_a_balance_names_each_member() -> None:
+    with pytest.raises(ValueError, match="2 client ids and 1 numbers of queues"):
+        GroupBalance("g", ("a", "b"), (1,))
