@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
@@ -58,15 +59,18 @@ def package_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(
-    *words: str | Path, path: Path = TREE, cwd: Path = TREE, **environment: str
+    *words: str | Path,
+    path: Path = TREE,
+    cwd: Path = TREE,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": str(path)} | environment
+    env = os.environ | {"PYTHONPATH": str(path)} | dict(environment or {})
     command = [sys.executable, *map(str, words)]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
 
 
 def simulate(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return run(TREE / "jobs/simulate.py", *words, **environment)
+    return run(TREE / "jobs/simulate.py", *words, environment=environment)
 
 
 def test_a_usage_error_ends_with_2() -> None:

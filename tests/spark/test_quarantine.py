@@ -1,7 +1,9 @@
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused, UsageError
@@ -10,7 +12,7 @@ from rebalance_core.spark.read import InputTables
 
 pytestmark = pytest.mark.spark
 
-DEFAULTS = {
+DEFAULTS: dict[str, dict[str, object]] = {
     "cluster_events": {
         "cluster": "c",
         "event_ms": 1_700_000_000_000,
@@ -43,10 +45,18 @@ COUNTER = {
     "queue_offsets": "observed_ms",
     "committed_offsets": "observed_ms",
 }
-CONFIG = {"event_type": "TOPIC_CONFIG", "topic": "t", "broker_name": "b", "read_queue_nums": 8}
+CONFIG: dict[str, object] = {
+    "event_type": "TOPIC_CONFIG",
+    "topic": "t",
+    "broker_name": "b",
+    "read_queue_nums": 8,
+}
 EVENTS, GROUPS, OFFSETS, COMMITS = DEFAULTS
 
-GOOD = [
+Place = tuple[str, str]  # table, source
+Reason = tuple[str, str]  # code, a part of the message
+
+GOOD: list[tuple[str, dict[str, object]]] = [
     (EVENTS, {}),
     (EVENTS, {"detail": "OBSERVED", "strategy": "CONSISTENT_HASH(virtual_nodes=10)"}),
     (EVENTS, {"event_type": "CONSUMER_LOST", "detail": "EXPIRED", "version": "V4_9_7"}),
@@ -57,7 +67,7 @@ GOOD = [
     (OFFSETS, {"queue_id": 65535, "min_offset": 9}),
     (COMMITS, {"committed_offset": 9007199254740993}),
 ]
-BAD = [
+BAD: list[tuple[str, dict[str, object], str, str]] = [
     (EVENTS, {"cluster": None}, "MISSING_VALUE", "cluster is empty; every row"),
     (EVENTS, {"cluster": " "}, "MISSING_VALUE", "cluster is empty"),
     (EVENTS, {"event_ms": None}, "MISSING_VALUE", "event_ms is empty"),
@@ -104,29 +114,31 @@ BAD = [
 ]
 
 
-def rows_by_table():
+def rows_by_table() -> tuple[dict[str, list[str]], dict[Place, Reason | None]]:
     """JSON lines by table; every row has a key of its own, and says which of BAD it is."""
-    lines = {name: [] for name in DEFAULTS}
-    places = {}
-    cases = [(table, fields, None, None) for table, fields in GOOD] + BAD
-    for number, case in enumerate(cases):
-        table, fields = case[0], case[1]
+    lines: dict[str, list[str]] = {name: [] for name in DEFAULTS}
+    places: dict[Place, Reason | None] = {}
+    cases: list[tuple[str, dict[str, object], Reason | None]] = [(*good, None) for good in GOOD]
+    cases += [(table, fields, (code, part)) for table, fields, code, part in BAD]
+    for number, (table, fields, reason) in enumerate(cases):
         own = f"g{number}" if table == GROUPS else 1000 + number
         lines[table].append(json.dumps(DEFAULTS[table] | {COUNTER[table]: own} | fields))
-        places[(table, f"{table}.jsonl:{len(lines[table])}")] = case[2:]
+        places[(table, f"{table}.jsonl:{len(lines[table])}")] = reason
     lines[EVENTS].append("torn line {")
     places[(EVENTS, f"{EVENTS}.jsonl:{len(lines[EVENTS])}")] = ("UNPARSABLE", "not one JSON")
     return lines, places
 
 
-def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(spark, tmp_path):
+def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     lines, places = rows_by_table()
     for name, texts in lines.items():
         (tmp_path / f"{name}.jsonl").write_text("\n".join(texts))
     result = quarantine(InputTables.read(spark, str(tmp_path)))
     assert tuple(result.rejected.columns) == LEDGER_TABLES["rejected"].column_names
     rejected = {(row.table_name, row.source): row for row in result.rejected.collect()}
-    expected = {place: case for place, case in places.items() if case[0] is not None}
+    expected = {place: case for place, case in places.items() if case is not None}
     assert set(rejected) == set(expected)
     for place, (code, fragment) in expected.items():
         issues = rejected[place].issues
@@ -147,11 +159,11 @@ def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(spark
     } == dict.fromkeys(DEFAULTS, ("_source", "_raw"))
 
 
-def _rows(used):
+def _rows(used: dict[Place, Row]) -> list[Row]:
     return [row for (table, _), row in used.items() if table == COMMITS]
 
 
-def test_one_bad_row_has_one_issue_per_fault(spark):
+def test_one_bad_row_has_one_issue_per_fault(spark: SparkSession) -> None:
     row = DEFAULTS[EVENTS] | CONFIG | {"sequence": "x", "perm": 99, "read_queue_nums": -1}
     frame = spark.createDataFrame([row], ", ".join(f"{n} {_sql(v)}" for n, v in row.items()))
     (checked,) = check(EVENTS, frame).collect()
@@ -162,11 +174,11 @@ def test_one_bad_row_has_one_issue_per_fault(spark):
     ]
 
 
-def _sql(value):
+def _sql(value: object) -> str:
     return "STRING" if isinstance(value, str) else "BIGINT"
 
 
-def commits(spark, *rows):
+def commits(spark: SparkSession, *rows: tuple[int, str | None, int]) -> DataFrame:
     names = "cluster, consumer_group, topic, broker_name, queue_id, client_id, observed_ms"
     types = ("STRING", "STRING", "STRING", "STRING", "INT", "STRING", "BIGINT")
     ddl = ", ".join(f"{n} {t}" for n, t in zip(names.split(", "), types, strict=True))
@@ -176,7 +188,7 @@ def commits(spark, *rows):
     )
 
 
-def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark):
+def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark: SparkSession) -> None:
     frame = commits(
         spark, (0, None, 5), (0, None, 5), (0, None, 5), (1, None, 5), (1, None, 6), (1, None, 5),
         (2, None, 5), (2, "x", 6), (3, "x", -1), (3, "x", 4),
@@ -200,7 +212,9 @@ def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark):
     assert good.count() + repeats + len(rows) == frame.count()
 
 
-def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no_duplicates(spark):
+def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no_duplicates(
+    spark: SparkSession,
+) -> None:
     names = "cluster STRING, event_ms STRING, sequence BIGINT, event_type STRING, source STRING"
     event = ("c", "1", 1, "BROKER_UP")
     frame = spark.createDataFrame(
@@ -224,7 +238,7 @@ def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no
     ]
 
 
-def test_hand_made_tables_missing_columns_and_limits(spark):
+def test_hand_made_tables_missing_columns_and_limits(spark: SparkSession) -> None:
     events = spark.createDataFrame(
         [("c", 1, 1, "TOPIC_CONFIG", "t", "b", 100)],
         "cluster STRING, event_ms BIGINT, sequence BIGINT, event_type STRING, topic STRING, "
@@ -242,10 +256,10 @@ def test_hand_made_tables_missing_columns_and_limits(spark):
         quarantine(InputTables(events.drop("sequence", "event_type")))
 
 
-def test_each_distinct_text_is_parsed_once():
-    seen = []
+def test_each_distinct_text_is_parsed_once() -> None:
+    seen: list[str] = []
 
-    def parse(text):
+    def parse(text: str) -> None:
         seen.append(text)
         if text == "bad":
             raise UsageError("no good")
