@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.mutants.packages import COPIED, EQUALITY, PACKAGES, TREE, package_of
+from tests.mutants.packages import COPIED, PACKAGES, TREE, package_of
 from tests.mutants.report import REPORT, write_report
 from tests.mutants.sites import Site, mutate, sites_of
 
@@ -45,12 +45,12 @@ def all_sites() -> list[Site]:
     ]
 
 
-def tests_of(path: str, tree: Path) -> list[str]:
+def tests_of(path: str, stage: int, tree: Path) -> list[str]:
     """The tests of a mutated file in the order in which they run."""
-    paths = [tree / test for test in PACKAGES[package_of(path)]]
+    paths = [tree / test for test in PACKAGES[package_of(path)][stage]]
     files = [f for p in paths for f in (sorted(p.rglob("test_*.py")) if p.is_dir() else [p])]
     own = f"test_{Path(path).name}"
-    files.sort(key=lambda file: (file == tree / EQUALITY, file.name != own))
+    files.sort(key=lambda file: file.name != own)
     return list(dict.fromkeys(file.relative_to(tree).as_posix() for file in files))
 
 
@@ -123,40 +123,41 @@ def _source_digest(site: Site) -> str:
 
 
 class Runner:
-    """Runs mutants in a copy of the tree; the tests of each package must pass there unmutated."""
+    """Runs mutants in a copy of the tree; the tests must pass there without any mistake."""
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree
-        self._limits: dict[str, float] = {}
+        self._limits: dict[tuple[str, int], float] = {}
         copy_tree(tree)
 
     def run(self, site: Site) -> tuple[str, str]:
         """("killed" or "survived", by which test)."""
-        limit = self._limit(site)
-        file = self._tree / site.path
-        source = file.read_bytes()
-        file.write_bytes(mutate(source, site))
-        try:
-            code, by = run_tests(self._tree, tests_of(site.path, self._tree), limit)
-        finally:
-            file.write_bytes(source)
-        if code is None or code in FAILED:
-            return "killed", by
-        if code == 0:
-            return "survived", ""
-        raise SystemExit(f"{site.key}: pytest ended with {code}")
+        for stage in range(len(PACKAGES[package_of(site.path)])):
+            limit = self._limit(site, stage)
+            file = self._tree / site.path
+            source = file.read_bytes()
+            file.write_bytes(mutate(source, site))
+            try:
+                code, by = run_tests(self._tree, tests_of(site.path, stage, self._tree), limit)
+            finally:
+                file.write_bytes(source)
+            if code is None or code in FAILED:
+                return "killed", by
+            if code != 0:
+                raise SystemExit(f"{site.key}: pytest ended with {code}")
+        return "survived", ""
 
-    def _limit(self, site: Site) -> float:
+    def _limit(self, site: Site, stage: int) -> float:
         package = package_of(site.path)
-        if package not in self._limits:
-            print(f"{package}: its tests without any mistake", flush=True)
+        if (package, stage) not in self._limits:
+            print(f"{package}: its tests (stage {stage + 1}) without any mistake", flush=True)
             started = time.monotonic()
-            code, by = run_tests(self._tree, tests_of(site.path, self._tree), None)
+            code, by = run_tests(self._tree, tests_of(site.path, stage, self._tree), None)
             if code != 0:
                 print(f"{package}: the tests fail without any mistake: {by}", file=sys.stderr)
                 raise SystemExit(2)
-            self._limits[package] = SLOWER * (time.monotonic() - started) + AT_LEAST_S
-        return self._limits[package]
+            self._limits[package, stage] = SLOWER * (time.monotonic() - started) + AT_LEAST_S
+        return self._limits[package, stage]
 
 
 def main() -> int:
