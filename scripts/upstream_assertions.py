@@ -175,7 +175,7 @@ def start_offsets() -> Iterator[Json]:
             f"{head}_eq_minus1_last", BOTH, consumer, LAST, -1, 0, max_offset=12345, retry=True
         )
         yield start(f"{head}_eq_minus1_first", BOTH, consumer, FIRST, -1, 0)
-        found = {"max_offset": 23456, "timestamp_offset": 12345}
+        found: Json = {"max_offset": 23456, "timestamp_offset": 12345}
         test = f"{head}_eq_minus1_timestamp"
         yield start(test, BOTH, consumer, TIMESTAMP, -1, 12345, **found)
         yield start(test, BOTH, consumer, TIMESTAMP, -1, 23456, **found, retry=True)
@@ -248,15 +248,16 @@ def offset_stores() -> Iterator[Json]:
     )
     for versions, refused in ((V4, -1), (V5, -2)):
         answers = [["not_found", -1], ["refused", refused], ["unreachable", -2]]
-        steps = [
-            step for kind, read in answers for step in (["broker", kind], ["read_store", read])
-        ]
+        steps: list[list[Any]] = []
+        for kind, read in answers:
+            steps += [["broker", kind], ["read_store", read]]
         yield line(
             f"{remote}#testReadOffset_WithException", versions, "offset_store", store="remote",
             steps=[["update", 1024], *(steps if versions == V5 else steps[2:])],
         )  # fmt: skip
-    commits = [[["update", n], ["persist"], ["read_store", n]] for n in (1024, 1023)]
-    steps = [step for three in commits for step in three]
+    steps = []
+    for n in (1024, 1023):
+        steps += [["update", n], ["persist"], ["read_store", n]]
     yield line(
         f"{remote}#testReadOffset_Success", BOTH, "offset_store", store="remote", steps=steps
     )
