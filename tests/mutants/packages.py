@@ -31,7 +31,8 @@ EQUALITY = (f"{UNIT}/kernels/test_equality.py",)  # minutes, so only for what th
 # Stages in their order. Within one, a test that bears the mutated module's name comes first.
 PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "rebalance_core/model": (
-        (f"{UNIT}/rules", f"{UNIT}/strategies", f"{UNIT}/replay", *VECTORS, f"{UNIT}/planning"),
+        (f"{UNIT}/model", f"{UNIT}/rules", f"{UNIT}/strategies"),
+        (f"{UNIT}/replay", *VECTORS, f"{UNIT}/planning"),
     ),
     "rebalance_core/rules": ((f"{UNIT}/rules", f"{UNIT}/replay", *VECTORS), KERNELS),
     "rebalance_core/strategies": ((f"{UNIT}/strategies", *VECTORS, f"{UNIT}/replay"),),
