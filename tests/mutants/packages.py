@@ -32,7 +32,7 @@ EQUALITY = (f"{UNIT}/kernels/test_equality.py",)  # minutes, so only for what th
 PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "rebalance_core/model": (
         (f"{UNIT}/model", f"{UNIT}/rules", f"{UNIT}/strategies"),
-        (f"{UNIT}/replay", *VECTORS, f"{UNIT}/planning"),
+        (f"{UNIT}/replay", *VECTORS),
     ),
     "rebalance_core/rules": ((f"{UNIT}/rules", f"{UNIT}/replay", *VECTORS), KERNELS),
     "rebalance_core/strategies": ((f"{UNIT}/strategies", *VECTORS, f"{UNIT}/replay"),),
