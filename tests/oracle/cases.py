@@ -27,8 +27,8 @@ PREFIXES = (
     "@",
     "",
 )
-ROOMS = ("R1", "R2", "R3", "R1", "R2", "R3", "east", "～", "😀", "")
-SEARCHED = (
+ROOMS = ("R1", "R2", "R3", "east", "～", "😀")
+SEARCHED = 250_000  # names among which ring points meet: some 7 pairs of nodes
     150_000  # names among which ring points meet: about 3 pairs of nodes, 5 of node and queue
 )
 
@@ -51,11 +51,12 @@ def random_case(rng: random.Random) -> Case:
     """Mostly ordinary groups; now and then empty arguments, duplicates, absent or blank ids."""
     if rng.random() < 0.06:
         return _ring_collision(rng)
-    with_rooms = rng.random() < 0.7
+    with_rooms = rng.random() < 0.8
     name, params = _strategy(rng)
     clients = _clients(rng, CLIENTS[:3] if with_rooms else CLIENTS)
     asks = rng.choice(clients) if clients and rng.random() < 0.92 else rng.choice(("", " ", "no"))
-    queues = _queues(rng, BROKERS[:4] if with_rooms else BROKERS)
+    brokers = BROKERS[4:7] if "consumer_idcs" in params else BROKERS[:4]
+    queues = _queues(rng, brokers if with_rooms else BROKERS)
     return _shuffled(rng, Case(name, params, asks, clients, queues))
 
 
@@ -72,10 +73,10 @@ def _queues(rng: random.Random, brokers: tuple[str, ...]) -> list[MessageQueue]:
     if rng.random() < 0.04:
         return []
     topic, queues = rng.choice(TOPICS), set()
-    for broker in rng.sample(brokers, rng.randint(1, 4)):
+    for broker in rng.sample(brokers, rng.randint(1, 3)):
         # Ids further apart than an int make upstream's order overflow; no route has such ids.
         first = rng.choice((0, 0, 0, 0, 8, 95, -3, -12, -(2**30), 2**30 - 20))
-        ids = range(first, first + rng.choice((1, 2, 4, 12)))
+        ids = range(first, first + rng.choice((1, 2, 4, 8, 16)))
         queues |= {MessageQueue(topic, broker, i) for i in ids if rng.random() < 0.9}
     return list(queues)
 
@@ -94,19 +95,21 @@ def _strategy(rng: random.Random) -> tuple[str, dict[str, Any]]:
     inner = rng.choice(SIMPLE)
     params: dict[str, Any] = {}
     if inner == "CONSISTENT_HASH":
-        params["virtual_nodes"] = rng.choice((0, 1, 3, 10, 10, 64, -1))
+        params["virtual_nodes"] = rng.choice((0, 1, 3, 3, 10, 10, 10, 64, 64, -1))
     elif inner == "MACHINE_ROOM":
-        params["consumer_idcs"] = rng.choice((None, [], ["R1"], ["R1", "R2"], [""]))
+        params["consumer_idcs"] = rng.choice((None, [], ["R1"], ["R2", "R1"], ["", "R1"]))
     elif inner == "CONFIG":
         listed = ["T|R1-a|3", "a|b|R1-a|-1", "T|ghost|1", "T|R1-a|3", "||R2-a|0"]
-        params["config"] = rng.choice((None, [], listed))
+        params["config"] = rng.choice((None, [], listed, listed, listed))
     if rng.random() < 0.6:
         return inner, params
     levels = 2 if rng.random() < 0.2 else 1
     rooms: dict[str, Any] = {"room_separator": rng.choice(("-", "-", "-", "@"))}
     if rng.random() < 0.5:
         for key in ("client_rooms", "broker_rooms"):
-            rooms[key] = {prefix: rng.choice(ROOMS) for prefix in PREFIXES if rng.random() < 0.4}
+            rooms[key] = {prefix: rng.choice(ROOMS) for prefix in PREFIXES if rng.random() < 0.5}
+            if rng.random() < 0.1:
+                rooms[key][rng.choice(PREFIXES)] = ""  # no room
     return "MACHINE_ROOM_NEARBY-" * levels + inner, params | rooms
 
 
