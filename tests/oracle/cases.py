@@ -29,8 +29,6 @@ PREFIXES = (
 )
 ROOMS = ("R1", "R2", "R3", "east", "～", "😀")
 SEARCHED = 250_000  # names among which ring points meet: some 7 pairs of nodes
-    150_000  # names among which ring points meet: about 3 pairs of nodes, 5 of node and queue
-)
 
 
 @dataclass(frozen=True)
