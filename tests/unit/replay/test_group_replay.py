@@ -5,7 +5,8 @@ import json
 import pytest
 
 from rebalance_core.model.events import Event
-from rebalance_core.replay.group_replay import replay_group
+from rebalance_core.replay.group_replay import GroupLedger, replay_group
+from rebalance_core.replay.history import replay_history
 from tests.unit.replay.histories import (
     RETRY,
     Tables,
@@ -423,3 +424,12 @@ def test_every_row_names_its_cluster_and_group() -> None:
     tables = ledger(history(topic(0, 1), join(1, "x")))
     for name, rows in tables.items():
         assert all((r["cluster"], r["consumer_group"]) == ("c", "g") for r in rows), name
+
+
+def test_retry_topics_are_replayed_unless_they_are_left_out() -> None:
+    given = history(topic(0, 1), join(1, "x"))
+    default = replay_group(given, strategy_for)
+    assert {row["topic"] for row in default["ownership"]} == {"T", RETRY}
+    assert GroupLedger(given, strategy_for).rows("ownership") == default["ownership"]
+    held = replay_history(given, strategy_for).epochs[-1].holdings
+    assert {queue.topic for queues in held.values() for queue in queues} == {"T", RETRY}
