@@ -133,7 +133,9 @@ def _of_client(values: Any, zone_of: Callable[[str], str]) -> dict[str, Any]:
         row["client_version"] = version
     if values["consume_from_where"] == _FROM_TIMESTAMP:
         zone = zone_of(values.get("client_file", ""))
-        row["consume_timestamp_ms"] = local_seconds_ms(values["consume_timestamp"], zone)
+        at_ms = local_seconds_ms(values["consume_timestamp"], zone)
+        # 19700101000000 lies before 0 in the east; no message is older, so 0 finds the same
+        row["consume_timestamp_ms"] = None if at_ms is None else max(0, at_ms)
     return row
 
 

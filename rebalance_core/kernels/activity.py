@@ -145,10 +145,10 @@ def group_topics(
 
 
 def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> TopicPeriods:
-    """What an empty group keeps: topics subscribed before the instant in which its last member went.
+    """What an empty group keeps: all topics read before the instant in which its last member went.
 
-    In what order members go within an instant says nothing. Who comes and goes within one leaves
-    nothing behind.
+    In what order members go within an instant says nothing, and who comes and goes within one
+    leaves nothing behind.
     """
     empty = np.flatnonzero(live.live == 0)
     group, start = live.group[empty], live.ordinal[empty]

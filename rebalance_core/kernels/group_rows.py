@@ -198,9 +198,7 @@ def divided(
     return settled, tuple(strategies)
 
 
-def _refused(
-    groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray
-) -> Bools:
+def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:
     """Groups with a member that asks brokers to divide by a strategy they do not know (SEM §2.8).
 
     Args:

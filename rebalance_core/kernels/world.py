@@ -15,7 +15,7 @@ from rebalance_core.kernels.activity import (
     subscribed_periods,
 )
 from rebalance_core.kernels.epochs import Epochs, build_epochs, find_turns
-from rebalance_core.kernels.event_rows import Events, type_code
+from rebalance_core.kernels.event_rows import type_code
 from rebalance_core.kernels.fleet import Fleet
 from rebalance_core.kernels.grid import Grid, build_grid
 from rebalance_core.kernels.membership import Membership, follow_members
@@ -38,7 +38,7 @@ from rebalance_core.kernels.routes import (
     retry_periods,
     topic_configs,
 )
-from rebalance_core.kernels.segments import Ints, first_of_run, last_of_run
+from rebalance_core.kernels.segments import Ints, first_of_run
 from rebalance_core.model.events import SUBSCRIBE
 
 

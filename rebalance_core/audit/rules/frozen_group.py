@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
 from rebalance_core.audit.standing import FROZEN, stands
 from rebalance_core.audit.topics import (
@@ -75,12 +76,15 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
 
 
 def _asks_broker(case: GroupCase, member: Row) -> bool:
-    defaults = GroupSettings()
-    mode, kind, ordered = (
-        getattr(defaults, name) if case.settings.get(name) is None else case.settings[name]
-        for name in ("rebalance_mode", "consumer_type", "ordered")
+    stated = {name: value for name, value in case.settings.items() if value is not None}
+    settings = asdict(GroupSettings()) | stated
+    return asks_broker(
+        settings["rebalance_mode"],
+        settings["consumer_type"],
+        member["message_model"],
+        settings["ordered"],
+        member["version"],
     )
-    return asks_broker(mode, kind, member["message_model"], ordered, member["version"])
 
 
 def _holds(case: GroupCase, topic: str) -> bool:

@@ -34,13 +34,13 @@ def test_a_version(text: str, expected: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "5.x", "5.3.3.1", "HIGHER_VERSION", "5.3.3 or so"])
 def test_no_version(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a RocketMQ version; expected e.g. 4.9.7 or 5.3"):
+    with pytest.raises(UsageError, match=r"is not a RocketMQ version; expected e\.g\. 4\.9\.7"):
         parse_version(text)
 
 
 @pytest.mark.parametrize("text", ["4.8", "4.8.0", "V3_5_8", "0.9"])
 def test_lines_that_are_not_modelled(text: str) -> None:
-    with pytest.raises(UsageError, match="is not modelled; the oldest line is 4.9"):
+    with pytest.raises(UsageError, match=r"is not modelled; the oldest line is 4\.9"):
         parse_version(text)
 
 
