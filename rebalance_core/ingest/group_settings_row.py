@@ -133,14 +133,14 @@ def _of_client(values: Any, zone_of: Callable[[str], str]) -> dict[str, Any]:
         row["client_version"] = version
     if values["consume_from_where"] == _FROM_TIMESTAMP:
         zone = zone_of(values.get("client_file", ""))
-        at_ms = local_seconds_ms(values["consume_timestamp"], zone)
-        # 19700101000000 lies before 0 in the east; no message is older, so 0 finds the same
-        row["consume_timestamp_ms"] = None if at_ms is None else max(0, at_ms)
+        row["consume_timestamp_ms"] = local_seconds_ms(values["consume_timestamp"], zone)
     return row
 
 
 def local_seconds_ms(text: str | None, zone: str) -> int | None:
     """``yyyyMMddHHmmss`` in a zone (UtilAll.parseDate), None if it is none.
+
+    A time before 1970, as 19700101000000 is in the east, gives 0: no message is older than either.
 
     >>> local_seconds_ms("20261121030558", "UTC")
     1795230358000
@@ -149,7 +149,7 @@ def local_seconds_ms(text: str | None, zone: str) -> int | None:
         local = datetime.strptime(text or "", "%Y%m%d%H%M%S")  # noqa: DTZ007  # the zone follows
     except ValueError:
         return None
-    return int(local.replace(tzinfo=zone_named(zone)).timestamp()) * 1000
+    return max(0, int(local.replace(tzinfo=zone_named(zone)).timestamp()) * 1000)
 
 
 def _consumer_type(consume_type: str, client_id: str) -> str:
