@@ -29,7 +29,6 @@ from rebalance_core.kernels.segments import (
 )
 from rebalance_core.kernels.starts import LOCAL_STORE, PULL_ALWAYS_ZERO, RULES, STATUSES, Starts
 from rebalance_core.kernels.stored_starts import (
-    BIGGEST,
     Handover,
     Inside,
     chain_lows,
@@ -110,7 +109,7 @@ class PullStarts:
         known = self._commits.newest(handover.queue, handover.earliest_ms) >= 0
         past_low = chain_lows(
             starts.low,
-            extreme(np.minimum, inside.offset, bounds, BIGGEST),
+            extreme(np.minimum, inside.offset, bounds, NONE),
             handover.queue,
             stored & ~known,
         )

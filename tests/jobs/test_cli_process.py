@@ -16,7 +16,7 @@ from rebalance_core.cli.java import require_java_home
 TREE = Path(__file__).resolve().parents[2]
 EVENT = {
     "cluster": "c",
-    "event_ms": 1,
+    "event_ms": 1_700_000_000_000,
     "sequence": 0,
     "event_type": "BROKER_UP",
     "broker_name": "broker-a",

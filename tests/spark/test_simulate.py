@@ -127,10 +127,10 @@ def test_events_of_unknown_members_are_rejected_and_nothing_else_is_lost(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     join = {
-        "cluster": "c", "event_ms": 1, "sequence": 0, "event_type": "CONSUMER_JOIN",
+        "cluster": "c", "event_ms": 1_700_000_000_000, "sequence": 0, "event_type": "CONSUMER_JOIN",
         "consumer_group": "g", "client_id": "a", "subscriptions": ["T"],
     }  # fmt: skip
-    leave = join | {"event_ms": 2, "event_type": "CONSUMER_LEAVE", "client_id": "ghost"}
+    leave = join | {"sequence": 1, "event_type": "CONSUMER_LEAVE", "client_id": "ghost"}
     path = tmp_path / "cluster_events.jsonl"
     path.write_text("\n".join(map(json.dumps, [join, leave])) + "\n")
     ledger = simulate(InputTables.read(spark, str(tmp_path)))
