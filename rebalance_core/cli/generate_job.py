@@ -62,6 +62,7 @@ def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:
     facts: dict[str, Any] = {
         "job": "generate",
         "dry_run": True,
+        "exit_code": 0,
         "plan": plan.facts(),
         "expected_rows": plan.expected_rows(),
         "output": options.output,

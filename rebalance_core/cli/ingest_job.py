@@ -137,6 +137,7 @@ def _plan(options: IngestOptions, settings: Settings, collection: "Collection") 
     facts = {
         "job": "ingest",
         "dry_run": True,
+        "exit_code": 0,
         "cluster": collection.settings.cluster,
         "files": {kind: {"files": n, "bytes": sizes[kind]} for kind, n in kinds.items()},
         "refused": [{"file": one.source, "code": one.code} for one in collection.refused],

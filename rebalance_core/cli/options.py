@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from rebalance_core.cli.job import Job, JobOptions
+from rebalance_core.cli.option_values import master_mistakes
 from rebalance_core.cli.version import LIBRARY_VERSION
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
@@ -71,7 +72,14 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     job = jobs[arguments.job]
     if unknown:
         raise UsageError("\n".join(_unknown_options(unknown, job)))
-    return job, job.read_options(arguments, tuple(argv))
+    mistakes = list(master_mistakes(arguments.master))
+    try:
+        options = job.read_options(arguments, tuple(argv))
+    except UsageError as error:
+        mistakes.append(str(error))
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return job, options
 
 
 def _unknown_options(unknown: Sequence[str], job: Job) -> Iterator[str]:
