@@ -1,6 +1,7 @@
 """A file that cannot be read to its end, in words: what Spark says of it is a page of Java."""
 
 import re
+from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 CODECS = {
@@ -56,4 +57,4 @@ def unreadable_file(text: str) -> str | None:
 
 
 def _suffix(name: str) -> str:
-    return f".{name.rpartition('.')[2]}"
+    return PurePosixPath(name).suffix
