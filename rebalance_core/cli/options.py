@@ -32,10 +32,16 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
     common.add_argument("--config", metavar="FILE", action="append", default=[])
     common.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     common.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    common.add_argument("--dry-run", action="store_true", help="print the plan, run nothing")
+    common.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="write nothing; print what a run would do and end as it would",
+    )
     common.add_argument("--overwrite", action="store_true", help="replace an earlier result")
     common.add_argument("--break-lock", action="store_true", help="take over from a dead run")
-    common.add_argument("--debug", action="store_true", help="whole stack traces")
+    common.add_argument(
+        "--debug", action="store_true", help="whole stack traces, and what Spark prints"
+    )
     common.add_argument("--master", metavar="URL", help="Spark master, e.g. local[4]")
 
 

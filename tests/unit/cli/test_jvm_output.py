@@ -40,13 +40,17 @@ def test_shown_it_goes_to_stderr_whole(capfd: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_files_are_given_back_when_the_start_fails(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="no java"), jvm_output(shown=False):
-        os.write(module.STDOUT, b"lost in the pipe\n")
-        raise ValueError("no java")
+    def fails() -> None:
+        with jvm_output(shown=False):
+            os.write(module.STDOUT, b"no room for the heap\n")
+            raise ValueError("no java")
+
+    with pytest.raises(ValueError, match="no java"):
+        fails()
     print("seen")
     print("seen too", file=sys.stderr)
     assert capfd.readouterr() == ("seen\n", "seen too\n")
-    assert last_lines() == ["lost in the pipe"]
+    assert last_lines() == ["no room for the heap"]
 
 
 def test_the_last_lines_are_kept_and_none_without_end() -> None:
