@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from rebalance_core.ingest.assumptions import Assumptions
     from rebalance_core.ingest.collection import Collection
-    from rebalance_core.spark import InputTables
+    from rebalance_core.spark import InputTables, SimulationOptions
     from rebalance_core.spark.observed import Observed
+    from rebalance_core.spark.quarantine import Quarantined
 
 
 @dataclass(frozen=True)
@@ -43,24 +44,32 @@ class Rehearsal:
 
     def report(self) -> JobReport:
         """What a run would read and write, and how it would end."""
-        check_free(self.options)
+        check_free("audit", self.options, self.settings)
         session = open_for("audit", self.options, self.settings)
         if self.options.previous is not None:
             read_last_night(self.options.previous, session)
         say("auditing; nothing is written")
         inputs, observed = self._inputs(session)
         checked, counts = check_rows(inputs, self.settings)
-        simulation = simulation_options(
-            SimulateOptions(argv=self.options.argv, output=self.options.output),
-            self.settings,
-            counts,
-            session,
-        )
+        whole = SimulateOptions(argv=self.options.argv, output=self.options.output)
+        simulation = simulation_options(whole, self.settings, counts, session)
         foretold = foretell(checked, counts, simulation, self.settings)
         if self.options.redact_clients:
             foretold = foretold.without_rows()
         if foretold.refusal is not None:
             return self._report(foretold, None, foretold.exit_code)
+        found = self._findings(checked, simulation, observed)
+        word, fails = verdict_of(found, self.options.fail_on)
+        by_severity: Counter[str] = Counter()
+        for one in found:
+            by_severity["accepted" if one.accepted else one.severity] += one.findings
+        verdict = {"verdict": str(word), "findings": dict(by_severity)}
+        return self._report(foretold, verdict, ExitCode.DIFFERENCES if fails else ExitCode.OK)
+
+    def _findings(
+        self, checked: "Quarantined", simulation: "SimulationOptions", observed: "Observed"
+    ) -> list[Count]:
+        """How many findings there are of which kind."""
         from rebalance_core.spark.night import count_findings
         from rebalance_core.spark.simulate import simulate_checked
 
@@ -69,13 +78,7 @@ class Rehearsal:
         ledger = {name: frames[name].persist() for name in LEDGER_TABLES}
         tables = {**checked.tables, **observed.tables, **ledger}
         night = judged_night(self.settings, tables, self.accepted, self.options, self.now)
-        found = [Count(**row) for row in count_findings(night.findings)]
-        word, fails = verdict_of(found, self.options.fail_on)
-        by_severity: Counter[str] = Counter()
-        for one in found:
-            by_severity["accepted" if one.accepted else one.severity] += one.findings
-        verdict = {"verdict": str(word), "findings": dict(by_severity)}
-        return self._report(foretold, verdict, ExitCode.DIFFERENCES if fails else ExitCode.OK)
+        return [Count(**row) for row in count_findings(night.findings)]
 
     def _inputs(self, session: "SparkSession") -> "tuple[InputTables, Observed]":
         from rebalance_core.spark import InputTables

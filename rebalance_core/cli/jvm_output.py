@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 KEPT_LINES = 200
 LONGEST_LINE = 2_000  # characters; a plan of Spark's may have a million
@@ -46,6 +46,7 @@ class JvmOutput:
                 elif text:
                     self._keep(text)
         self._keep(rest)
+        os.close(self._source)
 
     def _keep(self, text: bytes) -> None:
         if text.strip():
@@ -53,7 +54,8 @@ class JvmOutput:
 
     def _pass_on(self, bar: bytes) -> None:
         if self._terminal is not None:
-            os.write(self._terminal, b"\r" + bar + b"\r")
+            with suppress(OSError):  # a terminal may go; a JVM that nobody reads would stand still
+                os.write(self._terminal, b"\r" + bar + b"\r")
 
 
 _started: list[JvmOutput] = []

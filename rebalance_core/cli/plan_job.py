@@ -81,7 +81,7 @@ def run_plan(options: PlanOptions) -> JobReport:
 
 def _dry_run(options: PlanOptions, settings: Settings, inputs: Mapping[str, str]) -> JobReport:
     """What a run would compute, and how its rows, rates and edits would let it end."""
-    check_free(options)
+    check_free("plan", options, settings)
     session = open_for("plan", options, settings)
     checked, counts = checked_input(session, options, settings, inputs)
     foretold = foretell(checked, counts, _recorded(options, settings, counts, session), settings)

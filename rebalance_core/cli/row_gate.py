@@ -9,6 +9,8 @@ from rebalance_core.cli.settings import Settings
 from rebalance_core.model.errors import InputRefused
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from rebalance_core.spark import SimulationOptions
     from rebalance_core.spark.gate import Complaint, RowCounts
     from rebalance_core.spark.quarantine import Quarantined
@@ -46,9 +48,9 @@ def refuse_bad_rows(
 
 
 def complaint_lines(complaints: "Sequence[Complaint]") -> list[str]:
-    """A line a code: how many rows have it, and the first of them."""
+    """A line a code: how often it stands, and the first row that has it."""
     lines = [
-        f"  {one.code} {one.rows:,}, first {one.source}: {one.message}"
+        f"  {one.code} {one.times:,}, first {one.source}: {one.message}"
         for one in complaints[:SHOWN_COMPLAINTS]
     ]
     more = len(complaints) - SHOWN_COMPLAINTS
@@ -112,13 +114,17 @@ def foretell(
     from rebalance_core.spark.gate import complaints
     from rebalance_core.spark.simulate import simulate_checked
 
-    found: Sequence[Complaint] = ()
+    found: list[Complaint] = []
+
+    def look(rejected: "DataFrame") -> "Sequence[Complaint]":
+        found[:] = complaints(rejected)
+        return found
+
     try:
-        if sum(count.bad for count in counts.values()):
-            found = complaints(checked.rejected)
-        refuse_bad_rows(counts, settings, lambda: found)
-        found = complaints(simulate_checked(checked, options).rejected)
-        counts = with_unknown_members(counts, _unknown_members(found))
+        refuse_bad_rows(counts, settings, lambda: look(checked.rejected))
+        look(simulate_checked(checked, options).rejected)
+        unknown = sum(one.times for one in found if one.code == UNKNOWN_MEMBER)
+        counts = with_unknown_members(counts, unknown)
         refuse_bad_rows(counts, settings, lambda: found)
     except InputRefused as refusal:
         return Foretold(counts, found, refusal)
@@ -132,7 +138,3 @@ def with_unknown_members(
     of_events = counts["cluster_events"]
     bad = type(of_events)(of_events.rows, of_events.bad + unknown)
     return {**counts, "cluster_events": bad}
-
-
-def _unknown_members(found: "Sequence[Complaint]") -> int:
-    return sum(one.rows for one in found if one.code == UNKNOWN_MEMBER)

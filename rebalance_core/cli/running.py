@@ -66,14 +66,17 @@ def open_for(job: str, options: WritingOptions, settings: Settings) -> "SparkSes
     )
 
 
-def check_free(options: WritingOptions) -> None:
-    """Raise what `running` would raise about a local output folder, and touch nothing."""
+def check_free(job: str, options: WritingOptions, settings: Settings) -> None:
+    """Raise what `running` would raise about the output folder, and touch nothing."""
+    folder: OutputFolder
     if is_local(options.output):
-        folder = LocalFolder(options.output)
-        with output_errors(folder.location):
-            folder.check_makeable()
-        dead = breakable_lock(folder, break_lock=options.break_lock)
-        check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
+        folder = local = LocalFolder(options.output)
+        with output_errors(local.location):
+            local.check_makeable()
+    else:
+        folder = HadoopFolder(options.output, open_for(job, options, settings))
+    dead = breakable_lock(folder, break_lock=options.break_lock)
+    check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
 
 
 def say(text: str) -> None:

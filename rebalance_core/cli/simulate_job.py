@@ -217,7 +217,7 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
 
 def _plan(options: SimulateOptions, settings: Settings, inputs: Mapping[str, str]) -> JobReport:
     """What a run would do: all that decides how it ends, and nothing is written."""
-    check_free(options)
+    check_free("simulate", options, settings)
     session = open_for("simulate", options, settings)
     checked, counts = check_rows(_read_inputs(session, options, inputs), settings)
     foretold = foretell(

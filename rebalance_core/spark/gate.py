@@ -37,32 +37,32 @@ def count_rows(checked: Quarantined) -> Mapping[str, RowCounts]:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What is wrong with rows of a table: how many have the issue, and the first of them."""
+    """What is wrong with rows of a table: how often, and with the first row of them."""
 
     table: str
     code: str
-    rows: int
+    times: int
     source: str
     message: str
 
 
 def complaints(rejected: DataFrame) -> list[Complaint]:
-    """The issues of rows of ``rejected``, by table and code; one job."""
-    found = sf.explode(sf.array_distinct("issues")).alias("found")
+    """The issues of rows of ``rejected``, by table and code, the most frequent first; one job."""
+    found = sf.explode("issues").alias("found")
     line = sf.regexp_extract("source", r"[:@](\d+)$", 1).try_cast("BIGINT")
     file = sf.regexp_replace("source", r"[:@]\d+$", "")
     rows = rejected.select("table_name", file.alias("file"), line.alias("line"), "source", found)
     first = sf.min(sf.struct("file", "line", "source", "found.message")).alias("first")
     counted = rows.groupBy("table_name", sf.col("found.code").alias("code")).agg(
-        sf.count(sf.lit(1)).alias("rows"), first
+        sf.count(sf.lit(1)).alias("times"), first
     )
     return [
         Complaint(
             row["table_name"],
             row["code"],
-            row["rows"],
+            row["times"],
             row["first"]["source"] or "",
             row["first"]["message"],
         )
-        for row in counted.orderBy("table_name", sf.desc("rows"), "code").collect()
+        for row in counted.orderBy("table_name", sf.desc("times"), "code").collect()
     ]

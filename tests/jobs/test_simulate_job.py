@@ -156,7 +156,7 @@ def test_a_dry_run_ends_as_the_run_would(
     facts = json.loads(capsys.readouterr().out)
     assert facts["exit_code"] == 4
     assert "9 of 20 rows are bad" in facts["refused"]
-    codes = {one["code"]: one["rows"] for one in facts["complaints"]}
+    codes = {one["code"]: one["times"] for one in facts["complaints"]}
     assert codes == {"BAD_QUEUE_NUMS": 2, "DUPLICATE_KEY": 2, "BAD_TYPE": 1, "MISSING_VALUE": 1,
                      "UNKNOWN_EVENT_TYPE": 1, "UNKNOWN_MEMBER": 1, "UNPARSABLE": 1}  # fmt: skip
 

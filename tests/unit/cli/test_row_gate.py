@@ -28,7 +28,7 @@ class Said:
 
     table: str
     code: str
-    rows: int
+    times: int
     source: str = "f:1"
     message: str = "why"
 
