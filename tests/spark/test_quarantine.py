@@ -274,19 +274,14 @@ def test_hand_made_tables_missing_columns_and_limits(spark: SparkSession) -> Non
         quarantine(InputTables(events.drop("sequence", "event_type")))
 
 
-<<<<<<< HEAD
-def test_each_distinct_text_is_parsed_once() -> None:
-    seen: list[str] = []
-=======
-def test_every_time_of_an_input_table_has_its_range():
+def test_every_time_of_an_input_table_has_its_range() -> None:
     tables = [*INPUT_TABLES.values(), *(ALL_TABLES[name] for name in OBSERVED_TABLES), QUEUE_RATES]
     times = {name for table in tables for name in table.column_names if name.endswith("_ms")}
     assert times == set(TIME_RANGES)
 
 
-def test_each_distinct_text_is_parsed_once():
-    seen = []
->>>>>>> w-rules
+def test_each_distinct_text_is_parsed_once() -> None:
+    seen: list[str] = []
 
     def parse(text: str) -> None:
         seen.append(text)
