@@ -14,7 +14,7 @@ STAMP := .venv/setup.stamp
 LANES := unit or conformance or spark or jobs
 NOT_BY_DEFAULT := not (oracle or slow or bench)
 
-.PHONY: help setup demo test test-unit test-all oracle conformance notebook bench lint format dist docs lock clean
+.PHONY: help setup demo test test-unit test-all oracle conformance mutants notebook bench lint format dist docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,9 @@ oracle: setup ## Run the tests that execute the released Java classes
 
 conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
 	@$(BIN)/python -m tests.conformance $(VECTORS)
+
+mutants: setup ## Make 150 small mistakes, one at a time: do the tests notice? (2 hours; resumes)
+	$(BIN)/python -m tests.mutants
 
 notebook: setup ## Execute notebooks/capacity_planning.py into its .ipynb, and draw docs/pictures
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \

@@ -35,9 +35,10 @@ SESSION_SETTINGS = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test with the lane whose folder it lies in."""
+    """Mark every test with the lane whose folder it lies in, unless it names one itself."""
     for item in items:
-        if TESTS in item.path.parents:
+        named = any(item.get_closest_marker(lane) for lane in LANES)
+        if TESTS in item.path.parents and not named:
             lane = LANE_OF_FOLDER.get(item.path.relative_to(TESTS).parts[0])
             if lane is not None:
                 item.add_marker(lane)

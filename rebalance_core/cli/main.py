@@ -14,6 +14,7 @@ from types import FrameType
 from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
 from rebalance_core.cli.jobs import JOBS
 from rebalance_core.cli.options import parse_options
+from rebalance_core.cli.run.jvm_output import last_lines
 from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
 from rebalance_core.model.errors import RebalanceError
 
@@ -44,11 +45,13 @@ def _explain(error: BaseException, *, debug: bool) -> int:
     """Say on stderr what went wrong; the exit code."""
     if debug:
         traceback.print_exception(error)
-    if is_spark_failure(error):
-        failure = explain_spark_failure(error)
-        _say(f"Spark failed: {failure.line}" + (f"\n  hint: {failure.hint}" * bool(failure.hint)))
-        return int(failure.exit_code)
-    code = int(exit_code_of(error))
+    failure = explain_spark_failure(error) if is_spark_failure(error) else None
+    code = int(failure.exit_code if failure else exit_code_of(error))
+    if code == ExitCode.BUG:
+        _say_last_words_of_spark()
+    if failure:
+        _say(str(failure))
+        return code
     if isinstance(error, RebalanceError):
         _say(str(error))
     elif isinstance(error, KeyboardInterrupt):
@@ -58,6 +61,14 @@ def _explain(error: BaseException, *, debug: bool) -> int:
     else:
         _say(f"this is a bug: {type(error).__name__}: {error}" + "; see --debug" * (not debug))
     return code
+
+
+def _say_last_words_of_spark() -> None:
+    """What was kept from the terminal; it may be all there is to know of a JVM that died."""
+    lines = last_lines()
+    if lines:
+        _say("Spark and its JVM printed last:")
+        print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
 
 
 def _say(text: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from rebalance_core.cli.job import Job, JobOptions
+from rebalance_core.cli.option_values import master_mistakes
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
@@ -31,10 +32,16 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
     common.add_argument("--config", metavar="FILE", action="append", default=[])
     common.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     common.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    common.add_argument("--dry-run", action="store_true", help="print the plan, run nothing")
+    common.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="write nothing; print what a run would do and end as it would",
+    )
     common.add_argument("--overwrite", action="store_true", help="replace an earlier result")
     common.add_argument("--break-lock", action="store_true", help="take over from a dead run")
-    common.add_argument("--debug", action="store_true", help="whole stack traces")
+    common.add_argument(
+        "--debug", action="store_true", help="whole stack traces, and what Spark prints"
+    )
     common.add_argument("--master", metavar="URL", help="Spark master, e.g. local[4]")
 
 
@@ -71,7 +78,14 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     job = jobs[arguments.job]
     if unknown:
         raise UsageError("\n".join(_unknown_options(unknown, job)))
-    return job, job.read_options(arguments, tuple(argv))
+    mistakes = list(master_mistakes(arguments.master))
+    try:
+        options = job.read_options(arguments, tuple(argv))
+    except UsageError as error:
+        mistakes.append(str(error))
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return job, options
 
 
 def _unknown_options(unknown: Sequence[str], job: Job) -> Iterator[str]:

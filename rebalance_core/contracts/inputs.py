@@ -43,11 +43,11 @@ CONSUMER_GROUPS = Table(
         strategy? STRING strategy text; default AVG
         subscriptions? ARRAY<STRING> topics of members that state none
         consume_from_where? STRING ConsumeFromWhere; default CONSUME_FROM_LAST_OFFSET
-        consume_timestamp_ms? BIGINT CONSUME_FROM_TIMESTAMP: the timestamp, epoch ms UTC
+        consume_timestamp_ms? BIGINT CONSUME_FROM_TIMESTAMP: the timestamp, epoch ms UTC; may be 0
         ordered? BOOLEAN orderly listener; default false
         client_version? STRING default 5.3; a version without patch means its last patch
         broker_version? STRING default 5.3; a version without patch means its last patch
-        rebalance_mode? STRING CLIENT or BROKER (QueryAssignment in PULL mode); default CLIENT
+        rebalance_mode? STRING CLIENT, or BROKER where members can ask one; default CLIENT
         pull_threshold_for_queue? INT messages; default 1000
         pull_threshold_size_for_queue? INT MiB; default 100
         pull_threshold_for_topic? INT messages; default -1 = off

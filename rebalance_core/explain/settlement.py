@@ -13,8 +13,14 @@ from typing import Any
 from rebalance_core.explain.formula import Formula, formula_of
 from rebalance_core.explain.view import ProcessKey, Row, View, subscribes
 from rebalance_core.model.errors import AllocationError, UsageError
-from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_REBALANCE,
+    BROKER_STRATEGIES,
+    PUSH,
+)
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
@@ -37,6 +43,7 @@ class Settlement:
     queues: tuple[MessageQueue, ...]
     """mqAll: the topic's readable queues."""
     broker_mode: bool = False
+    """The group's members ask the brokers, as far as they can (SEM §2.8)."""
 
     @cached_property
     def _shares(self) -> dict[tuple[str, str], dict[str, frozenset[MessageQueue]] | str]:
@@ -93,7 +100,7 @@ class Settlement:
             return BROADCAST if self.queues else NO_QUEUE
         strategy = self.strategy_of(member)
         name = member["strategy"] if strategy is None else strategy.name
-        if self.broker_mode and name not in BROKER_STRATEGIES:
+        if name not in BROKER_STRATEGIES and self._asks_broker(member):
             return BROKER_MODE
         if strategy is None:
             return OTHER
@@ -102,6 +109,12 @@ class Settlement:
         if not self.queues:
             return NO_QUEUE
         return THROWS if isinstance(self._share(member), str) else COMPUTED
+
+    def _asks_broker(self, member: Row) -> bool:
+        # only push groups that are not orderly come into question
+        return self.broker_mode and asks_broker(
+            BROKER_REBALANCE, PUSH, member["message_model"], False, member["version"]
+        )
 
     def thrown(self, member: Row) -> str:
         """The exception of a process whose strategy throws."""

@@ -27,7 +27,11 @@ class MessageQueue(NamedTuple):
 
 
 def queue_sort_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
-    """Key of ``MessageQueue.compareTo``: topic, broker name (UTF-16 order), numeric queue id."""
+    """Key of ``MessageQueue.compareTo``: topic, broker name (UTF-16 order), numeric queue id.
+
+    Upstream subtracts the ids as ints: for ids more than 2^31 apart, which no route has, its order
+    overflows and is not total.
+    """
     return java_string_key(queue.topic), java_string_key(queue.broker_name), queue.queue_id
 
 

@@ -104,7 +104,7 @@ def _add_kind(epoch: Epoch, queue: MessageQueue, was: Collection[str]) -> str:
 def _subscribes(epoch: Epoch, client_id: str, queue: MessageQueue) -> bool:
     """Some live process of this id still subscribes the queue's topic."""
     return any(
-        is_retry_topic(queue.topic) or queue.topic in member.subscriptions
+        member.subscribes(queue.topic)
         for member in epoch.members.values()
         if member.client_id == client_id
     )

@@ -28,6 +28,12 @@ class Member:
     message_model: str
     consume_from_where: str
     suspended: bool = False
+    retry_topic: str | None = None
+    """The group's retry topic, if the member subscribes it."""
+
+    def subscribes(self, topic: str) -> bool:
+        """True if the member reads the topic, or would if it had queues."""
+        return topic in self.subscriptions or topic == self.retry_topic
 
     @property
     def key(self) -> ProcessKey:
@@ -51,11 +57,17 @@ class GroupState:
     routes: Routes = field(default_factory=Routes)
     retry_brokers: set[str] = field(default_factory=set)
     last_topics: frozenset[str] = frozenset()
+    """Topics of all members before the instant in which the last of them went."""
 
     @property
     def retry_topic(self) -> str:
         """The group's retry topic."""
         return retry_topic(self.consumer_group)
+
+    def begin_instant(self) -> None:
+        """Events of a new instant follow; whoever goes in it leaves the topics of now."""
+        if self.members:
+            self.last_topics = self._subscribed_topics()
 
     def apply(self, event: Event) -> None:
         """Apply one event. Raises `UnknownMember` for one about a process that is not there."""
@@ -65,14 +77,12 @@ class GroupState:
             self._join(event)
         else:
             self._change_member(event)
-        if self.members:
-            self.last_topics = self._subscribed_topics()
         self._create_retry_topic()
 
     def _join(self, event: Event) -> None:
         assert event.client_id is not None
         key = (event.client_id, event.channel_id)
-        given = event.subscriptions
+        given, model = event.subscriptions, event.message_model or self.settings.message_model
         self.members[key] = Member(
             client_id=event.client_id,
             channel_id=event.channel_id,
@@ -80,9 +90,10 @@ class GroupState:
             - {self.retry_topic},
             strategy=self.strategy_override or event.strategy or self.settings.strategy,
             version=event.version or self.settings.client_version,
-            message_model=event.message_model or self.settings.message_model,
+            message_model=model,
             consume_from_where=event.consume_from_where or self.settings.consume_from_where,
             suspended=key in self.members and self.members[key].suspended,
+            retry_topic=self.retry_topic if self._has_retry_topic(model) else None,
         )
 
     def _change_member(self, event: Event) -> None:
@@ -109,31 +120,31 @@ class GroupState:
     def _create_retry_topic(self) -> None:
         """Each broker creates the retry topic at the first heartbeat it gets (SEM §3.4)."""
         for member in self.members.values():
-            if self.has_retry_topic(member):
+            if member.retry_topic is not None:
                 for topic in member.subscriptions:
                     self.retry_brokers |= self.routes.brokers_of(topic)
 
-    def has_retry_topic(self, member: Member) -> bool:
+    def _has_retry_topic(self, message_model: str) -> bool:
         """Only push CLUSTERING consumers subscribe the retry topic."""
         return (
             self.include_retry_topics
             and self.settings.consumer_type == PUSH
-            and member.message_model != BROADCASTING
+            and message_model != BROADCASTING
         )
 
     def topics_of(self, member: Member) -> list[str]:
         """What the member subscribes, its retry topic included once that exists; in Java order."""
         topics = set(member.subscriptions)
-        if self.retry_brokers and self.has_retry_topic(member):
-            topics.add(self.retry_topic)
+        if self.retry_brokers and member.retry_topic is not None:
+            topics.add(member.retry_topic)
         return sorted(topics, key=java_string_key)
 
     def _subscribed_topics(self) -> frozenset[str]:
         topics: set[str] = set()
         for member in self.members.values():
             topics |= member.subscriptions
-            if self.has_retry_topic(member):
-                topics.add(self.retry_topic)
+            if member.retry_topic is not None:
+                topics.add(member.retry_topic)
         return frozenset(topics)
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
@@ -152,9 +163,10 @@ class GroupState:
         The group's topics are those a current member subscribes; with no member left, those of
         its last members.
         """
+        topics = self._subscribed_topics() if self.members else self.last_topics
         return {
             topic: self.readable_queues(topic)
-            for topic in sorted(self.last_topics, key=java_string_key)
+            for topic in sorted(topics, key=java_string_key)
             if topic != self.retry_topic or self.retry_brokers
         }
 

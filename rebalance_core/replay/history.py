@@ -167,6 +167,7 @@ def _instants(all_events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
 
 def _apply(state: GroupState, simultaneous: list[Event], unknown: list[Event]) -> _Instant:
     instant = _Instant()
+    state.begin_instant()
     for event in simultaneous:
         signature = state.signature()
         try:

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.group_settings import (
-    BROADCASTING,
-    BROKER_REBALANCE,
-    BROKER_STRATEGIES,
-)
+from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.replay.group_state import GroupState, Member, ProcessKey
 from rebalance_core.strategies import AllocationStrategy
 
@@ -75,7 +72,7 @@ def _share(
     if member.message_model == BROADCASTING:
         return queues or None
     strategy = strategies[strategy_key(member)]
-    if state.settings.rebalance_mode == BROKER_REBALANCE and strategy.name not in BROKER_STRATEGIES:
+    if strategy.name not in BROKER_STRATEGIES and _asks_broker(state, member):
         return None
     if strategy.name == CONFIG_STRATEGY:
         # The list comes back whole for every topic; the other topics' passes take their own part.
@@ -87,3 +84,14 @@ def _share(
         return strategy.allocate(member.client_id, queues, client_ids)
     except AllocationError:
         return None
+
+
+def _asks_broker(state: GroupState, member: Member) -> bool:
+    settings = state.settings
+    return asks_broker(
+        settings.rebalance_mode,
+        settings.consumer_type,
+        member.message_model,
+        settings.ordered,
+        member.version,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rebalance_core.contracts.times import YEAR_2000_MS
 from rebalance_core.model.errors import UsageError
 
 SECOND_MS = 1_000
@@ -29,7 +30,7 @@ RANGES = {
     "groups": (1, 10_000_000),
     "days": (1, 3_650),
     "seed": (-(2**63), 2**63 - 1),
-    "start_ms": (0, 4_102_444_800_000),  # to the year 2100
+    "start_ms": (YEAR_2000_MS, 4_102_444_800_000),  # to the year 2100
     "groups_per_cluster": (1, 100_000),
     "offset_hours": (1, 24),
 }

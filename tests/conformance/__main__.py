@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.conformance import allocation, replay_vectors, start_offset
+from tests.conformance import allocation, replay_vectors, start_offset, upstream_assertions
 
 Compare = Callable[[Path], tuple[int, list[str]]]
 
 SHOWN = 20  # mismatches printed per file
 USAGE = 'usage: python -m tests.conformance FILE... (make conformance VECTORS="FILE...")'
-KNOWN = "allocation TSV, start-offset TSV, replay JSONL"
+KNOWN = "allocation TSV, start-offset TSV, replay JSONL, upstream-assertions JSONL"
 COMPARE_BY_COLUMNS: dict[tuple[str, ...], Compare] = {
     allocation.COLUMNS: allocation.compare,
     start_offset.COLUMNS: start_offset.compare,
@@ -39,10 +39,12 @@ def recognise(path: Path) -> Compare:
     if by_columns is not None:
         return by_columns
     try:
-        scenario = json.loads(first)
+        value = json.loads(first)
     except json.JSONDecodeError:
-        scenario = None
-    if isinstance(scenario, dict) and scenario.keys() >= replay_vectors.KEYS:
+        value = None
+    if upstream_assertions.is_head(value):
+        return upstream_assertions.compare
+    if isinstance(value, dict) and value.keys() >= replay_vectors.KEYS:
         return replay_vectors.compare
     raise UnknownFormatError(f"{path}: unknown format (first line {first[:60]!r}); known: {KNOWN}")
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -91,13 +92,32 @@ def test_what_is_wrong_is_told_before_spark_starts(
 def test_a_dry_run_says_what_would_be_read_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, _ = run(
-        capsys, "--collection", COLLECTION, "--output", tmp_path / "out", "--dry-run"
-    )
-    assert code == 0
+    words = ("--collection", COLLECTION, "--output", tmp_path / "out", "--dry-run")
+    code, out, _ = run(capsys, *words)
+    assert code == 3
     assert "report.html" in out
     assert "fail on   ERROR" in out
+    assert "A run would end with exit code 3: FAILED, " in out
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_ends_as_the_run_would(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(DATA / "join-leave" / "tables", tmp_path / "in")
+    words = ("--input", tmp_path / "in", "--output", tmp_path / "out", "--json")
+    dry, out, _ = run(capsys, *words, "--dry-run")
+    foretold = json.loads(out)
+    code, out, _ = run(capsys, *words)
+    facts = json.loads(out)
+    assert (dry, foretold["verdict"]["verdict"]) == (code, facts["verdict"])
+    events = tmp_path / "in" / "cluster_events.jsonl"
+    events.write_text("{not json\n" * 100 + events.read_text())
+    for more in ((), ("--redact-clients",)):
+        code, out, _ = run(capsys, *words, "--overwrite", "--dry-run", *more)
+        assert (code, "100 of 1" in json.loads(out)["refused"]) == (4, True)
+        code, _, err = run(capsys, *words, "--overwrite", *more)
+        assert (code, "UNPARSABLE 100" in err) == (4, not more)
 
 
 def test_a_previous_night_that_is_none_is_refused(

@@ -1,10 +1,12 @@
 """The jobs as an operator starts them: processes, exit codes, stdout and stderr kept apart."""
 
+import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
@@ -15,11 +17,22 @@ from rebalance_core.cli.run.java import require_java_home
 TREE = Path(__file__).resolve().parents[2]
 EVENT = {
     "cluster": "c",
-    "event_ms": 1,
+    "event_ms": 1_700_000_000_000,
     "sequence": 0,
     "event_type": "BROKER_UP",
     "broker_name": "broker-a",
 }
+
+ROWS = "".join(f'{{"cluster": "c", "queue_id": {n}}}\n' for n in range(5000)).encode()
+CHATTY = """
+rootLogger.level = info
+rootLogger.appenderRef.both.ref = both
+appender.both.type = Console
+appender.both.name = both
+appender.both.target = SYSTEM_OUT
+appender.both.layout.type = PatternLayout
+appender.both.layout.pattern = chatty %p %c{1}: %m%n
+"""
 
 HOLD_A_LOCK = """
 import signal, sys, time
@@ -58,15 +71,18 @@ def package_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(
-    *words: str | Path, path: Path = TREE, cwd: Path = TREE, **environment: str
+    *words: str | Path,
+    path: Path = TREE,
+    cwd: Path = TREE,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": str(path)} | environment
+    env = os.environ | {"PYTHONPATH": str(path)} | dict(environment or {})
     command = [sys.executable, *map(str, words)]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
 
 
 def simulate(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return run(TREE / "jobs/simulate.py", *words, **environment)
+    return run(TREE / "jobs/simulate.py", *words, environment=environment)
 
 
 def test_a_usage_error_ends_with_2() -> None:
@@ -92,6 +108,7 @@ def test_a_dry_run_prints_one_json_object_and_writes_nothing(tmp_path: Path, tab
     done = simulate("--input", tables, "--output", tmp_path / "out", "--dry-run", "--json")
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
+    assert (plan["exit_code"], plan["refused"]) == (0, None)
     assert list(plan["inputs"]) == ["cluster_events"]
     assert plan["config"]["max_bad_share"] == 0.5
     assert not (tmp_path / "out").exists()
@@ -105,6 +122,35 @@ def test_the_zip_alone_holds_code_and_defaults(
     done = run("-P", *module, *words, path=package_zip, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "max_bad_share = 0.5" in done.stdout
+
+
+def test_the_terminal_shows_our_lines_alone_and_with_debug_all(
+    tmp_path: Path, tables: Path
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/log4j2.properties").write_text(CHATTY)
+    (tables / "queue_offsets.jsonl.gz").write_bytes(gzip.compress(ROWS)[:-100])
+    words = ("--input", tables, "--output", tmp_path / "out")
+    quiet = simulate(*words, SPARK_CONF_DIR=str(tmp_path / "conf"))
+    assert (quiet.returncode, quiet.stdout) == (4, "")
+    assert quiet.stderr.splitlines() == [
+        "rebalance: simulating; inputs: cluster_events, queue_offsets",
+        f"rebalance: {tables}/queue_offsets.jsonl.gz cannot be read: truncated gzip",
+    ]
+    loud = simulate(*words, "--debug", SPARK_CONF_DIR=str(tmp_path / "conf"))
+    assert (loud.returncode, loud.stdout) == (4, "")
+    assert "chatty INFO SparkContext" in loud.stderr
+    assert "Unexpected end of input stream" in loud.stderr
+    assert loud.stderr.splitlines()[-1] == quiet.stderr.splitlines()[-1]
+
+
+def test_a_jvm_that_does_not_start_has_its_say(tmp_path: Path, tables: Path) -> None:
+    words = ("--input", tables, "--output", tmp_path / "out")
+    done = simulate(*words, PYSPARK_SUBMIT_ARGS="--driver-java-options -XX:+Nonsense pyspark-shell")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Unrecognized VM option" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-2].startswith("rebalance: Spark failed: [JAVA_GATEWAY_EXITED]")
 
 
 @pytest.mark.parametrize(("more", "code"), [((), 0), (("--engine", "fast"), 2)])

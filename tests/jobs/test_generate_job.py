@@ -67,10 +67,13 @@ def test_simulate_reads_it_as_it_is_and_rejects_no_row(
 
 def test_settings_change_the_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--groups", "100", "--output", str(tmp_path / "x"), "--dry-run", "--json"]
-    settings = ["generate.groups_per_cluster=30", "generate.offset_hours=12", "generate.start_ms=5"]
+    settings = ["generate.groups_per_cluster=30", "generate.offset_hours=12"]
+    settings.append("generate.start_ms=946684800000")  # the first time that simulate takes
     assert main("generate", [*words, *(w for s in settings for w in ("--set", s))]) == 0
     plan = json.loads(capsys.readouterr().out)["plan"]
-    assert (plan["clusters"], plan["offset_looks"], plan["start_ms"]) == (4, 3, 5)
+    assert (plan["clusters"], plan["offset_looks"], plan["start_ms"]) == (
+        4, 3, 946684800000,
+    )  # fmt: skip
     assert main("generate", [*words, "--set", "generate.offset_hours=0"]) == 2
 
 

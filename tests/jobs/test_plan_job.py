@@ -68,8 +68,9 @@ def test_wrong_rates_and_scenarios_are_refused(
     rates = tmp_path / "queue_rates.jsonl"
     rates.write_text('{"cluster": "c", "topic": "T", "broker_name": "a", "queue_id": 0, '
                      '"from_ms": 0, "messages_per_second": -1}')  # fmt: skip
-    assert main("plan", [*words, "--queue-rates", str(rates)]) == 4
-    assert "0 and more" in capsys.readouterr().err
+    for more in ([], ["--dry-run"]):
+        assert main("plan", [*words, "--queue-rates", str(rates), *more]) == 4
+        assert "0 and more" in capsys.readouterr().err
     assert (
         not (tmp_path / "plan" / "_run.json").exists()
         or json.loads((tmp_path / "plan" / "_run.json").read_text())["status"] == "FAILED"
@@ -88,7 +89,17 @@ def test_events_of_a_member_that_is_not_there_are_rejected_and_counted(
     events.write_text(json.dumps(ghost) + "\n" + good)
     words = ["--input", str(folder), "--output", str(tmp_path / "plan"), "--scenario", GROW]
     assert main("plan", [*words, "--set", "max_bad_share=0.0001"]) == 4
-    assert "rows are bad" in capsys.readouterr().err
+    assert "UNKNOWN_MEMBER 1, first cluster_events.jsonl:1:" in capsys.readouterr().err
+    assert main("plan", [*words, "--set", "max_bad_share=0.0001", "--dry-run"]) == 5
+    words[3] = str(tmp_path / "other")
+    assert main("plan", [*words, "--set", "max_bad_share=0.0001", "--dry-run"]) == 4
+    told = capsys.readouterr().out
+    assert "UNKNOWN_MEMBER 1, first cluster_events.jsonl:1:" in told
+    assert "A run would end with exit code 4: cluster_events: 1 of" in told
+    assert main("plan", [*words, "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"]["cluster_events"]["bad"] == 1
+    assert not (tmp_path / "other").exists()
+    words[3] = str(tmp_path / "plan")
     assert main("plan", [*words, "--overwrite"]) == 0
     record = json.loads((tmp_path / "plan" / "_run.json").read_text())
     assert record["rejected"] == {"UNKNOWN_MEMBER": 1}

@@ -134,8 +134,40 @@ def test_a_dry_run_counts_and_writes_nothing(
     words = ["--input", str(dirty), "--output", str(target), "--dry-run", "--json"]
     assert main("simulate", words) == 0
     counted = json.loads(capsys.readouterr().out)["rows"]["cluster_events"]
-    assert counted == {"rows": 20, "bad": 8}
+    assert counted == {"rows": 20, "bad": 9}  # UNKNOWN_MEMBER too
     assert not target.exists()
+
+
+def test_a_dry_run_ends_as_the_run_would(
+    dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "out"
+    words = ["simulate", "--input", str(dirty), "--output", str(target)]
+    for more in (["--on-bad-rows", "fail"], ["--max-bad-share", "0.4"]):
+        assert main(None, [*words, *more, "--dry-run"]) == 4
+        told = capsys.readouterr().out
+        assert "DUPLICATE_KEY 2, first cluster_events.jsonl:7: 2 rows with different" in told
+        assert main(None, [*words, *more]) == 4
+        first, *reasons = capsys.readouterr().err.splitlines()[1:]
+        assert f"A run would end with exit code 4: {first.removeprefix('rebalance: ')}" in told
+        assert "rebalance:   BAD_QUEUE_NUMS 2, first cluster_events.jsonl:4: read_q" in reasons[0]
+    # 8 of 20 rows pass the first gate, the ninth is found by the replay
+    assert main(None, [*words, "--max-bad-share", "0.4", "--dry-run", "--json"]) == 4
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["exit_code"] == 4
+    assert "9 of 20 rows are bad" in facts["refused"]
+    codes = {one["code"]: one["times"] for one in facts["complaints"]}
+    assert codes == {"BAD_QUEUE_NUMS": 2, "DUPLICATE_KEY": 2, "BAD_TYPE": 1, "MISSING_VALUE": 1,
+                     "UNKNOWN_EVENT_TYPE": 1, "UNKNOWN_MEMBER": 1, "UNPARSABLE": 1}  # fmt: skip
+
+
+def test_a_dry_run_of_an_empty_input_is_refused(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cluster_events.jsonl").write_text("")
+    words = ["simulate", "--input", str(tmp_path), "--output", str(tmp_path / "out")]
+    assert main(None, [*words, "--dry-run"]) == main(None, words) == 4
+    assert "cluster_events holds no row" in capsys.readouterr().out
 
 
 def test_spark_submit_with_the_zip_gives_the_same_digests(output: Path, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from collections import Counter
 from pathlib import Path
 
 from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import sort_queues
 from rebalance_core.strategies.registry import make_strategy
 from tests.oracle.cases import Case, random_case
 
@@ -31,7 +33,8 @@ def ours(case: Case, version: str, charset: str) -> tuple[str, str]:
     except AllocationError as error:
         return case.name, _thrown(error)
     try:
-        share = strategy.allocate(case.client_id, case.queues, case.client_ids)
+        queues, client_ids = sort_queues(case.queues), sort_client_ids(case.client_ids)
+        share = strategy.allocate(case.client_id, queues, client_ids)
     except AllocationError as error:
         return strategy.name, _thrown(error)
     if strategy.returns_null:

@@ -17,18 +17,28 @@ JAVA_OPTIONS = (
 )
 
 
-class SeparatorResolver:
-    """A Java ``MachineRoomResolver``: the text before the separator, None without one."""
+class RoomResolver:
+    """A Java ``MachineRoomResolver``: the room of the longest listed prefix of the name, else the
+    text before the separator, None without one.
+    """
 
-    def __init__(self, separator: str) -> None:
-        self._separator = separator
+    def __init__(self, params: dict[str, Any]) -> None:
+        self._separator = params["room_separator"]
+        self._client_rooms = params.get("client_rooms", {})
+        self._broker_rooms = params.get("broker_rooms", {})
 
     def brokerDeployIn(self, queue: Any) -> str | None:  # noqa: N802 - a Java method
-        return self.consumerDeployIn(queue.getBrokerName())
+        return self._room(queue.getBrokerName(), self._broker_rooms)
 
     def consumerDeployIn(self, client_id: str) -> str | None:  # noqa: N802 - a Java method
-        room, separator, _ = client_id.partition(self._separator)
-        return room if separator else None
+        return self._room(client_id, self._client_rooms)
+
+    def _room(self, name: str, rooms: dict[str, str]) -> str | None:
+        for length in range(len(name), -1, -1):
+            if name[:length] in rooms:
+                return rooms[name[:length]]
+        head, separator, _ = name.partition(self._separator)
+        return head if separator else None
 
     class Java:
         implements = (f"{PACKAGE}.AllocateMachineRoomNearby$MachineRoomResolver",)
@@ -69,8 +79,9 @@ class Upstream:
             strategy = self._strategy(case.name, case.params)
         except (Py4JJavaError, CapturedException) as error:
             return case.name, _thrown(error)
-        queues = self._list(self._queue(*queue) for queue in case.queues)
-        client_ids = self._list(case.client_ids)
+        # As RebalanceImpl does before it asks: whatever order they come in.
+        queues = self._sorted(self._queue(*queue) for queue in case.queues)
+        client_ids = self._sorted(case.client_ids)
         try:
             share = strategy.allocate("G", case.client_id, queues, client_ids)
         except (Py4JJavaError, CapturedException) as error:
@@ -83,8 +94,7 @@ class Upstream:
     def _strategy(self, name: str, params: dict[str, Any]) -> Any:
         if name.startswith(NEARBY):
             inner = self._strategy(name.removeprefix(f"{NEARBY}-"), params)
-            resolver = SeparatorResolver(params["room_separator"])
-            return self._class("AllocateMachineRoomNearby")(inner, resolver)
+            return self._class("AllocateMachineRoomNearby")(inner, RoomResolver(params))
         if name == "CONSISTENT_HASH":
             return self._class("AllocateMessageQueueConsistentHash")(params["virtual_nodes"])
         if name == "MACHINE_ROOM":
@@ -95,7 +105,7 @@ class Upstream:
         if name == "CONFIG":
             strategy = self._class("AllocateMessageQueueByConfig")()
             if params["config"] is not None:
-                parts = (text.split("|") for text in params["config"])
+                parts = (text.rsplit("|", 2) for text in params["config"])
                 strategy.setMessageQueueList(
                     self._list(self._queue(t, b, int(i)) for t, b, i in parts)
                 )
@@ -109,6 +119,11 @@ class Upstream:
     def _queue(self, topic: str, broker_name: str, queue_id: int) -> Any:
         message = self._jvm.org.apache.rocketmq.common.message
         return message.MessageQueue(topic, broker_name, queue_id)
+
+    def _sorted(self, items: Any) -> Any:
+        java_list = self._list(items)
+        self._jvm.java.util.Collections.sort(java_list)
+        return java_list
 
     def _list(self, items: Any) -> Any:
         java_list = self._jvm.java.util.ArrayList()

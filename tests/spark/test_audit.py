@@ -24,6 +24,7 @@ from tests.recordings.audited import audited
 from tests.recordings.tables import DATA, Row
 
 FLEET = ("nightly", "silent-loss")
+NOW_MS = 1_700_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -139,11 +140,11 @@ def test_observed_rows_that_are_none_are_rejected_with_their_place(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     good = {"cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "b", "queue_id": 0,
-            "client_id": "a", "observed_ms": 1, "source": "s"}  # fmt: skip
+            "client_id": "a", "observed_ms": NOW_MS, "source": "s"}  # fmt: skip
     bad = good | {"queue_id": "x"}
     path = tmp_path / "observed_ownership.jsonl"
     path.write_text("\n".join(map(json.dumps, (good, bad))) + "\n")
-    facts = {"cluster": "c", "kind": "DUMP", "first_ms": 1, "last_ms": 1, "times": 1,
+    facts = {"cluster": "c", "kind": "DUMP", "first_ms": NOW_MS, "last_ms": NOW_MS, "times": 1,
              "details": {"command": "clusterList"}, "source": "s"}  # fmt: skip
     (tmp_path / "observed_facts.jsonl").write_text(json.dumps(facts) + "\n")
     observed = read_observed(spark, str(tmp_path))

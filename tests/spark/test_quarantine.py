@@ -1,19 +1,24 @@
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
 
-from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, LEDGER_TABLES, OBSERVED_TABLES
+from rebalance_core.contracts.planning import QUEUE_RATES
+from rebalance_core.contracts.times import TIME_RANGES, YEAR_2000_MS, YEAR_2201_MS
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.tables.quarantine import ISSUE_CODES, check, complaints, quarantine, split
 from rebalance_core.spark.tables.read import InputTables
 
 pytestmark = pytest.mark.spark
 
-DEFAULTS = {
+NOW_MS = 1_700_000_000_000
+DEFAULTS: dict[str, dict[str, object]] = {
     "cluster_events": {
         "cluster": "c",
-        "event_ms": 1_700_000_000_000,
+        "event_ms": NOW_MS,
         "event_type": "CONSUMER_JOIN",
         "consumer_group": "g",
         "client_id": "1@1",
@@ -43,10 +48,18 @@ COUNTER = {
     "queue_offsets": "observed_ms",
     "committed_offsets": "observed_ms",
 }
-CONFIG = {"event_type": "TOPIC_CONFIG", "topic": "t", "broker_name": "b", "read_queue_nums": 8}
+CONFIG: dict[str, object] = {
+    "event_type": "TOPIC_CONFIG",
+    "topic": "t",
+    "broker_name": "b",
+    "read_queue_nums": 8,
+}
 EVENTS, GROUPS, OFFSETS, COMMITS = DEFAULTS
 
-GOOD = [
+Place = tuple[str, str]  # table, source
+Reason = tuple[str, str]  # code, a part of the message
+
+GOOD: list[tuple[str, dict[str, object]]] = [
     (EVENTS, {}),
     (EVENTS, {"detail": "OBSERVED", "strategy": "CONSISTENT_HASH(virtual_nodes=10)"}),
     (EVENTS, {"event_type": "CONSUMER_LOST", "detail": "EXPIRED", "version": "V4_9_7"}),
@@ -56,8 +69,14 @@ GOOD = [
     (GROUPS, {"pull_threshold_for_queue": -1, "broker_version": "5.1", "rebalance_mode": "BROKER"}),
     (OFFSETS, {"queue_id": 65535, "min_offset": 9}),
     (COMMITS, {"committed_offset": 9007199254740993}),
+    (COMMITS, {"committed_offset": 2**63 - 1}),
+    (OFFSETS, {"min_offset": 2**62, "max_offset": 2**63 - 1}),
+    (EVENTS, {"event_ms": YEAR_2000_MS, "sequence": 0}),
+    (EVENTS, {"event_ms": YEAR_2201_MS - 1, "sequence": 0}),
+    (GROUPS, {"consume_timestamp_ms": 0}),
+    (GROUPS, {"consume_timestamp_ms": 253_402_300_799_000}),  # 99991231235959
 ]
-BAD = [
+BAD: list[tuple[str, dict[str, object], str, str]] = [
     (EVENTS, {"cluster": None}, "MISSING_VALUE", "cluster is empty; every row"),
     (EVENTS, {"cluster": " "}, "MISSING_VALUE", "cluster is empty"),
     (EVENTS, {"event_ms": None}, "MISSING_VALUE", "event_ms is empty"),
@@ -75,8 +94,12 @@ BAD = [
     (EVENTS, CONFIG | {"write_queue_nums": -2}, "BAD_QUEUE_NUMS", "write_queue_nums is -2"),
     (EVENTS, CONFIG | {"perm": 16}, "BAD_PERM", "perm is 16; valid: 0 to 15"),
     (EVENTS, CONFIG | {"perm": -1}, "BAD_PERM", "perm is -1"),
-    (EVENTS, {"event_ms": -1}, "BAD_TIME", "event_ms is -1"),
-    (EVENTS, {"event_ms": 1_700_000_000_000_000}, "BAD_TIME", "1700000000000000"),
+    (EVENTS, {"event_ms": -1}, "BAD_TIME", "event_ms is -1, before the year 2000; in seconds?"),
+    (EVENTS, {"event_ms": 0}, "BAD_TIME", "event_ms is 0, before the year 2000; in seconds?"),
+    (EVENTS, {"event_ms": 1_700_000_000}, "BAD_TIME", "is 1700000000, before the year 2000; in s"),
+    (EVENTS, {"event_ms": YEAR_2000_MS - 1}, "BAD_TIME", "valid: 946684800000 to 7289654399999"),
+    (EVENTS, {"event_ms": YEAR_2201_MS}, "BAD_TIME", "after the year 2200; in microseconds?"),
+    (EVENTS, {"event_ms": NOW_MS * 1000}, "BAD_TIME", "1700000000000000, after the year 2200"),
     (EVENTS, {"detail": "CLOSED"}, "BAD_ENUM", "'CLOSED'; valid for CONSUMER_JOIN: OBSERVED"),
     (EVENTS, {"event_type": "CONSUMER_LEAVE", "detail": "x"}, "BAD_ENUM", "LEAVE: none"),
     (EVENTS, {"message_model": "clustering"}, "BAD_ENUM", "valid: CLUSTERING, BROADCASTING"),
@@ -91,42 +114,49 @@ BAD = [
     (GROUPS, {"pull_threshold_for_queue": 0}, "BAD_THRESHOLD", "is 0; valid: -1 (off), 1"),
     (GROUPS, {"pull_threshold_size_for_topic": -2}, "BAD_THRESHOLD", "is -2"),
     (GROUPS, {"ordered": "perhaps"}, "BAD_TYPE", "ordered is 'perhaps'"),
+    (GROUPS, {"consume_timestamp_ms": -1}, "BAD_TIME", "consume_timestamp_ms is -1, before 1970"),
+    (GROUPS, {"consume_timestamp_ms": NOW_MS * 1000}, "BAD_TIME", "9999; in microseconds?"),
     (OFFSETS, {"queue_id": 65536}, "BAD_QUEUE_ID", "is 65536; valid: 0 to 65535"),
     (OFFSETS, {"queue_id": -1}, "BAD_QUEUE_ID", "is -1"),
     (OFFSETS, {"min_offset": -1}, "BAD_OFFSET", "min_offset is -1"),
     (OFFSETS, {"max_offset": -1, "min_offset": -1}, "BAD_OFFSET", "max_offset is -1"),
     (OFFSETS, {"min_offset": 10}, "BAD_OFFSET", "min_offset 10 is above max_offset 9"),
     (OFFSETS, {"observed_ms": -5}, "BAD_TIME", "observed_ms is -5"),
+    (OFFSETS, {"observed_ms": 1_700_000_000}, "BAD_TIME", "is 1700000000, before the year 2000"),
     (COMMITS, {"committed_offset": -1}, "BAD_OFFSET", "committed_offset is -1"),
+    (COMMITS, {"observed_ms": 1_700_000_000}, "BAD_TIME", "is 1700000000, before the year 2000"),
+    (COMMITS, {"committed_offset": 2**63}, "BAD_TYPE", "committed_offset is '9223372036854775808'"),
     (COMMITS, {"committed_offset": None}, "MISSING_VALUE", "committed_offset is empty"),
     (EVENTS, {"event_ms": "abc"}, "BAD_TYPE", "event_ms is 'abc'"),
     (EVENTS, {"subscriptions": "T1"}, "BAD_TYPE", "subscriptions is 'T1'"),
 ]
 
 
-def rows_by_table():
+def rows_by_table() -> tuple[dict[str, list[str]], dict[Place, Reason | None]]:
     """JSON lines by table; every row has a key of its own, and says which of BAD it is."""
-    lines = {name: [] for name in DEFAULTS}
-    places = {}
-    cases = [(table, fields, None, None) for table, fields in GOOD] + BAD
-    for number, case in enumerate(cases):
-        table, fields = case[0], case[1]
-        own = f"g{number}" if table == GROUPS else 1000 + number
+    lines: dict[str, list[str]] = {name: [] for name in DEFAULTS}
+    places: dict[Place, Reason | None] = {}
+    cases: list[tuple[str, dict[str, object], Reason | None]] = [(*good, None) for good in GOOD]
+    cases += [(table, fields, (code, part)) for table, fields, code, part in BAD]
+    for number, (table, fields, reason) in enumerate(cases):
+        own = f"g{number}" if table == GROUPS else NOW_MS + number
         lines[table].append(json.dumps(DEFAULTS[table] | {COUNTER[table]: own} | fields))
-        places[(table, f"{table}.jsonl:{len(lines[table])}")] = case[2:]
+        places[(table, f"{table}.jsonl:{len(lines[table])}")] = reason
     lines[EVENTS].append("torn line {")
     places[(EVENTS, f"{EVENTS}.jsonl:{len(lines[EVENTS])}")] = ("UNPARSABLE", "not one JSON")
     return lines, places
 
 
-def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(spark, tmp_path):
+def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     lines, places = rows_by_table()
     for name, texts in lines.items():
         (tmp_path / f"{name}.jsonl").write_text("\n".join(texts))
     result = quarantine(InputTables.read(spark, str(tmp_path)))
     assert tuple(result.rejected.columns) == LEDGER_TABLES["rejected"].column_names
     rejected = {(row.table_name, row.source): row for row in result.rejected.collect()}
-    expected = {place: case for place, case in places.items() if case[0] is not None}
+    expected = {place: case for place, case in places.items() if case is not None}
     assert set(rejected) == set(expected)
     for place, (code, fragment) in expected.items():
         issues = rejected[place].issues
@@ -147,11 +177,11 @@ def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(spark
     } == dict.fromkeys(DEFAULTS, ("_source", "_raw"))
 
 
-def _rows(used):
+def _rows(used: dict[Place, Row]) -> list[Row]:
     return [row for (table, _), row in used.items() if table == COMMITS]
 
 
-def test_one_bad_row_has_one_issue_per_fault(spark):
+def test_one_bad_row_has_one_issue_per_fault(spark: SparkSession) -> None:
     row = DEFAULTS[EVENTS] | CONFIG | {"sequence": "x", "perm": 99, "read_queue_nums": -1}
     frame = spark.createDataFrame([row], ", ".join(f"{n} {_sql(v)}" for n, v in row.items()))
     (checked,) = check(EVENTS, frame).collect()
@@ -162,21 +192,21 @@ def test_one_bad_row_has_one_issue_per_fault(spark):
     ]
 
 
-def _sql(value):
+def _sql(value: object) -> str:
     return "STRING" if isinstance(value, str) else "BIGINT"
 
 
-def commits(spark, *rows):
+def commits(spark: SparkSession, *rows: tuple[int, str | None, int]) -> DataFrame:
     names = "cluster, consumer_group, topic, broker_name, queue_id, client_id, observed_ms"
     types = ("STRING", "STRING", "STRING", "STRING", "INT", "STRING", "BIGINT")
     ddl = ", ".join(f"{n} {t}" for n, t in zip(names.split(", "), types, strict=True))
     return spark.createDataFrame(
-        [("c", "g", "t", "b", queue, client, 1, offset) for queue, client, offset in rows],
+        [("c", "g", "t", "b", queue, client, NOW_MS, offset) for queue, client, offset in rows],
         f"{ddl}, committed_offset BIGINT",
     )
 
 
-def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark):
+def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark: SparkSession) -> None:
     frame = commits(
         spark, (0, None, 5), (0, None, 5), (0, None, 5), (1, None, 5), (1, None, 6), (1, None, 5),
         (2, None, 5), (2, "x", 6), (3, "x", -1), (3, "x", 4),
@@ -194,15 +224,17 @@ def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark):
     messages = [row.issues[-1].message for row in rows]
     assert (
         "3 rows with different content have the key cluster c, consumer_group g, topic t, "
-        "broker_name b, queue_id 1, client_id null, observed_ms 1; keep one"
+        "broker_name b, queue_id 1, client_id null, observed_ms 1700000000000; keep one"
     ) in messages
     repeats = checked.where("_repeat AND size(issues) = 0").count()
     assert good.count() + repeats + len(rows) == frame.count()
 
 
-def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no_duplicates(spark):
+def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no_duplicates(
+    spark: SparkSession,
+) -> None:
     names = "cluster STRING, event_ms STRING, sequence BIGINT, event_type STRING, source STRING"
-    event = ("c", "1", 1, "BROKER_UP")
+    event = ("c", str(NOW_MS), 1, "BROKER_UP")
     frame = spark.createDataFrame(
         [
             (*event, "b", "b:2"),
@@ -224,9 +256,9 @@ def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no
     ]
 
 
-def test_hand_made_tables_missing_columns_and_limits(spark):
+def test_hand_made_tables_missing_columns_and_limits(spark: SparkSession) -> None:
     events = spark.createDataFrame(
-        [("c", 1, 1, "TOPIC_CONFIG", "t", "b", 100)],
+        [("c", NOW_MS, 1, "TOPIC_CONFIG", "t", "b", 100)],
         "cluster STRING, event_ms BIGINT, sequence BIGINT, event_type STRING, topic STRING, "
         "broker_name STRING, read_queue_nums INT",
     )
@@ -242,10 +274,16 @@ def test_hand_made_tables_missing_columns_and_limits(spark):
         quarantine(InputTables(events.drop("sequence", "event_type")))
 
 
-def test_each_distinct_text_is_parsed_once():
-    seen = []
+def test_every_time_of_an_input_table_has_its_range() -> None:
+    tables = [*INPUT_TABLES.values(), *(ALL_TABLES[name] for name in OBSERVED_TABLES), QUEUE_RATES]
+    times = {name for table in tables for name in table.column_names if name.endswith("_ms")}
+    assert times == set(TIME_RANGES)
 
-    def parse(text):
+
+def test_each_distinct_text_is_parsed_once() -> None:
+    seen: list[str] = []
+
+    def parse(text: str) -> None:
         seen.append(text)
         if text == "bad":
             raise UsageError("no good")

@@ -1,9 +1,11 @@
 import gzip
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.errors import InputRefused, UsageError
@@ -17,7 +19,7 @@ EVENT = {"cluster": "c", "event_ms": 1, "sequence": 1, "event_type": "BROKER_UP"
 BIG = 9007199254740993  # 2^53 + 1: lost by any way through a double
 
 
-def line(**fields):
+def line(**fields: object) -> str:
     return json.dumps(EVENT | fields)
 
 
@@ -28,16 +30,18 @@ def write(path: Path, *lines: str, end: str = "\n", start: str = "") -> Path:
     return path
 
 
-def read_events(spark, path):
+def read_events(spark: SparkSession, path: Path) -> list[Row]:
     frame = InputTables.read(spark, cluster_events=str(path)).cluster_events
     return sorted(frame.collect(), key=lambda row: (row["_source"], row["_raw"]))
 
 
-def issues_of(row):
+def issues_of(row: Row) -> list[tuple[str, str]]:
     return [(issue.code, issue.message) for issue in row["_read_issues"]]
 
 
-def test_json_values_are_exact_and_rows_say_where_they_stand(spark, tmp_path):
+def test_json_values_are_exact_and_rows_say_where_they_stand(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     path = write(
         tmp_path / "cluster_events.jsonl",
         line(event_ms=BIG, subscriptions=['a"b', "é,|"], client_id='[::1]@"1\\', topic="t\u2028"),
@@ -57,7 +61,9 @@ def test_json_values_are_exact_and_rows_say_where_they_stand(spark, tmp_path):
     assert issues_of(first) == issues_of(second) == []
 
 
-def test_columns_are_the_contract_s_and_the_technical_ones(spark, tmp_path):
+def test_columns_are_the_contract_s_and_the_technical_ones(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     path = write(tmp_path / "e.jsonl", line())
     frame = InputTables.read(spark, cluster_events=str(path)).cluster_events
     table = INPUT_TABLES["cluster_events"]
@@ -82,14 +88,16 @@ def test_columns_are_the_contract_s_and_the_technical_ones(spark, tmp_path):
         "{'cluster':'c'}",
     ],
 )
-def test_a_line_that_is_not_one_object_is_unparsable(spark, tmp_path, text):
+def test_a_line_that_is_not_one_object_is_unparsable(
+    spark: SparkSession, tmp_path: Path, text: str
+) -> None:
     (row,) = read_events(spark, write(tmp_path / "e.jsonl", text))
     assert [code for code, _ in issues_of(row)] == ["UNPARSABLE"]
     assert row["_raw"] == text
     assert row.cluster is None
 
 
-def test_a_line_that_is_not_utf8_is_unparsable(spark, tmp_path):
+def test_a_line_that_is_not_utf8_is_unparsable(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
     path.write_bytes(line(client_id="X").encode().replace(b"X", b"\xff\xfe") + b"\n")
     (row,) = read_events(spark, path)
@@ -114,7 +122,9 @@ def test_a_line_that_is_not_utf8_is_unparsable(spark, tmp_path):
         ("topic", {"a": 1}),
     ],
 )
-def test_a_bad_type_is_named_and_the_rest_of_the_row_read(spark, tmp_path, column, value):
+def test_a_bad_type_is_named_and_the_rest_of_the_row_read(
+    spark: SparkSession, tmp_path: Path, column: str, value: object
+) -> None:
     (row,) = read_events(spark, write(tmp_path / "e.jsonl", line(**{column: value})))
     ((code, message),) = issues_of(row)
     assert code == "BAD_TYPE"
@@ -125,26 +135,29 @@ def test_a_bad_type_is_named_and_the_rest_of_the_row_read(spark, tmp_path, colum
     assert (row.cluster, row.sequence) == ("c", 1)
 
 
-def test_whole_numbers_written_as_decimals_or_text_are_numbers(spark, tmp_path):
+def test_whole_numbers_written_as_decimals_or_text_are_numbers(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     text = line(read_queue_nums=4.0, perm="6", event_ms=str(BIG))
     (row,) = read_events(spark, write(tmp_path / "e.jsonl", text))
     assert (row.read_queue_nums, row.perm, row.event_ms) == (4, 6, BIG)
 
 
-def test_booleans(spark, tmp_path):
+def test_booleans(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "cluster_events.jsonl", line())
     group = {"cluster": "c", "consumer_group": "g"}
     write(
         tmp_path / "consumer_groups.jsonl",
         *(json.dumps(group | {"ordered": value}) for value in (True, False, None, "maybe")),
     )
-    rows = InputTables.read(spark, str(tmp_path)).consumer_groups.orderBy("_source").collect()
+    groups = InputTables.read(spark, str(tmp_path)).tables()["consumer_groups"]
+    rows = groups.orderBy("_source").collect()
     assert [row.ordered for row in rows] == [True, False, None, None]
     assert [len(row["_read_issues"]) for row in rows] == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".jsonl.gz"])
-def test_bom_crlf_and_gz(spark, tmp_path, suffix):
+def test_bom_crlf_and_gz(spark: SparkSession, tmp_path: Path, suffix: str) -> None:
     path = write(
         tmp_path / f"cluster_events{suffix}",
         line(),
@@ -159,7 +172,7 @@ def test_bom_crlf_and_gz(spark, tmp_path, suffix):
     assert rows[0]["_raw"] == line()
 
 
-def test_csv(spark, tmp_path):
+def test_csv(spark: SparkSession, tmp_path: Path) -> None:
     path = write(
         tmp_path / "cluster_events.csv",
         "sequence,cluster,event_ms,event_type,subscriptions,client_id,more,read_queue_nums",
@@ -185,7 +198,7 @@ def test_csv(spark, tmp_path):
     }
 
 
-def test_csv_parts_need_one_header(spark, tmp_path):
+def test_csv_parts_need_one_header(spark: SparkSession, tmp_path: Path) -> None:
     head = "cluster,event_ms,sequence,event_type"
     write(tmp_path / "ok" / "cluster_events.csv" / "part-0.csv", head, "c,1,1,A")
     write(tmp_path / "ok" / "cluster_events.csv" / "part-1.csv.gz", head, "c,1,2,B")
@@ -199,13 +212,13 @@ def test_csv_parts_need_one_header(spark, tmp_path):
         list(number_lines([_batch([("file:/a%20b.csv@0", "x,y")])], "cluster"))
 
 
-def test_csv_lacks_columns(spark, tmp_path):
+def test_csv_lacks_columns(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "cluster_events.csv", "cluster,topic", "c,t")
     with pytest.raises(InputRefused, match=r"lacks the column\(s\) event_ms, sequence, event_type"):
         InputTables.read(spark, cluster_events=str(path))
 
 
-def test_parquet(spark, tmp_path):
+def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
     rows = [("c", BIG, 1, "BROKER_UP", ["a"], 4.0, "x"), ("c", 2, 2, "X", None, 1.5, "y")]
     names = "cluster STRING, event_ms BIGINT, sequence INT, event_type STRING"
     frame = spark.createDataFrame(
@@ -223,7 +236,9 @@ def test_parquet(spark, tmp_path):
     assert inputs.unknown_columns() == {"cluster_events": ["other"]}
 
 
-def test_tables_are_found_by_name_and_explicit_paths_go_first(spark, tmp_path):
+def test_tables_are_found_by_name_and_explicit_paths_go_first(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder = tmp_path / "cluster_events in"
     write(folder / "cluster_events.jsonl.gz", line(sequence=1, extra=1))
     write(folder / "consumer_groups" / "part-0.json", '{"cluster":"c","consumer_group":"g"}')
@@ -233,16 +248,16 @@ def test_tables_are_found_by_name_and_explicit_paths_go_first(spark, tmp_path):
     other = write(tmp_path / "groups.txt", '{"cluster":"c","consumer_group":"h","x":1}')
     inputs = InputTables.read(spark, str(folder))
     assert set(inputs.tables()) == {"cluster_events", "consumer_groups", "queue_offsets"}
-    assert inputs.consumer_groups.collect()[0].consumer_group == "g"
-    assert inputs.queue_offsets.collect() == []
+    assert inputs.tables()["consumer_groups"].collect()[0].consumer_group == "g"
+    assert inputs.tables()["queue_offsets"].collect() == []
     assert inputs.unknown_columns() == {"cluster_events": ["extra"]}
     inputs = InputTables.read(
         spark, str(folder), consumer_groups=str(other), input_format="json", queue_offsets=None
     )
-    assert inputs.consumer_groups.collect()[0].consumer_group == "h"
+    assert inputs.tables()["consumer_groups"].collect()[0].consumer_group == "h"
 
 
-def test_refusals(spark, tmp_path):
+def test_refusals(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="nowhere does not exist"):
         InputTables.read(spark, str(tmp_path / "nowhere"))
     with pytest.raises(InputRefused, match=r"none\.jsonl does not exist"):
@@ -267,7 +282,9 @@ def test_refusals(spark, tmp_path):
         InputTables.read(spark, cluster_events=str(odd), input_format="parquet")
 
 
-def test_a_file_read_in_splits_has_line_numbers_or_its_split_s_first_byte(spark, tmp_path):
+def test_a_file_read_in_splits_has_line_numbers_or_its_split_s_first_byte(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     lines = [line(sequence=n) for n in range(200)]
     path = write(tmp_path / "e.jsonl", *lines)
     spark.conf.set("spark.sql.files.maxPartitionBytes", "4096")
@@ -284,14 +301,14 @@ def test_a_file_read_in_splits_has_line_numbers_or_its_split_s_first_byte(spark,
     assert all(0 < start < path.stat().st_size and start % 4096 == 0 for start in starts)
 
 
-def _batch(rows):
+def _batch(rows: Iterable[tuple[str, str]]) -> pa.RecordBatch:
     splits, texts = zip(*rows, strict=True)
     return pa.RecordBatch.from_pydict(
         {"split": list(splits), "_raw": list(texts), "_utf8": [True] * len(texts)}
     )
 
 
-def test_numbering_goes_on_over_batches_and_restarts_per_split():
+def test_numbering_goes_on_over_batches_and_restarts_per_split() -> None:
     batches = [
         _batch([("file:/a%20b@0", "1"), ("file:/a%20b@0", "2")]),
         _batch([("file:/a%20b@0", "3"), ("file:/a%20b@9", "4"), ("file:/c@0", "5")]),
@@ -301,7 +318,7 @@ def test_numbering_goes_on_over_batches_and_restarts_per_split():
     assert sources == ["a b:1", "a b:2", "a b:3", "a b@9", "c:1", "c:2"]
 
 
-def test_hand_made_frames_are_conformed(spark):
+def test_hand_made_frames_are_conformed(spark: SparkSession) -> None:
     table = INPUT_TABLES["cluster_events"]
     frame = spark.createDataFrame(
         [("c", 1.0, 1, "X", float("nan"), None), ("c", 2.5, 1, "X", 4.0, None)],

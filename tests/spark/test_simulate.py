@@ -50,11 +50,20 @@ def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, table: str) -> Non
     assert by_text(found) == by_text(expected)
 
 
+def inputs_of(frames: dict[str, DataFrame]) -> InputTables:
+    return InputTables(
+        frames["cluster_events"],
+        frames.get("consumer_groups"),
+        frames.get("queue_offsets"),
+        frames.get("committed_offsets"),
+    )
+
+
 @pytest.fixture(scope="module")
 def day(spark: SparkSession) -> InputTables:
     """A generated day of 200 groups."""
     tables = generate(spark, FleetPlan(groups=200, days=1, seed=20)).tables()
-    return InputTables(**{name: frame.persist() for name, frame in tables.items()})
+    return inputs_of({name: frame.persist() for name, frame in tables.items()})
 
 
 def test_both_engines_give_the_same_day(day: InputTables) -> None:
@@ -95,9 +104,7 @@ def test_columns_are_the_contract_s(ledger: Ledger) -> None:
 def test_partitioning_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     tables = DATA / "pathologies" / "tables"
     inputs = InputTables.read(spark, str(tables))
-    scattered = InputTables(
-        **{name: frame.repartition(5) for name, frame in inputs.tables().items()}
-    )
+    scattered = inputs_of({name: frame.repartition(5) for name, frame in inputs.tables().items()})
     expected = replayed("pathologies")
     ledger = simulate(scattered)
     for name in ("ownership", "pull_starts"):
@@ -120,10 +127,10 @@ def test_events_of_unknown_members_are_rejected_and_nothing_else_is_lost(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     join = {
-        "cluster": "c", "event_ms": 1, "sequence": 0, "event_type": "CONSUMER_JOIN",
+        "cluster": "c", "event_ms": 1_700_000_000_000, "sequence": 0, "event_type": "CONSUMER_JOIN",
         "consumer_group": "g", "client_id": "a", "subscriptions": ["T"],
     }  # fmt: skip
-    leave = join | {"event_ms": 2, "event_type": "CONSUMER_LEAVE", "client_id": "ghost"}
+    leave = join | {"sequence": 1, "event_type": "CONSUMER_LEAVE", "client_id": "ghost"}
     path = tmp_path / "cluster_events.jsonl"
     path.write_text("\n".join(map(json.dumps, [join, leave])) + "\n")
     ledger = simulate(InputTables.read(spark, str(tmp_path)))

@@ -1,6 +1,8 @@
 import json
+from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, LEDGER_TABLES, Table
@@ -15,30 +17,34 @@ NAME = "memberships"
 ROW = ("c", "g", "1@1", None, ["a", "b"], "AVG", "5.3", "CLUSTERING", False, 0, None, 1, None)
 
 
-def rows_of(spark, *rows, name=NAME):
+def rows_of(spark: SparkSession, *rows: tuple[object, ...], name: str = NAME) -> DataFrame:
     return spark.createDataFrame(list(rows), ALL_TABLES[name].ddl)
 
 
-def changed(**fields):
+def written(frame: DataFrame, folder: Path, name: str = NAME) -> TableWritten:
+    return write_table(frame, str(folder), name)
+
+
+def changed(**fields: object) -> tuple[object, ...]:
     names = ALL_TABLES[NAME].column_names
     return tuple(fields.get(name, value) for name, value in zip(names, ROW, strict=True))
 
 
-def test_the_digest_ignores_order_and_partitions(spark, tmp_path):
+def test_the_digest_ignores_order_and_partitions(spark: SparkSession, tmp_path: Path) -> None:
     rows = [changed(client_id=f"{n}@1", from_epoch=n) for n in range(50)]
-    first = write_table(rows_of(spark, *rows), tmp_path / "a", NAME)
+    first = written(rows_of(spark, *rows), tmp_path / "a")
     turned = rows_of(spark, *reversed(rows)).repartition(7)
-    second = write_table(turned.select(*reversed(turned.columns)), tmp_path / "b", NAME)
+    second = written(turned.select(*reversed(turned.columns)), tmp_path / "b")
     assert first == second
     assert first.rows == 50
     assert int(first.digest, 16) > 0
     again = spark.read.parquet(str(tmp_path / "b" / NAME))
     assert tuple(again.columns) == ALL_TABLES[NAME].column_names
-    assert write_table(again, tmp_path / "c", NAME) == first
+    assert written(again, tmp_path / "c") == first
 
 
-def test_the_digest_sees_every_change(spark, tmp_path):
-    variants = [
+def test_the_digest_sees_every_change(spark: SparkSession, tmp_path: Path) -> None:
+    variants: list[tuple[tuple[object, ...], ...]] = [
         (ROW,),
         (ROW, ROW),
         (ROW, ROW, ROW),
@@ -61,13 +67,12 @@ def test_the_digest_sees_every_change(spark, tmp_path):
         (changed(from_ms=9007199254740992),),
     ]
     digests = [
-        write_table(rows_of(spark, *rows), tmp_path / str(n), NAME).digest
-        for n, rows in enumerate(variants)
+        written(rows_of(spark, *rows), tmp_path / str(n)).digest for n, rows in enumerate(variants)
     ]
     assert len(set(digests)) == len(variants)
 
 
-def test_the_hash_takes_maps_without_their_order(spark):
+def test_the_hash_takes_maps_without_their_order(spark: SparkSession) -> None:
     table = Table("t", "", columns("evidence? MAP<STRING, STRING> a map"))
     maps = [{"a": "1", "b": "2"}, {"b": "2", "a": "1"}, {"a": "2"}, {"a": None}, {}, None]
     frame = spark.createDataFrame([(each,) for each in maps], "evidence MAP<STRING, STRING>")
@@ -76,39 +81,39 @@ def test_the_hash_takes_maps_without_their_order(spark):
     assert len(set(hashes)) == 5
 
 
-def test_the_digest_sees_issues(spark, tmp_path):
+def test_the_digest_sees_issues(spark: SparkSession, tmp_path: Path) -> None:
     issues = [[("A", "x")], [("A", None)], [(None, "A")], [("A", "x"), ("A", "x")]]
     digests = []
     for n, each in enumerate(issues):
         frame = rows_of(spark, ("t", None, "raw", each), name="rejected")
-        digests.append(write_table(frame, tmp_path / str(n), "rejected").digest)
+        digests.append(written(frame, tmp_path / str(n), "rejected").digest)
     assert len(set(digests)) == len(issues)
 
 
-def test_a_folder_that_exists_is_not_touched(spark, tmp_path):
-    write_table(rows_of(spark, ROW), tmp_path, NAME)
+def test_a_folder_that_exists_is_not_touched(spark: SparkSession, tmp_path: Path) -> None:
+    written(rows_of(spark, ROW), tmp_path)
     before = sorted(path.name for path in (tmp_path / NAME).iterdir())
     with pytest.raises(OutputExists, match="memberships exists already"):
-        write_table(rows_of(spark, ROW, ROW), tmp_path, NAME)
+        written(rows_of(spark, ROW, ROW), tmp_path)
     assert sorted(path.name for path in (tmp_path / NAME).iterdir()) == before
 
 
-def test_no_rows_make_a_readable_table(spark, tmp_path):
+def test_no_rows_make_a_readable_table(spark: SparkSession, tmp_path: Path) -> None:
     empty = rows_of(spark, ROW).where(sf.lit(False))
-    written = write_table(empty, tmp_path, NAME)
-    assert written == TableWritten(0, write_table(rows_of(spark), tmp_path / "b", NAME).digest)
+    result = written(empty, tmp_path)
+    assert result == TableWritten(0, written(rows_of(spark), tmp_path / "b").digest)
     assert spark.read.parquet(str(tmp_path / NAME)).count() == 0
 
 
-def ledger_folder(spark, tmp_path, **record):
+def ledger_folder(spark: SparkSession, tmp_path: Path) -> str:
     for name in LEDGER_TABLES:
         rows = [ROW] if name == NAME else []
-        write_table(rows_of(spark, *rows, name=name), tmp_path, name)
-    (tmp_path / "_run.json").write_text(json.dumps({"contract_version": CONTRACT_VERSION} | record))
+        written(rows_of(spark, *rows, name=name), tmp_path, name)
+    (tmp_path / "_run.json").write_text(json.dumps({"contract_version": CONTRACT_VERSION}))
     return str(tmp_path)
 
 
-def test_a_ledger_reads_back(spark, tmp_path):
+def test_a_ledger_reads_back(spark: SparkSession, tmp_path: Path) -> None:
     folder = ledger_folder(spark, tmp_path)
     ledger = Ledger.read(spark, folder)
     assert list(ledger.frames()) == list(LEDGER_TABLES)
@@ -122,7 +127,7 @@ def test_a_ledger_reads_back(spark, tmp_path):
     assert (row.cluster, row.transient) == ("c", None)
 
 
-def test_what_is_no_result_is_refused(spark, tmp_path):
+def test_what_is_no_result_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match=r"holds no _run\.json"):
         Ledger.read(spark, str(tmp_path))
     for text, reason in [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.persistence import FROZEN, stands
 from rebalance_core.audit.evidence.topics import (
     READ,
@@ -16,10 +17,11 @@ from rebalance_core.audit.evidence.topics import (
 )
 from rebalance_core.audit.evidence.wording import clock, listed
 from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
+from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
-from rebalance_core.strategies.registry import BROKER_STRATEGIES
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -57,7 +59,8 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
         return
     for text in sorted({row["strategy"] for row in members}):
         name = text.partition("(")[0]
-        if case.settings.get("rebalance_mode") == "BROKER" and name not in BROKER_STRATEGIES:
+        asking = [row for row in members if row["strategy"] == text and _asks_broker(case, row)]
+        if asking and name not in BROKER_STRATEGIES:
             yield f"brokers do not know the strategy {name}"
             continue
         strategy = parse_strategy(text)
@@ -70,6 +73,18 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
             for client_id in sorted({row["client_id"] for row in case.members}):
                 if not rooms.client_room(client_id):
                     yield f"machine room is null for {client_id}"
+
+
+def _asks_broker(case: GroupCase, member: Row) -> bool:
+    stated = {name: value for name, value in case.settings.items() if value is not None}
+    settings = asdict(GroupSettings()) | stated
+    return asks_broker(
+        settings["rebalance_mode"],
+        settings["consumer_type"],
+        member["message_model"],
+        settings["ordered"],
+        member["version"],
+    )
 
 
 def _holds(case: GroupCase, topic: str) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.accepted import Acceptance, read_accepted
 from rebalance_core.audit.judge import ALL_RULES
+from rebalance_core.cli.audit.judged import judged_night
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.output import (
     INGESTED,
@@ -16,6 +17,7 @@ from rebalance_core.cli.audit.output import (
     NightOutput,
 )
 from rebalance_core.cli.audit.previous import audit_record
+from rebalance_core.cli.audit.rehearsal import Rehearsal
 from rebalance_core.cli.audit.summary import audit_facts, render_audit
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.ingest.job import assumptions, ingest_and_write, understood
@@ -23,38 +25,38 @@ from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.input_files import fingerprint, tables_in
 from rebalance_core.cli.run.output_folder import LocalFolder, is_local, local_path, spark_location
 from rebalance_core.cli.run.output_run import Outcome, OutputRun
-from rebalance_core.cli.run.running import check_free, running, say
+from rebalance_core.cli.run.running import running, say
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.job import Simulated, simulate_and_write
 from rebalance_core.cli.simulate.options import SimulateOptions
-from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts import FINDING_TABLES, LEDGER_TABLES
 from rebalance_core.ingest.rows import FINDING_IDS
-from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from rebalance_core.ingest.collection.assumptions import Assumptions
     from rebalance_core.ingest.collection.collection import Collection
-    from rebalance_core.spark.audit.nightly import AuditedNight
-
-HOUR_MS = 3_600_000
 
 
 def run_audit(options: AuditOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings = resolve_settings(options.config, options.set)
+    assumed = assumptions(settings)
     now = datetime.now(UTC)
     accepted, expired = check_before_spark(options, now.date())
     collection = _collection(options)
     if options.dry_run:
-        return _plan(options, settings, collection, accepted)
+        rehearsal = Rehearsal(options, settings, assumed, collection, accepted, now)
+        return rehearsal.report()
     with running("audit", options, settings, WRITTEN) as (run, session):
         place = run.folder.table_location(PRIVATE if options.redact_clients else "")
-        source, files = _ingested(session, options, settings, collection, run, place)
+        source, files = _ingested(session, options, assumed, collection, run, place)
         simulated, tables = _simulated(session, options, settings, source, run, place)
         say("judging every group")
-        night = _judged(settings, tables, accepted, options, now)
+        night = judged_night(settings, tables, accepted, options, now)
         output = NightOutput(options, settings, run, session, now, expired)
         written, verdict = output.write(night, tables, simulated.outputs)
         record = run.finish(
@@ -81,7 +83,8 @@ def check_before_spark(
     """The acceptances that hold and those that expired; what can be wrong by now is told.
 
     Raises:
-        UsageError: jinja2 is missing, or the file of accepted findings is wrong.
+        UsageError: jinja2 is missing, the file of accepted findings is wrong, or there is no folder
+            for the one to write.
         OutputExists: the file for the findings to accept is there.
         InputRefused: the previous night is not the result of an audit.
     """
@@ -89,8 +92,13 @@ def check_before_spark(
         raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
     if options.write_accepted and Path(options.write_accepted).exists():
         raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
+    if options.write_accepted and not Path(options.write_accepted).absolute().parent.is_dir():
+        raise UsageError(f"--write-accepted {options.write_accepted}: no such folder")
     if options.previous is not None and is_local(options.previous):
-        audit_record(LocalFolder(options.previous))
+        previous = LocalFolder(options.previous)
+        audit_record(previous)
+        if not FINDING_TABLES.keys() <= set(previous.names()):
+            raise InputRefused(f"--previous {options.previous}: its table findings is gone")
     if not options.accepted:
         return (), ()
     try:
@@ -115,7 +123,7 @@ def _collection(options: AuditOptions) -> "Collection | None":
 def _ingested(
     session: "SparkSession",
     options: AuditOptions,
-    settings: Settings,
+    assumed: "Assumptions",
     collection: "Collection | None",
     run: OutputRun,
     place: str,
@@ -125,7 +133,7 @@ def _ingested(
         return spark_location(options.input or ""), []
     say(f"reading {len(collection.files):,} files of {options.collection}")
     location = f"{place.rstrip('/')}/{INGESTED}"
-    done, _ = ingest_and_write(session, collection, assumptions(settings), run.clear, location)
+    done, _ = ingest_and_write(session, collection, assumed, run.clear, location)
     return location, understood(done)
 
 
@@ -154,63 +162,10 @@ def _simulated(
         (lambda: None) if options.collection else run.clear,
         place,
         rejected,
+        options.redact_clients,
     )
     ledger = {
         name: session.read.schema(table.ddl).parquet(f"{place.rstrip('/')}/{name}")
         for name, table in LEDGER_TABLES.items()
     }
     return simulated, {**simulated.used, **observed.tables, **ledger}
-
-
-def _judged(
-    settings: Settings,
-    tables: "dict[str, DataFrame]",
-    accepted: tuple[Acceptance, ...],
-    options: AuditOptions,
-    now: datetime,
-) -> "AuditedNight":
-    from rebalance_core.spark.audit.nightly import audit_night
-
-    hours = settings.audit.max_age_hours
-    now_ms = int(now.timestamp() * 1000)
-    return audit_night(
-        tables,
-        accepted=accepted,
-        stale_hours=settings.audit.stale_after_hours,
-        not_before_ms=None if hours is None else now_ms - int(hours * HOUR_MS),
-        redact_salt=settings.audit.redact_salt if options.redact_clients else None,
-    )
-
-
-def _plan(
-    options: AuditOptions,
-    settings: Settings,
-    collection: "Collection | None",
-    accepted: tuple[Acceptance, ...],
-) -> JobReport:
-    """What a run would read and write; checks everything that costs no Spark."""
-    check_free(options)
-    files = len(collection.files) if collection else None
-    facts = {
-        "job": "audit",
-        "dry_run": True,
-        "collection": options.collection,
-        "input": options.input,
-        "files": files,
-        "accepted": len(accepted),
-        "fail_on": options.fail_on,
-        "output": options.output,
-        "writes": list(WRITTEN),
-        "config": settings.as_dict(),
-    }
-    source = f"{options.collection} ({files:,} files)" if collection else options.input
-    lines = [
-        "Dry run: nothing is written.",
-        "",
-        f"input     {source}",
-        f"accepted  {len(accepted)} finding(s) by {options.accepted or 'no file'}",
-        f"fail on   {options.fail_on}",
-        f"output    {options.output}",
-        f"  {', '.join(name for name in WRITTEN if name != PRIVATE)}",
-    ]
-    return JobReport("\n".join(lines), facts)

@@ -15,11 +15,12 @@ def run_explain(options: ExplainOptions) -> JobReport:
     """Run the job; the report for stdout. Needs pyarrow and no Spark."""
     ledger = LedgerFolder(options.ledger)
     cluster = ledger.cluster_of(options.group, options.cluster)
-    if options.dry_run:
-        text = f"would explain {queue_text(options.queue)} of {options.group} in {cluster}"
-        return JobReport(text, {"job": "explain", "dry_run": True, "cluster": cluster})
     rows = ledger.around(cluster, options.group, options.queue, options.at_ms)
     explanation = Explainer(rows).explain(options.queue, options.at_ms)
+    if options.dry_run:
+        text = f"would explain {queue_text(options.queue)} of {options.group} in {cluster}"
+        facts = {"job": "explain", "dry_run": True, "exit_code": 0, "cluster": cluster}
+        return JobReport(text, facts)
     return JobReport(render_explanation(explanation), explain_facts(explanation))
 
 

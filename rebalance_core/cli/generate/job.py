@@ -10,7 +10,7 @@ from rebalance_core.cli.run.output_run import Outcome, OutputRun
 from rebalance_core.cli.run.run_record import TableRecord
 from rebalance_core.cli.run.running import check_free, running, say
 from rebalance_core.cli.run.session import versions
-from rebalance_core.cli.settings.settings import resolve_settings
+from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.synthetic.fleet import FleetPlan
 
@@ -25,7 +25,7 @@ def run_generate(options: GenerateOptions) -> JobReport:
         groups=options.groups, days=options.days, seed=options.seed, **asdict(settings.generate)
     )
     if options.dry_run:
-        return _dry_run(options, plan)
+        return _dry_run(options, settings, plan)
     with running("generate", options, settings, INPUT_TABLES) as (run, session):
         say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
         outputs = _write_tables(session, plan, run)
@@ -56,12 +56,13 @@ def _events_by_type(session: "SparkSession", run: OutputRun) -> dict[str, int]:
     return {row["event_type"]: row["count"] for row in counts}
 
 
-def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:
+def _dry_run(options: GenerateOptions, settings: Settings, plan: FleetPlan) -> JobReport:
     """The plan, and whether the output could be written; no Spark."""
-    check_free(options)
+    check_free("generate", options, settings)
     facts: dict[str, Any] = {
         "job": "generate",
         "dry_run": True,
+        "exit_code": 0,
         "plan": plan.facts(),
         "expected_rows": plan.expected_rows(),
         "output": options.output,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.cli.job import JobOptions, common_values
+from rebalance_core.cli.option_values import whole_number
 from rebalance_core.model.errors import UsageError
 from rebalance_core.synthetic.fleet import RANGES
 
@@ -47,9 +48,10 @@ def read_generate_options(arguments: argparse.Namespace, argv: tuple[str, ...]) 
 
 def _number_mistakes(arguments: argparse.Namespace, name: str) -> Iterator[str]:
     text, (low, high) = getattr(arguments, name), RANGES[name]
+    number = None if text is None else whole_number(text)
     if text is None:
         yield f"--{name} is missing: a whole number from {low} to {high}"
-    elif not (text.removeprefix("-").isdecimal() and text.isascii()):
+    elif number is None:
         yield f"--{name} {text}: not a whole number"
-    elif not low <= int(text) <= high:
+    elif not low <= number <= high:
         yield f"--{name} {text}: not from {low} to {high}"

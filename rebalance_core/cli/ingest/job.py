@@ -129,7 +129,7 @@ def ingest_and_write(
 
 def _plan(options: IngestOptions, settings: Settings, collection: "Collection") -> JobReport:
     """What a run would read: lists the collection, checks the output; reads no file whole."""
-    check_free(options)
+    check_free("ingest", options, settings)
     kinds = Counter(file.kind for file in collection.files)
     sizes: Counter[str] = Counter()
     for file in collection.files:
@@ -137,6 +137,7 @@ def _plan(options: IngestOptions, settings: Settings, collection: "Collection") 
     facts = {
         "job": "ingest",
         "dry_run": True,
+        "exit_code": 0,
         "cluster": collection.settings.cluster,
         "files": {kind: {"files": n, "bytes": sizes[kind]} for kind, n in kinds.items()},
         "refused": [{"file": one.source, "code": one.code} for one in collection.refused],

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rebalance_core.cli.plan.options import PlanOptions
-from rebalance_core.cli.run.input_files import check_exists, tables_in
+from rebalance_core.cli.run.input_files import check_readable, tables_in
 from rebalance_core.cli.run.output_folder import is_local, local_path, spark_location
-from rebalance_core.cli.run.running import say
 from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.cli.simulate.job import refuse_bad_rows
+from rebalance_core.cli.simulate.job import check_rows
 from rebalance_core.model.errors import InputRefused
 
 if TYPE_CHECKING:
@@ -21,30 +20,23 @@ if TYPE_CHECKING:
 def plan_inputs(options: PlanOptions) -> dict[str, str]:
     """Path by input table; those of a remote folder are for the reader to find."""
     if options.queue_rates is not None:
-        check_exists("--queue-rates", options.queue_rates)
+        check_readable("--queue-rates", options.queue_rates, options.input_format)
     if not is_local(options.input):
         return {}
-    return {table: str(path) for table, path in tables_in(local_path(options.input)).items()}
+    found = tables_in(local_path(options.input), options.input_format)
+    return {table: str(path) for table, path in found.items()}
 
 
 def checked_input(
     session: "SparkSession", options: PlanOptions, settings: Settings, inputs: Mapping[str, str]
 ) -> "tuple[Quarantined, Mapping[str, RowCounts]]":
-    """The input, refused if too much of it is bad."""
+    """The input and how much of it is bad."""
     from rebalance_core.spark import InputTables
-    from rebalance_core.spark.tables.quarantine import quarantine
-    from rebalance_core.spark.tables.row_counts import count_rows
 
     remote = None if is_local(options.input) else options.input
     paths = {name: spark_location(path) for name, path in inputs.items()} if not remote else {}
     read = InputTables.read(session, remote, **paths, input_format=options.input_format)
-    for name, columns in read.unknown_columns().items():
-        say(f"warning: {name} has unknown column(s), not read: {', '.join(columns)}")
-    checked = quarantine(read, max_queue_nums=settings.limits.max_queue_nums)
-    counts = count_rows(checked)
-    rows = {name: count.rows for name, count in counts.items()}
-    refuse_bad_rows(rows, {name: count.bad for name, count in counts.items()}, settings)
-    return checked, counts
+    return check_rows(read, settings)
 
 
 def queue_rates(session: "SparkSession", options: PlanOptions) -> "DataFrame | None":

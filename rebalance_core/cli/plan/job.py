@@ -15,17 +15,24 @@ from rebalance_core.cli.plan.summary import (
 )
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_run import Outcome, OutputRun
+from rebalance_core.cli.run.row_gate import (
+    UNKNOWN_MEMBER,
+    foretell,
+    refuse_bad_rows,
+    with_unknown_members,
+)
 from rebalance_core.cli.run.run_record import TableRecord
-from rebalance_core.cli.run.running import check_free, running, say
+from rebalance_core.cli.run.running import check_free, open_for, running, say
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
-from rebalance_core.cli.simulate.job import UNKNOWN_MEMBER, refuse_bad_rows, task_count
+from rebalance_core.cli.simulate.job import task_count
 from rebalance_core.contracts import PLANNED_TABLES, REJECTED
 from rebalance_core.spark.plan.summary import league_rows, scenario_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from rebalance_core.spark import SimulationOptions
     from rebalance_core.spark.plan.prepare import PreparedSweep
     from rebalance_core.spark.tables.quarantine import Quarantined
     from rebalance_core.spark.tables.row_counts import RowCounts
@@ -36,18 +43,18 @@ WRITTEN = (*PLANNED_TABLES, REJECTED.name)
 def run_plan(options: PlanOptions) -> JobReport:
     """Run the job; the report for stdout."""
     from rebalance_core.planning.variants import idle_switches
+    from rebalance_core.spark.tables.row_counts import complaints
 
     settings = resolve_settings(options.config, options.set)
     inputs = plan_inputs(options)
     if options.dry_run:
-        check_free(options)
-        facts = dry_run_facts(options, inputs)
-        return JobReport(render_dry_run(facts), facts)
+        return _dry_run(options, settings, inputs)
     for warning in idle_switches(options.variants):
         say(f"warning: {warning}")
     with running("plan", options, settings, WRITTEN) as (run, session):
         records = [fingerprint(table, path, session) for table, path in inputs.items()]
         checked, counts = checked_input(session, options, settings, inputs)
+        refuse_bad_rows(counts, settings, lambda: complaints(checked.rejected))
         rates = queue_rates(session, options)
         run.clear()
         variants = options.variants
@@ -56,8 +63,7 @@ def run_plan(options: PlanOptions) -> JobReport:
         rejected = _write_rejected(tables, checked, counts, options, settings)
         sweep = _prepared(checked, options, settings, session, counts)
         _write(tables, sweep, rates)
-        for warning in (*sweep.unmatched, *sweep.warnings()):
-            say(f"warning: {warning}")
+        _tell_warnings(sweep)
         scenarios, league = scenario_rows(tables.read), league_rows(tables.read)
         record = run.finish(
             Outcome(
@@ -71,6 +77,25 @@ def run_plan(options: PlanOptions) -> JobReport:
     rows = {name: table.rows for name, table in tables.written.items()}
     facts = plan_facts(options, scenarios, league, rows, record.seconds)
     return JobReport(render_plan(facts), facts)
+
+
+def _dry_run(options: PlanOptions, settings: Settings, inputs: Mapping[str, str]) -> JobReport:
+    """What a run would compute, and how its rows, rates and edits would let it end."""
+    check_free("plan", options, settings)
+    session = open_for("plan", options, settings)
+    checked, counts = checked_input(session, options, settings, inputs)
+    foretold = foretell(checked, counts, _recorded(options, settings, counts, session), settings)
+    if foretold.refusal is None:
+        queue_rates(session, options)
+        _tell_warnings(_prepared(checked, options, settings, session, counts))
+    facts = dry_run_facts(options, inputs, foretold)
+    return JobReport(render_dry_run(facts, foretold), facts, foretold.exit_code)
+
+
+def _tell_warnings(sweep: "PreparedSweep") -> None:
+    """What edits could not do; every edit is made for it."""
+    for warning in (*sweep.unmatched, *sweep.warnings()):
+        say(f"warning: {warning}")
 
 
 class _Tables:
@@ -109,23 +134,36 @@ def _write_rejected(
     Raises:
         InputRefused: they are too many.
     """
-    from rebalance_core.spark import SimulationOptions
     from rebalance_core.spark.engine.simulate import simulate_checked
     from rebalance_core.spark.engine.summary import rejected_per_code
+    from rebalance_core.spark.tables.row_counts import complaints
 
-    rows = {name: count.rows for name, count in counts.items()}
-    spark = checked.rejected.sparkSession
-    recorded = SimulationOptions(
+    recorded = _recorded(options, settings, counts, checked.rejected.sparkSession)
+    rejected = tables.write("rejected", simulate_checked(checked, recorded).rejected)
+    per_code = rejected_per_code(rejected)
+    refuse_bad_rows(
+        with_unknown_members(counts, per_code.get(UNKNOWN_MEMBER, 0)),
+        settings,
+        lambda: complaints(rejected),
+    )
+    return per_code
+
+
+def _recorded(
+    options: PlanOptions,
+    settings: Settings,
+    counts: "Mapping[str, RowCounts]",
+    session: "SparkSession",
+) -> "SimulationOptions":
+    """The history as it is."""
+    from rebalance_core.spark import SimulationOptions
+
+    rows = sum(count.rows for count in counts.values())
+    return SimulationOptions(
         group=options.group,
         include_retry_topics=settings.include_retry_topics,
-        partitions=task_count(sum(rows.values()), spark.sparkContext.defaultParallelism),
+        partitions=task_count(rows, session.sparkContext.defaultParallelism),
     )
-    rejected = simulate_checked(checked, recorded).rejected
-    per_code = rejected_per_code(tables.write("rejected", rejected))
-    bad = {name: count.bad for name, count in counts.items()}
-    bad["cluster_events"] += per_code.get(UNKNOWN_MEMBER, 0)
-    refuse_bad_rows(rows, bad, settings)
-    return per_code
 
 
 def _write(tables: _Tables, sweep: "PreparedSweep", rates: "DataFrame | None") -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rebalance_core.cli.job import JobOptions, common_values
+from rebalance_core.cli.option_values import group_mistakes, whole_number
 from rebalance_core.cli.simulate.options import INPUT_FORMATS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
@@ -67,6 +68,7 @@ def read_plan_options(arguments: argparse.Namespace, argv: tuple[str, ...]) -> P
         mistakes.append(
             f"--input-format {form}: unknown{did_you_mean(form, INPUT_FORMATS)} (known: {known})"
         )
+    mistakes += group_mistakes(arguments.group)
     seeds = _seeds(arguments, mistakes)
     variants = _variants(arguments, seeds, mistakes)
     if mistakes:
@@ -121,11 +123,12 @@ def _seeds_mistakes(arguments: argparse.Namespace) -> Iterator[str]:
     text = arguments.seeds
     if text is None:
         return
-    if not (text.isdecimal() and text.isascii() and 1 <= int(text) <= MOST_SEEDS):
+    if not 1 <= (whole_number(text) or 0) <= MOST_SEEDS:
         yield f"--seeds {text}: not a whole number from 1 to {MOST_SEEDS:,}"
     if arguments.seed:
         yield "--seed and --seeds exclude each other: --seeds 3 is --seed 0 --seed 1 --seed 2"
 
 
 def _is_seed(text: str) -> bool:
-    return text.isdecimal() and text.isascii() and int(text) <= LARGEST_SEED
+    seed = whole_number(text)
+    return seed is not None and 0 <= seed <= LARGEST_SEED

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rebalance_core.cli.plan.options import PlanOptions
+    from rebalance_core.cli.run.row_gate import Foretold
 
 NOT_OURS = " (not RocketMQ's)"
 BEST = "*"
@@ -147,12 +148,15 @@ def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     return _table(LEAGUE_HEADER, cells)
 
 
-def dry_run_facts(options: "PlanOptions", inputs: Mapping[str, str]) -> dict[str, Any]:
-    """What a run would compute; Spark is not started."""
+def dry_run_facts(
+    options: "PlanOptions", inputs: Mapping[str, str], foretold: "Foretold"
+) -> dict[str, Any]:
+    """What a run would compute, and of which rows."""
     variants = options.variants
     return {
         "job": "plan",
         "dry_run": True,
+        **foretold.facts(),
         "variants": len(variants),
         "histories": [
             {"scenario": history.name, "seed": history.seed} for history in variants.histories
@@ -166,16 +170,17 @@ def dry_run_facts(options: "PlanOptions", inputs: Mapping[str, str]) -> dict[str
     }
 
 
-def render_dry_run(facts: Mapping[str, Any]) -> str:
-    """The variants, scenario by scenario."""
+def render_dry_run(facts: Mapping[str, Any], foretold: "Foretold") -> str:
+    """The variants, scenario by scenario, and what is wrong with the rows."""
     histories, strategies = facts["histories"], facts["strategies"]
     lines = ["Dry run: nothing is written.", ""]
-    lines += ["inputs", *(f"  {table:<18} {path}" for table, path in facts["inputs"].items()), ""]
+    paths = facts["inputs"] or dict.fromkeys(foretold.counts, "")
+    lines += [*foretold.input_lines(paths), ""]
     product = f"{_count(len(histories), 'history')} x {_count(len(strategies), 'strategy')}"
     lines += [f"{facts['variants']:,} variants: {product}", "", "histories"]
     lines += [f"  {history['scenario']}, seed {history['seed']}" for history in histories]
     lines += ["", "strategies", *(f"  {_name(row, None)}" for row in strategies)]
-    return "\n".join([*lines, "", f"output  {facts['output']}"])
+    return "\n".join([*lines, "", f"output  {facts['output']}", *foretold.lines()])
 
 
 def _name(row: Mapping[str, Any], best: str | None) -> str:

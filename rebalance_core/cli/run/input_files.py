@@ -9,17 +9,21 @@ from rebalance_core.cli.run.output_folder import is_local, local_path
 from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.run.secrets import redact_text
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts.formats import format_of, untold_format
+from rebalance_core.contracts.unreadable_file import wrong_head
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.nearest import did_you_mean
 
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
+_HEAD = 16  # bytes; no codec's mark is longer
 
 
-def tables_in(folder: Path) -> dict[str, Path]:
+def tables_in(folder: Path, input_format: str | None = None) -> dict[str, Path]:
     """The input tables that lie in `folder` by name, e.g. `cluster_events.jsonl`.
 
     Raises:
-        InputRefused: no such folder, a table twice, or the required one missing.
+        InputRefused: no such folder, a table twice, the required one missing, or one that
+            `check_readable` refuses.
     """
     if not folder.is_dir():
         raise InputRefused(f"--input {folder}: no such folder")
@@ -37,15 +41,60 @@ def tables_in(folder: Path) -> dict[str, Path]:
         if table.required and name not in found:
             there = ", ".join(path.name for path in sorted(folder.iterdir())) or "nothing"
             raise InputRefused(f"--input {folder}: no {name} in it; there is {there}")
+    for path in found.values():
+        check_readable("--input", str(path), input_format)
     return found
 
 
-def check_exists(option: str, location: str) -> None:
-    """Raise `InputRefused` for a local path without a file, naming the nearest that is there."""
+def check_readable(option: str, location: str, input_format: str | None = None) -> None:
+    """Raise `InputRefused` for a local path that cannot be an input; a remote one may be any.
+
+    Told here is what would cost a session: nothing there (with the nearest that is), a file that
+    may not be read or is not what its suffix says, and a format that no name tells.
+
+    Args:
+        option: whose value it is, for the message.
+        location: path or URI of a file, a folder of part files, or a pattern.
+        input_format: as the operator names it; then the suffix does not matter.
+    """
+    if not is_local(location):
+        return
     path = local_path(location)
-    if is_local(location) and not path.exists() and not any(c in location for c in "*?[{"):
+    pattern = any(sign in location for sign in "*?[{")
+    if not path.exists() and not pattern:
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputRefused(f"{option} {location}: no such file{did_you_mean(path.name, beside)}")
+    if "{" in location and not path.exists():
+        return  # Hadoop's alternatives; Python's glob knows none
+    if pattern and not path.exists() and not glob(str(path)):  # noqa: PTH207  # absolute patterns
+        raise InputRefused(f"{option} {location}: no file matches")
+    files = _data_files(path)
+    for file in files:
+        _check_head(file)
+    if files and input_format is None and not any(map(format_of, (path.name, *map(str, files)))):
+        raise InputRefused(untold_format(location))
+
+
+def _data_files(path: Path) -> list[Path]:
+    """The files that Spark reads under a path or pattern; it passes over hidden ones."""
+    found = [Path(match) for match in glob(str(path))] or [path]  # noqa: PTH207  # as above
+    below = (p for folder in found for p in folder.rglob("*") if not _hidden(p, folder))
+    return [p for p in (*found, *below) if p.is_file()]
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+
+
+def _check_head(file: Path) -> None:
+    """Refuse a file that is not open to this user, or packed otherwise than its suffix says."""
+    try:
+        with file.open("rb") as opened:
+            wrong = wrong_head(file.name, opened.read(_HEAD))
+    except OSError as error:
+        raise InputRefused(f"{file} cannot be read: {error.strerror or error}") from error
+    if wrong is not None:
+        raise InputRefused(f"{file} cannot be read: {wrong}")
 
 
 def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:

@@ -4,6 +4,7 @@ A path without a scheme is local, whatever Spark's default file system is; other
 through Hadoop (`rebalance_core.spark.tables.hadoop_folder`).
 """
 
+import errno
 import os
 import re
 import shutil
@@ -75,6 +76,15 @@ class LocalFolder:
     def make(self) -> None:
         """Create the folder and those above it."""
         self.path.mkdir(parents=True, exist_ok=True)
+
+    def check_makeable(self) -> None:
+        """Raise the `OSError` that `make` and the first file would, and touch nothing."""
+        there = next(path for path in (self.path, *self.path.parents) if path.exists())
+        if not there.is_dir():
+            code = errno.EEXIST if there == self.path else errno.ENOTDIR
+            raise OSError(code, os.strerror(code), str(there))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
 
     def names(self) -> list[str]:
         """What lies in the folder; nothing if there is none."""

@@ -62,6 +62,28 @@ def read_lock(folder: OutputFolder) -> LockHolder | None:
     return holder
 
 
+def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | None:
+    """The dead run whose lock is there and may be broken, None if there is no lock.
+
+    Raises:
+        OutputExists: the lock may not be broken: its run is alive, or nobody asked for it.
+    """
+    holder = read_lock(folder)
+    where = folder.location
+    if holder is None:
+        return None
+    if not holder.is_dead(datetime.now(UTC)):
+        raise OutputExists(
+            f"{where}: another run holds it ({holder}); wait for its end or name another --output"
+        )
+    if not break_lock:
+        raise OutputExists(
+            f"{where}: a run that died left its lock ({holder}); --break-lock takes over, "
+            "together with --overwrite if it left tables"
+        )
+    return holder
+
+
 class OutputLock:
     """Holds the folder from `acquire` to `release`; a context manager.
 
@@ -136,19 +158,10 @@ class OutputLock:
         self.folder.create_text(LOCK_NAME, json.dumps(asdict(self._holder), indent=2) + "\n")
 
     def _take_over(self) -> None:
-        holder = read_lock(self.folder)
-        where = self.folder.location
+        holder = breakable_lock(self.folder, break_lock=self._break_lock)
         if holder is None:
-            raise OutputExists(f"{where}: another run has just ended there; try again")
-        if not holder.is_dead(datetime.now(UTC)):
             raise OutputExists(
-                f"{where}: another run holds it ({holder}); wait for its end or name another "
-                "--output"
-            )
-        if not self._break_lock:
-            raise OutputExists(
-                f"{where}: a run that died left its lock ({holder}); --break-lock takes over, "
-                "together with --overwrite if it left tables"
+                f"{self.folder.location}: another run has just ended there; try again"
             )
         self._break(holder)
 

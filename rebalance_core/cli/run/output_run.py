@@ -1,7 +1,8 @@
 """One run in its output folder: locked, cleared as late as can be, recorded at the end."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
@@ -79,6 +80,17 @@ def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: boo
         )
 
 
+@contextmanager
+def output_errors(location: str) -> Iterator[None]:
+    """What the file system says of --output, as an error of ours."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise OutputExists(f"--output {location} is a file") from error
+    except OSError as error:
+        raise UsageError(f"--output {location} cannot be written: {error.strerror}") from error
+
+
 class OutputRun:
     """Holds the output folder for one run; a context manager.
 
@@ -110,13 +122,8 @@ class OutputRun:
         return self._lock.broken
 
     def __enter__(self) -> Self:
-        where = self.folder.location
-        try:
+        with output_errors(self.folder.location):
             self._lock.acquire()
-        except FileExistsError as error:
-            raise OutputExists(f"--output {where} is a file") from error
-        except OSError as error:
-            raise UsageError(f"--output {where} cannot be written: {error.strerror}") from error
         try:
             check_output(
                 self.folder,

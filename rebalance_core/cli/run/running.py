@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, is_local
-from rebalance_core.cli.run.output_lock import read_lock
-from rebalance_core.cli.run.output_run import OutputRun, check_output
+from rebalance_core.cli.run.output_lock import breakable_lock
+from rebalance_core.cli.run.output_run import OutputRun, check_output, output_errors
 from rebalance_core.cli.run.session import open_session
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
@@ -26,6 +26,14 @@ class WritingOptions(Protocol):
     @property
     def overwrite(self) -> bool:
         """An earlier result may go."""
+
+    @property
+    def break_lock(self) -> bool:
+        """The lock of a dead run may go."""
+
+    @property
+    def debug(self) -> bool:
+        """Everything is shown."""
 
     @property
     def master(self) -> str | None:
@@ -53,15 +61,22 @@ def open_for(job: str, options: WritingOptions, settings: Settings) -> "SparkSes
     """The session of a job."""
     partitions = settings.spark.shuffle_partitions
     wanted = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
-    return open_session(f"rebalance {job}", master=options.master, settings=wanted)
+    return open_session(
+        f"rebalance {job}", master=options.master, settings=wanted, show_spark=options.debug
+    )
 
 
-def check_free(options: WritingOptions) -> None:
-    """Raise what `running` would raise about a local output folder, and touch nothing."""
+def check_free(job: str, options: WritingOptions, settings: Settings) -> None:
+    """Raise what `running` would raise about the output folder, and touch nothing."""
+    folder: OutputFolder
     if is_local(options.output):
-        folder = LocalFolder(options.output)
-        locked = read_lock(folder) is not None
-        check_output(folder, overwrite=options.overwrite, left_by_dead_run=locked)
+        folder = local = LocalFolder(options.output)
+        with output_errors(local.location):
+            local.check_makeable()
+    else:
+        folder = HadoopFolder(options.output, open_for(job, options, settings))
+    dead = breakable_lock(folder, break_lock=options.break_lock)
+    check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
 
 
 def say(text: str) -> None:

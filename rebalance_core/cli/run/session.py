@@ -4,10 +4,12 @@ import atexit
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rebalance_core.cli.run.java import require_java_home
+from rebalance_core.cli.run.jvm_output import jvm_output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,8 +41,8 @@ def prepare_environment(master: str | None) -> None:
     """
     # Other workers than this interpreter would not have this package's dependencies.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return  # under spark-submit: the JVM is there, with its own configuration
+    if _under_spark_submit():
+        return
     if master is None or master.startswith("local"):
         # A host name that does not resolve, as in many containers, would end the session.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -49,8 +51,17 @@ def prepare_environment(master: str | None) -> None:
     os.environ["JAVA_HOME"] = str(require_java_home())
 
 
+def _under_spark_submit() -> bool:
+    """True if the JVM is there already, with its own configuration and output."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def open_session(
-    app_name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None
+    app_name: str,
+    *,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    show_spark: bool = True,
 ) -> "SparkSession":
     """The session that exists, or a new one; either way with the settings results depend on.
 
@@ -58,6 +69,7 @@ def open_session(
         app_name: shown in Spark's UI and history.
         master: Spark master; None leaves it to spark-submit and the configuration.
         settings: further Spark settings of this run.
+        show_spark: let a JVM that is started for it write to stderr; else see `jvm_output`.
     """
     active = _active_session()
     if active is None:
@@ -73,7 +85,8 @@ def open_session(
         # Static settings only count before the session is there.
         for key, value in {**QUICK_SETTINGS, **RESULT_SETTINGS, **(settings or {})}.items():
             builder = builder.config(key, value)
-        session = builder.getOrCreate()
+        with nullcontext() if _under_spark_submit() else jvm_output(shown=show_spark):
+            session = builder.getOrCreate()
         # A JVM that exits with its executors still there reports them as failures.
         atexit.register(session.stop)
         return session

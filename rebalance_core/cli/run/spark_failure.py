@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model import errors
 
 _PYTHON_CAUSE = re.compile(r"^(?:[\w]+\.)*(\w+(?:Error|Exception|Refused|Exists)): ?(.*)$")
@@ -14,8 +15,6 @@ _PYTHON_CAUSE = re.compile(r"^(?:[\w]+\.)*(\w+(?:Error|Exception|Refused|Exists)
 _HINTS = (
     ("PATH_NOT_FOUND", ExitCode.INPUT_REFUSED, "check the input paths"),
     ("UNABLE_TO_INFER_SCHEMA", ExitCode.INPUT_REFUSED, "the input holds no file of that format"),
-    ("CANNOT_READ_FILE", ExitCode.INPUT_REFUSED, "a file is not of the format; --input-format"),
-    ("FAILED_READ_FILE", ExitCode.INPUT_REFUSED, "a file is not of the format; --input-format"),
     ("OutOfMemoryError", ExitCode.BUG, "give more memory: spark.driver.memory, or more partitions"),
     ("No space left on device", ExitCode.BUG, "give Spark another scratch place: SPARK_LOCAL_DIRS"),
     ("PYTHON_VERSION_MISMATCH", ExitCode.USAGE, "set PYSPARK_PYTHON to this interpreter"),
@@ -36,6 +35,11 @@ class Failure:
     hint: str
     exit_code: int
 
+    def __str__(self) -> str:
+        """As the operator reads it; what is wrong with the input is no failure of Spark."""
+        head = "" if self.exit_code == ExitCode.INPUT_REFUSED else "Spark failed: "
+        return f"{head}{self.line}" + (f"\n  hint: {self.hint}" if self.hint else "")
+
 
 def is_spark_failure(error: BaseException) -> bool:
     """True for what pyspark and py4j raise; asks no import of them."""
@@ -49,6 +53,9 @@ def explain_spark_failure(error: BaseException) -> Failure:
     kind = getattr(errors, raised or "", None)
     if isinstance(kind, type) and issubclass(kind, errors.RebalanceError):
         return Failure(line, "", kind.exit_code)  # a worker refused on purpose
+    unreadable = unreadable_file(text)
+    if unreadable is not None:
+        return Failure(unreadable, "", ExitCode.INPUT_REFUSED)
     for sign, exit_code, hint in _HINTS:
         if sign in text:
             return Failure(line, hint, exit_code)

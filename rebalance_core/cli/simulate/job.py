@@ -5,13 +5,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.run.input_files import check_exists, fingerprint, tables_in
+from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
 from rebalance_core.cli.run.output_folder import (
     is_local,
     local_path,
     spark_location,
 )
 from rebalance_core.cli.run.output_run import Outcome
+from rebalance_core.cli.run.row_gate import (
+    UNKNOWN_MEMBER,
+    foretell,
+    refuse_bad_rows,
+    with_unknown_members,
+)
 from rebalance_core.cli.run.run_record import TableRecord
 from rebalance_core.cli.run.running import check_free, open_for, running, say
 from rebalance_core.cli.run.secrets import redact_text
@@ -20,7 +26,6 @@ from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.model.errors import InputRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,8 +35,6 @@ if TYPE_CHECKING:
     from rebalance_core.spark.tables.row_counts import RowCounts
 
 ROWS_PER_TASK = 100_000
-UNKNOWN_MEMBER = "UNKNOWN_MEMBER"
-"""The issue that only the replay finds."""
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
 
@@ -99,6 +102,7 @@ def simulate_and_write(
     clear: Callable[[], None],
     location: str,
     more_rejected: "DataFrame | None" = None,
+    private: bool = False,
 ) -> Simulated:
     """The calls into the engine.
 
@@ -112,6 +116,7 @@ def simulate_and_write(
             again.
         location: the folder that gets the ledger.
         more_rejected: rows of ``rejected`` that came up before.
+        private: a refusal tells no row: it may name clients.
     """
     from rebalance_core.spark.engine.simulate import simulate_checked
     from rebalance_core.spark.engine.summary import (
@@ -119,14 +124,13 @@ def simulate_and_write(
         rejected_per_code,
         replay_reasons,
     )
+    from rebalance_core.spark.tables.row_counts import complaints
     from rebalance_core.spark.tables.write import write_table
 
-    checked, counts = _check(tables, settings)
-    bad_rows = {name: count.bad for name, count in counts.items()}
-    rows = {name: count.rows for name, count in counts.items()}
-    refuse_bad_rows(rows, bad_rows, settings)
-    tasks = task_count(sum(rows.values()), session.sparkContext.defaultParallelism)
-    ledger = simulate_checked(checked, _simulation_options(options, settings, tasks))
+    checked, counts = check_rows(tables, settings)
+    refuse_bad_rows(counts, settings, lambda: () if private else complaints(checked.rejected))
+    simulation = simulation_options(options, settings, counts, session)
+    ledger = simulate_checked(checked, simulation)
     frames = ledger.frames()
     if more_rejected is not None:
         frames["rejected"] = frames["rejected"].unionByName(more_rejected)
@@ -137,20 +141,20 @@ def simulate_and_write(
         outputs[name] = TableRecord(written.rows, written.digest)
     back = {name: session.read.parquet(f"{location.rstrip('/')}/{name}") for name in outputs}
     rejected = rejected_per_code(back["rejected"])
-    bad_rows["cluster_events"] += rejected.get(UNKNOWN_MEMBER, 0)
-    refuse_bad_rows(rows, bad_rows, settings)
+    counts = with_unknown_members(counts, rejected.get(UNKNOWN_MEMBER, 0))
+    refuse_bad_rows(counts, settings, lambda: () if private else complaints(back["rejected"]))
     facts = ledger_facts(back, settings.summary.worst_groups)
     return Simulated(
         outputs=outputs,
         facts=facts,
         rejected=rejected,
-        input_rows=rows,
+        input_rows={name: count.rows for name, count in counts.items()},
         replay_reasons=replay_reasons(ledger.replayed),
         used=checked.tables,
     )
 
 
-def _check(
+def check_rows(
     tables: "InputTables", settings: Settings
 ) -> "tuple[Quarantined, Mapping[str, RowCounts]]":
     """The checked tables and how many rows of each are bad; unknown columns are only told."""
@@ -163,32 +167,21 @@ def _check(
     return checked, count_rows(checked)
 
 
-def refuse_bad_rows(rows: Mapping[str, int], bad: Mapping[str, int], settings: Settings) -> None:
-    """Raise `InputRefused` if the input is empty or has more bad rows than the settings allow."""
-    if rows["cluster_events"] == 0:
-        raise InputRefused("cluster_events holds no row; there is nothing to simulate")
-    for name, count in bad.items():
-        share = count / rows[name] if rows[name] else 0.0
-        told = f"{name}: {count:,} of {rows[name]:,} rows are bad"
-        if count and settings.on_bad_rows == "fail":
-            raise InputRefused(f"{told}; --on-bad-rows fail allows none")
-        if share > settings.max_bad_share:
-            raise InputRefused(
-                f"{told} ({share:.0%}), more than max_bad_share = {settings.max_bad_share}; "
-                "is it the right file? --set max_bad_share=1 lists them all in `rejected`"
-            )
-
-
 def task_count(rows: int, cores: int) -> int:
     """Tasks of the engine: a Python task costs 25 ms to start, so few, but every core gets one."""
     return max(cores, -(-rows // ROWS_PER_TASK))
 
 
-def _simulation_options(
-    options: SimulateOptions, settings: Settings, tasks: int
+def simulation_options(
+    options: SimulateOptions,
+    settings: Settings,
+    counts: "Mapping[str, RowCounts]",
+    session: "SparkSession",
 ) -> "SimulationOptions":
+    """What the engine gets, for an input of that many rows."""
     from rebalance_core.spark import SimulationOptions
 
+    rows = sum(count.rows for count in counts.values())
     return SimulationOptions(
         engine=options.engine,
         strategy=options.strategy,
@@ -197,7 +190,7 @@ def _simulation_options(
         to_ms=options.to_ms,
         include_retry_topics=settings.include_retry_topics,
         max_queue_nums=settings.limits.max_queue_nums,
-        partitions=tasks,
+        partitions=task_count(rows, session.sparkContext.defaultParallelism),
     )
 
 
@@ -208,7 +201,7 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
         InputRefused: a path that is not there, or a folder without the required table.
     """
     if options.input is not None and is_local(options.input):
-        found = tables_in(local_path(options.input))
+        found = tables_in(local_path(options.input), options.input_format)
         return {table: str(path) for table, path in found.items()}
     if options.input is not None:
         return {}  # which tables lie in a remote folder is for the reader to find
@@ -216,20 +209,24 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
     for name, table in TABLE_OF_OPTION.items():
         location = getattr(options, name)
         if location is not None:
-            check_exists("--" + name.replace("_", "-"), location)
+            option = "--" + name.replace("_", "-")
+            check_readable(option, location, options.input_format)
             inputs[table] = location
     return inputs
 
 
 def _plan(options: SimulateOptions, settings: Settings, inputs: Mapping[str, str]) -> JobReport:
-    """What a run would do: checks the output and the settings, reads and counts the input."""
-    check_free(options)
+    """What a run would do: all that decides how it ends, and nothing is written."""
+    check_free("simulate", options, settings)
     session = open_for("simulate", options, settings)
-    _, counts = _check(_read_inputs(session, options, inputs), settings)
+    checked, counts = check_rows(_read_inputs(session, options, inputs), settings)
+    foretold = foretell(
+        checked, counts, simulation_options(options, settings, counts, session), settings
+    )
     facts = {
         "job": "simulate",
         "dry_run": True,
-        "rows": {name: {"rows": c.rows, "bad": c.bad} for name, c in counts.items()},
+        **foretold.facts(),
         "inputs": {
             table: asdict(fingerprint(table, path)) | {"path": path}
             for table, path in inputs.items()
@@ -239,16 +236,12 @@ def _plan(options: SimulateOptions, settings: Settings, inputs: Mapping[str, str
         "engine": options.engine,
         "config": settings.as_dict(),
     }
-    lines = ["Dry run: nothing is written.", "", "inputs"]
     shown = inputs or dict.fromkeys(counts, redact_text(options.input or ""))
-    lines += [
-        f"  {table:<18} {counts[table].rows:>9,} rows, {counts[table].bad:,} bad  {path}"
-        for table, path in shown.items()
-    ]
+    lines = ["Dry run: nothing is written.", "", *foretold.input_lines(shown)]
     lines += ["", f"output  {options.output}", f"  {', '.join(LEDGER_TABLES)}"]
     lines += ["", f"engine  {options.engine}", "", "settings"]
     lines += [f"  {key} = {value}" for key, value in _flat(settings.as_dict())]
-    return JobReport("\n".join(lines), facts)
+    return JobReport("\n".join([*lines, *foretold.lines()]), facts, foretold.exit_code)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

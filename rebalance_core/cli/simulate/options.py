@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from rebalance_core.cli.job import JobOptions, common_values
+from rebalance_core.cli.option_values import group_mistakes, strategy_mistakes, whole_number
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 
 TABLE_OPTIONS = ("events", "consumer_groups", "queue_offsets", "committed_offsets")
 ENGINES = ("vectorized", "reference")
 INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
+LAST_MS = 2**63 - 1  # a BIGINT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +56,18 @@ def add_simulate_options(parser: argparse.ArgumentParser) -> None:
 
 def read_simulate_options(arguments: argparse.Namespace, argv: tuple[str, ...]) -> SimulateOptions:
     """The options, or `UsageError` naming every mistake."""
-    mistakes = [*_input_mistakes(arguments), *_choice_mistakes(arguments)]
+    mistakes = [
+        *_input_mistakes(arguments),
+        *_choice_mistakes(arguments),
+        *strategy_mistakes(arguments.strategy),
+        *group_mistakes(arguments.group),
+    ]
     times = {}
     for option, name in (("--from", "from_ms"), ("--to", "to_ms")):
         text = getattr(arguments, name)
-        if text is not None and not text.lstrip("-").isdecimal():
+        time = times[name] = None if text is None else whole_number(text)
+        if text is not None and (time is None or abs(time) > LAST_MS):
             mistakes.append(f"{option} {text}: not a time in epoch milliseconds (UTC)")
-        else:
-            times[name] = None if text is None else int(text)
     start, end = times.get("from_ms"), times.get("to_ms")
     if start is not None and end is not None and end <= start:
         mistakes.append(f"--to {end} is not after --from {start}")

@@ -140,6 +140,8 @@ def _of_client(values: Any, zone_of: Callable[[str], str]) -> dict[str, Any]:
 def local_seconds_ms(text: str | None, zone: str) -> int | None:
     """``yyyyMMddHHmmss`` in a zone (UtilAll.parseDate), None if it is none.
 
+    A time before 1970, as 19700101000000 is in the east, gives 0: no message is older than either.
+
     >>> local_seconds_ms("20261121030558", "UTC")
     1795230358000
     """
@@ -147,7 +149,7 @@ def local_seconds_ms(text: str | None, zone: str) -> int | None:
         local = datetime.strptime(text or "", "%Y%m%d%H%M%S")  # noqa: DTZ007  # the zone follows
     except ValueError:
         return None
-    return int(local.replace(tzinfo=zone_named(zone)).timestamp()) * 1000
+    return max(0, int(local.replace(tzinfo=zone_named(zone)).timestamp()) * 1000)
 
 
 def _consumer_type(consume_type: str, client_id: str) -> str:

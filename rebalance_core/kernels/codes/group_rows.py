@@ -24,6 +24,7 @@ from rebalance_core.model.group_settings import (
     GroupSettings,
 )
 from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.protocol.broker_reply import PAGE_CACHE_CHECK
 from rebalance_core.protocol.first_pull import OVERFLOW_ALWAYS_TO_MAX
 from rebalance_core.protocol.timestamp_search import EXACT_LOWER_BOUND
@@ -181,9 +182,10 @@ def divided(
     ]
     (alone, most), (model, last_model) = single
     kinds = np.array([*map(shapes.kind_of, strategies), shapes.NO_KIND], np.int64)
-    by_broker = np.array([s.name in BROKER_STRATEGIES for s in strategies] + [True], np.bool_)
     everyone = model == pc.index(words, BROADCASTING).as_py()
-    refused = tables[GROUPS].equal("rebalance_mode", BROKER_REBALANCE) & ~by_broker[alone]
+    foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
+    foreign &= tables[GROUPS].equal("rebalance_mode", BROKER_REBALANCE)[of]
+    refused = _refused(groups, of[foreign], {n: codes[foreign] for n, codes in own.items()}, words)
     kind = np.where(everyone, shapes.EVERYONE, np.where(refused, shapes.NO_KIND, kinds[alone]))
     reason = np.select(
         [model != last_model, ~everyone & (alone != most), (kind == shapes.NO_KIND) & (alone >= 0)],
@@ -194,6 +196,28 @@ def divided(
         groups, kind=kind, allocation=alone, reason=reason, has_retry=groups.has_retry & ~everyone
     )
     return settled, tuple(strategies)
+
+
+def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:
+    """Groups with a member that asks brokers to divide by a strategy they do not know (SEM §2.8).
+
+    Args:
+        groups: all of them.
+        of: the group of each join with such a strategy, in a group that rebalances on the brokers.
+        own: codes of these members' own words.
+        words: what the codes stand for.
+    """
+    refused = np.zeros(len(groups), np.bool_)
+    texts = words.to_pylist()
+    for group, model, version in zip(of, own["message_model"], own["version"], strict=True):
+        refused[group] |= asks_broker(
+            BROKER_REBALANCE,
+            TYPES[groups.consumer_type[group]],
+            texts[model],
+            bool(groups.ordered[group]),
+            texts[version],
+        )
+    return refused
 
 
 def _own(said: Ints, default: Ints) -> Ints:

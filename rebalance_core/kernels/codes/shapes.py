@@ -25,11 +25,11 @@ REASONS = {
     "REGULAR": "the kernels take the group",
     "MIXED_STRATEGIES": "members with different strategies",
     "MIXED_MODELS": "members with different message models",
-    "NO_KERNEL": "a strategy without a kernel, or one that always throws",
+    "NO_KERNEL": "a strategy without a kernel, one that always throws, or one that the brokers do "
+    "not know and a member asks them for",
     "SUSPENDED": "a member was suspended",
     "DUPLICATE_CLIENT_ID": "two live processes with one client id",
-    "RESTART_AT_ONCE": "an empty group where members came and went in one instant, or a member "
-    "that came back in place with another start mode",
+    "RESTART_AT_ONCE": "a member that came back in place with another start mode",
     "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
     "MANY_TOPICS": "more than 62 topics and members that subscribe differently",
     "RING_COLLISION": "two points of the hash ring coincide",

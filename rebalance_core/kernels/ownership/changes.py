@@ -81,7 +81,7 @@ class Differ:
         still = roster.following(entry)
         gone = (still < 0) | (roster.process(still) != roster.process(entry))
         subscribed = roster.subscribes(still, self._slots[group_topic])
-        return gone, (still >= 0) & (self._retry[group_topic] | subscribed)
+        return gone, (still >= 0) & subscribed
 
     def _of_block(self, block: Block) -> Changes:
         cells = block.cells

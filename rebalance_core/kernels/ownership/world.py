@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels.codes import shapes
-from rebalance_core.kernels.codes.event_rows import Events, type_code
+from rebalance_core.kernels.codes.event_rows import type_code
 from rebalance_core.kernels.codes.fleet import Fleet
 from rebalance_core.kernels.ownership.owners.consistent_hash import (
     Rings,
@@ -16,7 +16,7 @@ from rebalance_core.kernels.ownership.owners.consistent_hash import (
 )
 from rebalance_core.kernels.ownership.owners.machine_room import blank_groups
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import roomless_groups
-from rebalance_core.kernels.segments import Ints, first_of_run, last_of_run
+from rebalance_core.kernels.segments import Ints, first_of_run
 from rebalance_core.kernels.state.activity import (
     GroupTopics,
     LiveCounts,
@@ -73,7 +73,7 @@ def build_world(fleet: Fleet) -> World:
     configs = topic_configs(events, groups)
     creations = retry_creations(configs, subscribed, groups)
     retry = retry_periods(creations)
-    topics = group_topics(subscribed, live, retry)
+    topics = group_topics(events, subscribed, live, retry)
     brokers, routes = follow_routes(events, configs.joined(creations), topics)
     turns = find_turns(events, membership, topics, brokers, routes, retry)
     epochs = build_epochs(events, turns, live, creations, len(groups))
@@ -108,7 +108,6 @@ def _reasons(
         (shapes.SUSPENDED, membership.suspended),
         (shapes.DUPLICATE_CLIENT_ID, overlapping(runs)),
         (shapes.RESTART_AT_ONCE, unclear),
-        (shapes.RESTART_AT_ONCE, _empty_instants(fleet.events, live)),
         (shapes.RETRY_SUBSCRIBED, _retry_subscribed(fleet)),
         (shapes.MANY_TOPICS, np.flatnonzero(many)),
         (shapes.RING_COLLISION, colliding_groups(find_rings(fleet, runs))),
@@ -118,14 +117,6 @@ def _reasons(
     for code, groups in found:
         reason[groups[reason[groups] == shapes.REGULAR]] = code
     return reason
-
-
-def _empty_instants(events: Events, live: LiveCounts) -> Ints:
-    """Groups that are empty before and after an instant in which members came and went."""
-    instant = events.instant[live.ordinal]
-    first, last = first_of_run(instant), last_of_run(instant)
-    before = np.where(first_of_run(live.group), 0, np.roll(live.live, 1))
-    return np.unique(live.group[last][(before[first] == 0) & (live.live[last] == 0)])
 
 
 def _retry_subscribed(fleet: Fleet) -> Ints:

@@ -1,7 +1,7 @@
 """Which topics each group reads, and when.
 
 A topic is *subscribed* while a live member subscribes it, and *active* while it is one of the
-group's topics: an empty group keeps those of its last members until somebody joins.
+group's topics: an empty group keeps those it had before its last member went until somebody joins.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels.codes.event_rows import Events
 from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import (
     NEVER,
@@ -18,7 +19,9 @@ from rebalance_core.kernels.segments import (
     find,
     first_of_run,
     last_of_run,
+    last_true,
     pair,
+    ranges,
 )
 from rebalance_core.kernels.state.membership import GONE, Membership
 
@@ -119,31 +122,51 @@ def periods(group: Ints, topic: Ints, ordinal: Ints, on: Bools) -> TopicPeriods:
     return TopicPeriods(group[on], topic[on], ordinal[on], end[on])
 
 
-def group_topics(subscribed: TopicPeriods, live: LiveCounts, retry: TopicPeriods) -> GroupTopics:
+def group_topics(
+    events: Events, subscribed: TopicPeriods, live: LiveCounts, retry: TopicPeriods
+) -> GroupTopics:
     """The topics of every group with the periods they are active in.
 
     Args:
+        events: all events, in order.
         subscribed: as `subscribed_periods` gives them.
         live: as `count_live` gives them.
         retry: the retry topics, each from its creation on.
     """
-    end = _until_somebody_joins(subscribed, live)
-    group = np.concatenate([subscribed.group, retry.group])
-    topic = np.concatenate([subscribed.topic, retry.topic])
-    start = np.concatenate([subscribed.start, retry.start])
-    end = np.concatenate([end, retry.end])
+    parts = (subscribed, _left_behind(events, subscribed, live), retry)
+    group, topic, start, end = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("group", "topic", "start", "end")
+    )
     order = np.lexsort((start, topic, group))
     group, topic, start, end = (a[order] for a in (group, topic, start, end))
     first = first_of_run(group, topic)
     return GroupTopics(group[first], topic[first], np.cumsum(first) - 1, start, end)
 
 
-def _until_somebody_joins(subscribed: TopicPeriods, live: LiveCounts) -> Ints:
-    """The ends of the periods; one that ends because the group is empty lasts until a join."""
-    if not len(live.ordinal):
-        return subscribed.end
-    at = np.minimum(np.searchsorted(live.ordinal, subscribed.end), len(live.ordinal) - 1)
-    emptied = (live.ordinal[at] == subscribed.end) & (live.live[at] == 0)
-    following = np.minimum(at + 1, len(live.ordinal) - 1)
-    same = (following > at) & (live.group[following] == live.group[at])
-    return np.where(emptied, np.where(same, live.ordinal[following], NEVER), subscribed.end)
+def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> TopicPeriods:
+    """What an empty group keeps: all topics read before the instant in which its last member went.
+
+    In what order members go within an instant says nothing, and who comes and goes within one
+    leaves nothing behind.
+    """
+    empty = np.flatnonzero(live.live == 0)
+    group, start = live.group[empty], live.ordinal[empty]
+    following = np.minimum(empty + 1, len(live.group) - 1)
+    joined = (following > empty) & (live.group[following] == group)
+    end = np.where(joined, live.ordinal[following], NEVER)
+
+    instant = events.instant[start]
+    earlier = np.searchsorted(live.ordinal, np.searchsorted(events.instant, instant)) - 1
+    emptied = (earlier >= 0) & (live.group[earlier] == group) & (live.live[earlier] > 0)
+    since = last_true(emptied, first_of_run(group))
+    known = since >= 0
+    start, end, instant = start[known], end[known], instant[since[known]]
+
+    period = np.flatnonzero(subscribed.end < NEVER)
+    ended = events.instant[subscribed.end[period]]
+    first = np.searchsorted(instant, ended)
+    count = np.searchsorted(instant, ended, side="right") - first
+    count *= events.instant[subscribed.start[period]] < ended
+    stretch, of = ranges(first, count), np.repeat(period, count)
+    return TopicPeriods(subscribed.group[of], subscribed.topic[of], start[stretch], end[stretch])

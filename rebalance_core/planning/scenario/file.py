@@ -83,6 +83,9 @@ def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
 def _text_of(path: Path, mistakes: list[str]) -> str | None:
     try:
         return path.read_text("utf-8")
+    except FileNotFoundError:
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        mistakes.append(f"{path}: no such file{did_you_mean(path.name, beside)}")
     except OSError as error:
         mistakes.append(f"{path}: {error.strerror or error}")
     except UnicodeDecodeError:

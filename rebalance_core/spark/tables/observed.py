@@ -31,15 +31,24 @@ def read_observed(spark: SparkSession, folder: str) -> Observed:
         InputRefused: a table lacks columns, is there twice or is not readable.
     """
     found = tables_in(spark, folder, READ_TABLES)
+    frames = {name: read_table(spark, ALL_TABLES[name], path)[0] for name, path in found.items()}
+    return observed(spark, frames)
+
+
+def observed(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Observed:
+    """The tables out of frames by name, checked; those that are not there are empty.
+
+    Raises:
+        InputRefused: a table lacks columns.
+    """
     good: dict[str, DataFrame] = {}
     rejected = [spark.createDataFrame([], REJECTED.plain_ddl)]
     for name in READ_TABLES:
         table = ALL_TABLES[name]
-        if name not in found:
+        if name not in frames:
             good[name] = spark.createDataFrame([], table.plain_ddl)
             continue
-        frame, _ = read_table(spark, table, found[name])
-        rows, bad = split(check(name, conform(table, frame)), name)
+        rows, bad = split(check(name, conform(table, frames[name])), name)
         good[name] = rows.select(*table.column_names)
         rejected.append(bad)
     return Observed(good, reduce(DataFrame.unionByName, rejected))

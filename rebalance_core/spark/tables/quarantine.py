@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
+from rebalance_core.contracts.times import TIME_RANGES
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.versions import parse_version
@@ -32,7 +33,7 @@ ISSUE_CODES = {
     "UNKNOWN_EVENT_TYPE": "event_type is none of the known ones",
     "BAD_QUEUE_NUMS": "a number of queues is negative or above the limit",
     "BAD_PERM": "perm is outside 0..15",
-    "BAD_TIME": "a time is negative or after the year 2200",
+    "BAD_TIME": "a time is before the year 2000 or after 2200; a consume timestamp is negative",
     "BAD_ENUM": "a field has none of its allowed values",
     "BAD_STRATEGY": "the strategy text does not parse",
     "BAD_VERSION": "the version does not parse or is not modelled",
@@ -46,7 +47,6 @@ ISSUE_CODES = {
 
 MAX_QUEUE_NUMS = 65536
 MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
-YEAR_2201_MS = 7_289_654_400_000  # beyond it a time is surely in microseconds
 
 _BROKER_NEEDED = (*events.BROKER_EVENTS, events.TOPIC_CONFIG)
 _TOPIC_NEEDED = (events.SUBSCRIBE, events.UNSUBSCRIBE, *events.TOPIC_EVENTS)
@@ -130,7 +130,8 @@ def check(table_name: str, frame: DataFrame, *, max_queue_nums: int = MAX_QUEUE_
     """
     table = ALL_TABLES[table_name]
     frame = conform(table, frame)
-    issues = [*_missing_values(table), *_number_issues(table, max_queue_nums)]
+    issues = [*_missing_values(table), *_time_issues(table)]
+    issues += _number_issues(table, max_queue_nums)
     if table_name in INPUT_TABLES:
         issues += [*_event_issues(table), *_enum_issues(table), *_text_issues(table)]
     found = sf.concat(sf.col(READ_ISSUES), found_issues(issues))
@@ -227,11 +228,25 @@ def _enum_issues(table: Table) -> list[Column]:
     ]
 
 
+def _time_issues(table: Table) -> list[Column]:
+    issues = []
+    for name, good in TIME_RANGES.items():
+        if name in table.column_names:
+            value = sf.col(name)
+            valid = f" valid: {good.first_ms} to {good.end_ms - 1} (epoch ms)"
+            for wrong, why in (
+                (value < good.first_ms, good.too_early),
+                (value >= good.end_ms, good.too_late),
+            ):
+                text = issue("BAD_TIME", f"{name} is ", value, f", {why}{valid}")
+                issues.append(sf.when(wrong, text))
+    return issues
+
+
 def _number_issues(table: Table, max_queue_nums: int) -> list[Column]:
     last_id = max_queue_nums - 1
     offsets = ("min_offset", "max_offset", "committed_offset")
     ranges: dict[str, tuple[str, int, int | None]] = {
-        **dict.fromkeys(("event_ms", "observed_ms"), ("BAD_TIME", 0, YEAR_2201_MS - 1)),
         **dict.fromkeys(
             ("read_queue_nums", "write_queue_nums"), ("BAD_QUEUE_NUMS", 0, max_queue_nums)
         ),

@@ -13,6 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts.formats import FORMATS, format_of, untold_format
+from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.tables.conform import (
     RAW,
@@ -25,8 +27,6 @@ from rebalance_core.spark.tables.conform import (
     no_issues,
 )
 from rebalance_core.spark.tables.lines import numbered_lines
-
-FORMATS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ def _entry(file: str, table: str) -> str | None:
     parts = file.split("/")
     for end in range(len(parts), 0, -1):
         name = parts[end - 1]
-        if name == table or (name.split(".", 1)[0] == table and _format_of(name)):
+        if name == table or (name.split(".", 1)[0] == table and format_of(name)):
             return "/".join(parts[:end])
     return None
 
@@ -162,11 +162,6 @@ def _not_found(spark: SparkSession, table: Table, folder: str | None) -> str:
     )
 
 
-def _format_of(name: str) -> str | None:
-    plain = name.rstrip("/").removesuffix(".gz")
-    return next((kind for suffix, kind in FORMATS.items() if plain.endswith(suffix)), None)
-
-
 def read_table(
     spark: SparkSession, table: Table, path: str, input_format: str | None = None
 ) -> tuple[DataFrame, list[str] | None]:
@@ -175,17 +170,17 @@ def read_table(
     kind = FORMATS.get(f".{(input_format or '').lstrip('.').lower()}")
     if input_format is not None and kind is None:
         raise UsageError(f"input format {input_format!r} is unknown; known: json, csv, parquet")
-    kind = kind or _format_of(path) or next(filter(None, map(_format_of, files)), None)
+    kind = kind or format_of(path) or next(filter(None, map(format_of, files)), None)
     if not files:
         return spark.createDataFrame([], table.ddl.replace(" NOT NULL", "")), []
     if kind is None:
-        raise InputRefused(
-            f"the format of {path} cannot be told from its name; name the input format "
-            f"(json, csv, parquet) or use a suffix: {', '.join(FORMATS)}"
-        )
+        raise InputRefused(untold_format(path))
     try:
         return {"json": _json, "csv": _csv, "parquet": _parquet}[kind](spark, table, path)
     except (PySparkException, Py4JJavaError) as error:
+        damage = None if kind == "parquet" else unreadable_file(str(error))
+        if damage is not None:
+            raise InputRefused(damage) from error
         lines = str(error).strip().splitlines()
         causes = [line for line in lines if line.startswith("Caused by: ")]
         raise InputRefused(

@@ -1,16 +1,20 @@
 """The options of `plan`, and what it prints."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rebalance_core.cli.jobs import JOBS
-from rebalance_core.cli.main import main
 from rebalance_core.cli.options import parse_options
 from rebalance_core.cli.plan.options import PlanOptions
-from rebalance_core.cli.plan.summary import plan_facts, render_plan
+from rebalance_core.cli.plan.summary import (
+    dry_run_facts,
+    plan_facts,
+    render_dry_run,
+    render_plan,
+)
+from rebalance_core.cli.run.row_gate import Foretold
 from rebalance_core.model.errors import UsageError
 
 TREE = Path(__file__).resolve().parents[3]
@@ -57,17 +61,13 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
         options("--scenario", str(baseline))
 
 
-def test_a_dry_run_tells_the_variants_and_starts_no_spark(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--input", DATA, "--output", str(tmp_path / "o"), "--scenario", GROW, "--dry-run"]
-    assert main("plan", [*words, "--strategy", "league"]) == 0
-    told = capsys.readouterr().out
+def test_a_dry_run_tells_the_variants() -> None:
+    foretold = Foretold({}, (), None)
+    facts = dry_run_facts(options("--scenario", GROW, "--strategy", "league"), {}, foretold)
+    assert (facts["variants"], facts["exit_code"]) == (16, 0)
+    told = render_dry_run(facts, foretold)
     assert "16 variants: 2 histories x 8 strategies" in told
     assert "STICKY_BALANCED (not RocketMQ's)" in told
-    assert main("plan", [*words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["variants"] == 2
-    assert not (tmp_path / "o").exists()
 
 
 def figures(scenario: str, strategy: str, **values: Any) -> dict[str, Any]:

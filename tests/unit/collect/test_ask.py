@@ -29,7 +29,7 @@ def ask(root: Path, code: int = 0) -> Run:
     )
 
 
-def test_the_cluster_is_asked_by_a_program_compiled_for_its_version(tmp_path: Path):
+def test_the_cluster_is_asked_by_a_program_compiled_for_its_version(tmp_path: Path) -> None:
     run = ask(tmp_path)
     assert run.code == 0, run.stderr
     assert "mqadmin/1795233095353-clusterList.txt" in run.files()
@@ -46,7 +46,7 @@ def test_the_cluster_is_asked_by_a_program_compiled_for_its_version(tmp_path: Pa
     assert "-Duser.timezone=Asia/Shanghai" in (tmp_path / "arguments").read_text()
 
 
-def test_credentials_are_in_the_environment_alone(tmp_path: Path):
+def test_credentials_are_in_the_environment_alone(tmp_path: Path) -> None:
     run = ask(tmp_path)
     assert (tmp_path / "environment").read_text() == "10.0.0.1:9876\nsecret-key\n"
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -55,7 +55,7 @@ def test_credentials_are_in_the_environment_alone(tmp_path: Path):
     assert "secret-key" not in run.stdout + run.stderr
 
 
-def test_what_the_cluster_did_not_answer_is_said_and_the_rest_collected(tmp_path: Path):
+def test_what_the_cluster_did_not_answer_is_said_and_the_rest_collected(tmp_path: Path) -> None:
     run = ask(tmp_path, code=1)
     assert run.code == 1
     assert "not every question to the cluster was answered" in run.stderr

@@ -32,7 +32,7 @@ def copy(root: Path, sources: Path, *options: str, **environment: str) -> Run:
     return collect(root, *given, *options, **environment)
 
 
-def test_files_stand_where_ingest_looks_for_them(tmp_path: Path):
+def test_files_stand_where_ingest_looks_for_them(tmp_path: Path) -> None:
     run = copy(tmp_path, machines(tmp_path))
     assert (run.code, run.files()) == (0, COPIED), run.stderr
     for path in run.output.rglob("*"):
@@ -40,7 +40,7 @@ def test_files_stand_where_ingest_looks_for_them(tmp_path: Path):
         assert path.is_dir() or name == "collection.toml" or identify(name) is not None, name
 
 
-def test_collection_toml_says_what_the_sources_say(tmp_path: Path):
+def test_collection_toml_says_what_the_sources_say(tmp_path: Path) -> None:
     run = copy(tmp_path, machines(tmp_path))
     assert tomllib.loads((run.output / "collection.toml").read_text()) == {
         "cluster": "DefaultCluster",
@@ -50,13 +50,13 @@ def test_collection_toml_says_what_the_sources_say(tmp_path: Path):
     }
 
 
-def test_the_admin_zone_can_be_given(tmp_path: Path):
+def test_the_admin_zone_can_be_given(tmp_path: Path) -> None:
     run = copy(tmp_path, machines(tmp_path), "--admin-time-zone", "Etc/GMT+8")
     settings = tomllib.loads((run.output / "collection.toml").read_text())
     assert settings["admin_time_zone"] == "Etc/GMT+8"
 
 
-def test_remote_folders_are_fetched_by_ssh(tmp_path: Path):
+def test_remote_folders_are_fetched_by_ssh(tmp_path: Path) -> None:
     sources = machines(tmp_path)
     sources.write_text(sources.read_text().replace(f" {tmp_path}/", f" host-1:{tmp_path}/"))
     ssh = executable(tmp_path / "ssh", f'echo "$1" >> {tmp_path}/hosts\nexec sh -c "$2"\n')
@@ -65,7 +65,7 @@ def test_remote_folders_are_fetched_by_ssh(tmp_path: Path):
     assert set((tmp_path / "hosts").read_text().split()) == {"host-1"}
 
 
-def test_a_machine_that_gives_nothing_is_named_and_the_rest_is_copied(tmp_path: Path):
+def test_a_machine_that_gives_nothing_is_named_and_the_rest_is_copied(tmp_path: Path) -> None:
     sources = machines(tmp_path)
     sources.write_text(sources.read_text().replace("/ns1/logs", "/ns2/logs"))
     run = copy(tmp_path, sources)
@@ -74,7 +74,7 @@ def test_a_machine_that_gives_nothing_is_named_and_the_rest_is_copied(tmp_path: 
     assert run.files() == [name for name in COPIED if not name.startswith("namesrv/")]
 
 
-def test_the_copy_of_a_store_that_was_being_replaced_is_its_bak(tmp_path: Path):
+def test_the_copy_of_a_store_that_was_being_replaced_is_its_bak(tmp_path: Path) -> None:
     sources = machines(tmp_path)
     store = tmp_path / "mq1/store/config"
     (store / "topics.json.bak").write_text('{"bak":1}')
@@ -85,7 +85,7 @@ def test_the_copy_of_a_store_that_was_being_replaced_is_its_bak(tmp_path: Path):
     assert copied.read_text() == '{"bak":1}'
 
 
-def test_a_store_without_a_file_is_named(tmp_path: Path):
+def test_a_store_without_a_file_is_named(tmp_path: Path) -> None:
     sources = machines(tmp_path)
     (tmp_path / "mq2/store/config/subscriptionGroup.json").unlink()
     run = copy(tmp_path, sources)
@@ -94,7 +94,7 @@ def test_a_store_without_a_file_is_named(tmp_path: Path):
     assert "collection.toml" in run.files()
 
 
-def test_logs_older_than_the_days_asked_for_stay(tmp_path: Path):
+def test_logs_older_than_the_days_asked_for_stay(tmp_path: Path) -> None:
     sources = machines(tmp_path)
     os.utime(tmp_path / "mq1/logs/otherdays/broker.1.log.gz", (0, 0))
     os.utime(tmp_path / "mq1/store/config/topics.json", (0, 0))
@@ -103,7 +103,7 @@ def test_logs_older_than_the_days_asked_for_stay(tmp_path: Path):
     assert run.files() == [name for name in COPIED if "broker.1.log" not in name]
 
 
-def test_a_folder_with_a_quote_in_its_name(tmp_path: Path):
+def test_a_folder_with_a_quote_in_its_name(tmp_path: Path) -> None:
     root = tmp_path / "it's"
     root.mkdir()
     run = copy(root, machines(root))

@@ -13,7 +13,7 @@ def refused(root: Path, *options: str, **environment: str) -> str:
     return run.stderr
 
 
-def test_help_says_what_the_options_are(tmp_path: Path):
+def test_help_says_what_the_options_are(tmp_path: Path) -> None:
     run = collect(tmp_path, "--help")
     assert run.code == 0
     for word in ("--sources", "--cluster", "--no-admin", "ROCKETMQ_CREDENTIALS", "exit codes"):
@@ -38,12 +38,12 @@ def test_help_says_what_the_options_are(tmp_path: Path):
         ),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, options: list[str], message: str):
+def test_mistakes_are_named(tmp_path: Path, options: list[str], message: str) -> None:
     sources = machines(tmp_path)
     assert message in refused(tmp_path, *(text.format(sources=sources) for text in options))
 
 
-def test_a_java_that_cannot_compile_is_named(tmp_path: Path):
+def test_a_java_that_cannot_compile_is_named(tmp_path: Path) -> None:
     sources = machines(tmp_path)
     executable(tmp_path / "rocketmq/lib/rocketmq-tools-5.3.3.jar", "")
     message = refused(
@@ -55,7 +55,7 @@ def test_a_java_that_cannot_compile_is_named(tmp_path: Path):
     assert "is no Java compiler of 11 or newer" in message
 
 
-def test_an_output_that_holds_something_is_refused(tmp_path: Path):
+def test_an_output_that_holds_something_is_refused(tmp_path: Path) -> None:
     sources = machines(tmp_path)
     (tmp_path / "collection").mkdir()
     (tmp_path / "collection" / "mine").write_text("")
@@ -63,7 +63,7 @@ def test_an_output_that_holds_something_is_refused(tmp_path: Path):
     assert "is not empty" in refused(tmp_path, *options)
 
 
-def test_every_mistake_of_the_sources_is_named_before_anything_is_copied(tmp_path: Path):
+def test_every_mistake_of_the_sources_is_named_before_anything_is_copied(tmp_path: Path) -> None:
     sources = tmp_path / "sources.txt"
     sources.write_text(
         "proxy p /logs\nbroker a /logs\nclient c\nclient x/y /logs\nnamesrv n /logs\n"
@@ -81,7 +81,7 @@ def test_every_mistake_of_the_sources_is_named_before_anything_is_copied(tmp_pat
     assert not (tmp_path / "collection").exists()
 
 
-def test_sources_without_a_machine_are_refused(tmp_path: Path):
+def test_sources_without_a_machine_are_refused(tmp_path: Path) -> None:
     sources = tmp_path / "sources.txt"
     sources.write_text("# nobody\n\n")
     message = refused(tmp_path, "--sources", str(sources), "--cluster", "C", "--no-admin")

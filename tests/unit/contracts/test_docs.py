@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.contracts import ALL_TABLES, Table
-from rebalance_core.contracts.dictionary import data_dictionary
 from rebalance_core.contracts.table import arrow_type
 from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.replay import start_rule
@@ -25,10 +24,6 @@ RULES = [
     start_rule.PULL_ALWAYS_ZERO,
 ]
 README_LINES = 200
-
-
-def test_the_data_dictionary_is_the_generated_one() -> None:
-    assert (TREE / "docs/data-dictionary.md").read_text() == data_dictionary()
 
 
 @pytest.mark.parametrize("table", ALL_TABLES.values(), ids=lambda table: table.name)

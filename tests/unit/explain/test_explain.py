@@ -127,6 +127,14 @@ def test_brokers_that_do_not_know_the_strategy() -> None:
     assert "BROKER explains" in found.notes[0]
 
 
+def test_a_member_that_asks_no_broker_takes_its_share_by_any_strategy() -> None:
+    events = (topic(0, 8), join(1, "x", version="4.9.7"), join(2, "y"))
+    mode = {"rebalance_mode": "BROKER", "strategy": "CONSISTENT_HASH"}
+    found = [explain(*events, name=f"a{number}", **mode) for number in range(8)]
+    assert {reason(one)[0] for one in found if one.holders} == {"COMPUTED"}
+    assert {reason(one)[0] for one in found if not one.holders} == {"BROKER_MODE"}
+
+
 def test_the_offset_rule_in_words() -> None:
     given = history(
         topic(0, 1),

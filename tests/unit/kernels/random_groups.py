@@ -73,8 +73,9 @@ SEEN = st.lists(
     min_size=1,
     max_size=6,
 )  # fmt: skip
+COMMITS = st.one_of(st.integers(0, 12), st.integers(0, 12), st.integers(2**62 - 2, 2**62 + 2))
 COMMITTED = st.lists(
-    st.tuples(WHERE, MOMENT, st.sampled_from((None, *CLIENTS, "stranger")), st.integers(0, 12)),
+    st.tuples(WHERE, MOMENT, st.sampled_from((None, *CLIENTS, "stranger")), COMMITS),
     max_size=6,
 )
 
@@ -83,7 +84,7 @@ COMMITTED = st.lists(
 def groups(draw: Any, cluster: str = "c", name: str = "g") -> GroupHistory:
     """One group with a few topics, members and whatever happens to them."""
     given = draw(SETTINGS)
-    if given.pop("in_broker") and given["strategy"] in ONE_FOR_ALL:
+    if given.pop("in_broker"):
         given["rebalance_mode"] = "BROKER"
     story = Story(retry_topic(name), GroupSettings(**given))
     for topic, broker, queues, detail in draw(OPENING):

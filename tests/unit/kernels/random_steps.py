@@ -63,6 +63,7 @@ STEP = st.one_of(
     COME,
     GO,
     GO,
+    st.fixed_dictionaries({"step": st.just("all go"), "order": st.permutations(CLIENTS)}),
     st.fixed_dictionaries(
         {
             "step": st.just("edit"),
@@ -113,6 +114,11 @@ class Story:
                 self._come(step)
             case "go":
                 self._go(step)
+            case "all go":
+                for client in step["order"]:
+                    if client in self.live:
+                        self._say("CONSUMER_LEAVE", client)
+                        del self.live[client]
             case "edit":
                 # the group's own retry topic subscribed by hand is nothing for the kernels
                 if step["how"] == "UNSUBSCRIBE" or step["topic"] != self.own_retry:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.kernels.tables.starts.lookups import NONE
-from rebalance_core.kernels.tables.starts.stored_starts import BIGGEST, chain_lows
+from rebalance_core.kernels.tables.starts.stored_starts import chain_lows
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
 pytestmark = pytest.mark.unit
@@ -30,31 +30,31 @@ def passed_on(rows: Rows) -> list[int]:
     for low, least, is_link in rows:
         found.append(before if is_link else NONE)
         if is_link:
-            known = [value for value in (least, before) if NONE < value < BIGGEST]
+            known = [value for value in (least, before) if value > NONE]
             low = min(known, default=0)
         before = low
     return found
 
 
 def test_a_start_is_passed_on_until_a_commit_is_known() -> None:
-    known, unknown = (9, BIGGEST, False), (NONE, BIGGEST, True)
+    known, unknown = (9, NONE, False), (NONE, NONE, True)
     assert chained([[known, unknown, unknown, known]]) == [NONE, 9, 9, NONE]
 
 
 def test_a_lower_commit_inside_a_window_lowers_what_follows() -> None:
-    rows: Rows = [(9, BIGGEST, False), (NONE, 4, True), (NONE, 6, True), (NONE, BIGGEST, True)]
+    rows: Rows = [(9, NONE, False), (NONE, 4, True), (NONE, 6, True), (NONE, NONE, True)]
     assert chained([rows]) == [NONE, 9, 4, 4]
 
 
 def test_an_unknown_start_leaves_0_or_the_commit_in_the_window() -> None:
-    assert chained([[(NONE, BIGGEST, False), (NONE, BIGGEST, True), (NONE, 7, True)]]) == [
+    assert chained([[(NONE, NONE, False), (NONE, NONE, True), (NONE, 7, True)]]) == [
         *(NONE, NONE, 0)
     ]
     assert chained([[(NONE, 3, True), (NONE, 7, True), (NONE, 1, True)]]) == [NONE, 3, 3]
 
 
 def test_lanes_do_not_hear_of_each_other() -> None:
-    rows: Rows = [(2, BIGGEST, False), (NONE, BIGGEST, True)]
+    rows: Rows = [(2, NONE, False), (NONE, NONE, True)]
     assert chained([rows, [(NONE, 5, True), (NONE, 8, True)], rows]) == [NONE, 2, NONE, 5, NONE, 2]
 
 
@@ -62,10 +62,10 @@ def test_no_rows() -> None:
     assert chained([]) == []
 
 
-OFFSET = st.integers(0, 9)
-FIRST = st.tuples(st.just(NONE) | OFFSET, st.just(BIGGEST), st.just(False))
-LINK = st.tuples(st.just(NONE), st.just(BIGGEST) | OFFSET, st.just(True))
-KNOWN = st.tuples(OFFSET, st.just(BIGGEST) | OFFSET, st.just(False))
+OFFSET = st.integers(0, 9) | st.sampled_from((2**62, 2**63 - 1))
+FIRST = st.tuples(st.just(NONE) | OFFSET, st.just(NONE), st.just(False))
+LINK = st.tuples(st.just(NONE), st.just(NONE) | OFFSET, st.just(True))
+KNOWN = st.tuples(OFFSET, st.just(NONE) | OFFSET, st.just(False))
 # once a commit is known it stays known, so the links of a lane follow each other
 LANE = st.builds(
     lambda first, links, known: first + links + known,

@@ -64,6 +64,42 @@ CASES = {
         offsets=[seen("a0", 200_000, 0, 9), seen("a0", 950_000, 0, 30)],
     ),
     **{
+        f"the last two leave at once, {first} first": group(
+            topic(0, 1), topic(0, 2, "U"), join(0, "x", "T"), join(0, "y", "U"),
+            leave(99_000, first), topic(99_000, 3), leave(99_000, second), topic(99_000, 4),
+            topic(99_000, 5, "U"), topic(200_000, 6), join(300_000, "z"),
+        )
+        for first, second in ("xy", "yx")
+    },
+    "what is read within the last instant only is not left behind": group(
+        topic(0, 1), topic(0, 2, "U"), join(0, "x", "T"), leave(99_000, "x"), topic(99_000, 3),
+        join(99_000, "y", "U"), topic(99_000, 4), topic(99_000, 3, "U"), leave(99_000, "y"),
+        topic(99_000, 5), topic(99_000, 4, "U"), topic(200_000, 6, "U"), topic(300_000, 6),
+    ),
+    "a topic given up and read again in the last instant": group(
+        topic(0, 1), join(0, "x"), event(99_000, "UNSUBSCRIBE", "x", topic="T"),
+        topic(99_000, 2), event(99_000, "SUBSCRIBE", "x", topic="T"), leave(99_000, "x"),
+        topic(200_000, 3),
+    ),
+    "somebody comes and goes in an instant of an empty group": group(
+        topic(0, 1), topic(0, 2, "U"), join(0, "x"), leave(99_000, "x"),
+        join(200_000, "y", "U"), topic(200_000, 3, "U"), topic(200_000, 3, "U", "b"),
+        leave(200_000, "y"), topic(200_000, 2), topic(300_000, 3), topic(300_000, 4, "U"),
+        join(400_000, "y", "U"), leave(400_000, "y"), topic(400_000, 4), join(400_000, "z"),
+    ),
+    "another group's retry topic is given up, by one and then by all": group(
+        topic(0, 4, "%RETRY%other"), join(0, "x", "%RETRY%other"), join(0, "y", "%RETRY%other"),
+        event(99_000, "UNSUBSCRIBE", "x", topic="%RETRY%other"),
+        event(200_000, "UNSUBSCRIBE", "y", topic="%RETRY%other"),
+    ),
+    "offsets as high as a BIGINT": group(
+        topic(0, 4), join(0, "x"), join(99_000, "y"), leave(200_000, "y"), join(300_000, "w"),
+        commits=[commit("a0", 50_000, 2**62, "x"), commit("a1", 50_000, 2**63 - 1, "x"),
+                 commit("a3", 99_500, 2**63 - 1, "x"), commit("a2", 200_500, 2**62 + 1, "y")],
+        offsets=[seen("a1", 90_000, 2**62, 2**63 - 1), seen("a2", 90_000, 0, 2**62),
+                 seen("a3", 900_000, 0, 2**63 - 1)],
+    ),
+    **{
         f"a commit {ms - 152_000} ms after the last holder may still have had it": group(
             topic(0, 1), join(0, "x"), event(99_000, "BROKER_DOWN", broker_name="a"),
             event(900_000, "BROKER_UP", broker_name="a"), join(900_000, "w"),

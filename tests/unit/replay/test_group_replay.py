@@ -1,11 +1,13 @@
 """Whole-group replay: epochs, owners and diffs in each special state of the ledger."""
 
 import json
+from typing import Any
 
 import pytest
 
 from rebalance_core.model.events import Event
-from rebalance_core.replay.group_replay import replay_group
+from rebalance_core.replay.group_replay import GroupLedger, replay_group
+from rebalance_core.replay.history import replay_history
 from tests.unit.replay.histories import (
     RETRY,
     Tables,
@@ -289,6 +291,111 @@ def test_broker_rebalance_knows_two_strategies_and_freezes_on_any_other() -> Non
         assert status(other) == ("FROZEN", {"a0": "-", "a1": "-"})
 
 
+@pytest.mark.parametrize(
+    ("own", "settings"),
+    [
+        ({}, {"ordered": True}),
+        ({}, {"message_model": "BROADCASTING"}),
+        ({}, {"consumer_type": "PULL"}),
+        ({}, {"consumer_type": "LITE_PULL"}),
+        ({}, {"client_version": "4.9"}),
+        ({"version": "4.9.7"}, {}),
+        ({"message_model": "BROADCASTING"}, {}),
+    ],
+)
+def test_who_never_asks_a_broker_divides_by_any_strategy(
+    own: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    tables = replay(
+        topic(0, 2), join(1, "x", **own), strategy="CONSISTENT_HASH", rebalance_mode="BROKER",
+        **settings,
+    )  # fmt: skip
+    assert column(tables, "status") == ["SETTLED"]
+    assert owners(tables) == {"a0": "x", "a1": "x"}
+
+
+def test_of_one_group_only_those_are_frozen_that_ask_the_broker() -> None:
+    tables = replay(
+        topic(0, 4), join(1, "x", version="4.9.7"), join(9, "y"), strategy="CONSISTENT_HASH",
+        rebalance_mode="BROKER",
+    )  # fmt: skip
+    assert column(tables, "status") == ["SETTLED", "FROZEN"]
+    free = replay(topic(0, 4), join(1, "x"), join(9, "y"), strategy="CONSISTENT_HASH")
+    assert set(owners(free).values()) == {"x", "y"}
+    assert owners(tables) == {q: "x" if c == "x" else "-" for q, c in owners(free).items()}
+    old = replay(
+        topic(0, 4), join(1, "x", version="5.0.0"), strategy="CONSISTENT_HASH",
+        rebalance_mode="BROKER", client_version="4.9",
+    )  # fmt: skip
+    assert column(old, "status") == ["FROZEN"]
+
+
+# --- retry topics that are no longer read ----------------------------------------------------
+
+
+def test_who_comes_back_as_broadcasting_was_forced_to_drop_its_retry_queue() -> None:
+    tables = replay(
+        topic(0, 2), join(1, "x"), join(2, "y"),
+        join(99_000, "x", message_model="BROADCASTING"), retry=True,
+    )  # fmt: skip
+    assert owners(tables, 1)[f"{RETRY}/a0"] == "x"
+    assert [line for line in diffs(tables) if RETRY in line] == [f"DROP {RETRY}/a0 x FORCED"]
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_another_groups_retry_topic_is_dropped_by_force_once_it_is_not_subscribed(
+    retry: bool,
+) -> None:
+    other = "%RETRY%other"
+    tables = replay(
+        topic(0, 2, other), join(1, "x", other), join(2, "y", other),
+        event(99_000, "UNSUBSCRIBE", "x", topic=other), retry=retry,
+    )  # fmt: skip
+    assert diffs(tables) == [f"DROP {other}/a0 x FORCED"]
+
+
+def test_a_retry_queue_that_passes_on_was_given_up_freely() -> None:
+    tables = replay(topic(0, 1), join(2, "y"), join(99_000, "x"), retry=True)
+    assert diffs(tables) == [
+        f"ADD {RETRY}/a0 x < y VOLUNTARY", f"DROP {RETRY}/a0 y > x VOLUNTARY",
+        "ADD a0 x < y VOLUNTARY", "DROP a0 y > x VOLUNTARY",
+    ]  # fmt: skip
+
+
+# --- topics of nobody ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [("x", "y"), ("y", "x")])
+def test_the_last_members_leave_all_their_topics_in_whatever_order_they_go(
+    order: tuple[str, str],
+) -> None:
+    tables = replay(
+        topic(0, 1), topic(0, 1, "U"), join(1, "x", "T"), join(1, "y", "U"),
+        *(leave(99_000, client) for client in order),
+    )  # fmt: skip
+    assert owners(tables) == {"a0": "-", "U/a0": "-"}
+
+
+def test_one_after_the_other_they_leave_what_the_last_one_read() -> None:
+    tables = replay(
+        topic(0, 1), topic(0, 1, "U"), join(1, "x", "T"), join(1, "y", "U"), leave(99_000, "x"),
+        leave(99_001, "y"),
+    )  # fmt: skip
+    assert owners(tables) == {"U/a0": "-"}
+
+
+def test_what_is_read_within_the_last_instant_only_is_not_left_behind() -> None:
+    before = (topic(0, 1), topic(0, 1, "U"), join(1, "x", "T"))
+    for within in (
+        [join(99_000, "y", "U"), leave(99_000, "x"), leave(99_000, "y")],
+        [leave(99_000, "x"), join(99_000, "y", "U"), leave(99_000, "y")],
+        [event(99_000, "SUBSCRIBE", "x", topic="U"), leave(99_000, "x")],
+        [event(99_000, "UNSUBSCRIBE", "x", topic="T"), leave(99_000, "x")],
+        [leave(99_000, "x"), join(500_000, "y", "U"), leave(500_000, "y")],
+    ):
+        assert owners(replay(*before, *within)) == {"a0": "-"}
+
+
 # --- CONFIG -----------------------------------------------------------------------------------
 
 
@@ -423,3 +530,12 @@ def test_every_row_names_its_cluster_and_group() -> None:
     tables = ledger(history(topic(0, 1), join(1, "x")))
     for name, rows in tables.items():
         assert all((r["cluster"], r["consumer_group"]) == ("c", "g") for r in rows), name
+
+
+def test_retry_topics_are_replayed_unless_they_are_left_out() -> None:
+    given = history(topic(0, 1), join(1, "x"))
+    default = replay_group(given, strategy_for)
+    assert {row["topic"] for row in default["ownership"]} == {"T", RETRY}
+    assert GroupLedger(given, strategy_for).rows("ownership") == default["ownership"]
+    held = replay_history(given, strategy_for).epochs[-1].holdings
+    assert {queue.topic for queues in held.values() for queue in queues} == {"T", RETRY}

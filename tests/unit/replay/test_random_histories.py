@@ -50,6 +50,7 @@ EVENTS = st.one_of(
             "subscriptions": st.none() | st.lists(st.sampled_from(TOPICS), unique=True).map(tuple),
             "strategy": st.sampled_from((None,) * 9 + STRATEGIES),
             "message_model": st.sampled_from((None, None, None, *MODELS)),
+            "version": st.sampled_from((None, None, None, "4.9", "5.3")),
             "detail": st.sampled_from((None, None, "OBSERVED")),
         }
     ),

@@ -45,7 +45,7 @@ def history(plan: FleetPlan, number: int) -> GroupHistory:
     own = joined(group_events(plan, number))
     topics = set(group.settings.subscriptions)
     for row in own:
-        topics |= set(row.get("subscriptions") or ()) | {row.get("topic")}
+        topics |= set(row.get("subscriptions") or ()) | {row.get("topic", "")}
     full = plan.topics_of_full_cluster * group.cluster.number
     shared = [
         row

@@ -20,7 +20,12 @@ def test_the_numbers_of_an_entity_are_pinned() -> None:
 
 
 def test_entities_that_differ_in_anything_have_other_numbers() -> None:
-    entities = [(1, "group", 7), (2, "group", 7), (1, "topic", 7), (1, "group", 8)]
+    entities: list[tuple[int, str, *tuple[int, ...]]] = [
+        (1, "group", 7),
+        (2, "group", 7),
+        (1, "topic", 7),
+        (1, "group", 8),
+    ]
     entities += [(1, "group", 7, 0), (-1, "group", 7), (1, "group", 77), (11, "group", 7)]
     assert len({key_of(*entity) for entity in entities}) == len(entities)
 

@@ -36,7 +36,6 @@ from rebalance_core.kernels.tables.starts.starts import (
     Starts,
 )
 from rebalance_core.kernels.tables.starts.stored_starts import (
-    BIGGEST,
     Handover,
     Inside,
     chain_lows,
@@ -116,7 +115,7 @@ class PullStarts:
         known = self._commits.newest(handover.queue, handover.earliest_ms) >= 0
         past_low = chain_lows(
             starts.low,
-            extreme(np.minimum, inside.offset, bounds, BIGGEST),
+            extreme(np.minimum, inside.offset, bounds, NONE),
             handover.queue,
             stored & ~known,
         )

@@ -17,8 +17,8 @@ from rebalance_core.kernels.segments import (
 from rebalance_core.kernels.tables.starts.lookups import NONE, SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import OK, STORED, UNKNOWN, Starts
 
-BIGGEST = 2**62
-"""Above every offset."""
+BIGGEST = np.iinfo(np.int64).max
+"""No offset is higher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def stored_starts(
     for values in (offset, own_offset, past_low):
         least = np.minimum(least, np.where(values >= 0, values, BIGGEST))
         most = np.maximum(most, values)
-    low = np.where(least < BIGGEST, least, 0)
+    low = np.where(most >= 0, least, 0)
     by_last = (inside.client == rows.last_client[inside.row]) & (inside.client >= 0)
     handing = rows.held_until_now & ~rows.lost & (rows.last_client != rows.client)
     handed = np.full(count, NONE, np.int64)
@@ -111,7 +111,7 @@ def chain_lows(low: Ints, least: Ints, queue: Ints, chained: Bools) -> Ints:
 
     Args:
         low: of the rows that are not chained; `NONE` where it is unknown.
-        least: lowest commit inside each row's window, `BIGGEST` without any.
+        least: lowest commit inside each row's window, `NONE` without any.
         queue: the queue of each row; rows are by queue and moment.
         chained: rows whose queue was held before and for which no commit is known.
 
@@ -122,11 +122,11 @@ def chain_lows(low: Ints, least: Ints, queue: Ints, chained: Bools) -> Ints:
     previous = np.where(first, NONE, np.roll(low, 1))
     links = np.flatnonzero(chained)
     begins = first_of_run(queue[links])
-    value = least[links]
+    value = np.where(least >= 0, least, BIGGEST)[links]
     opening = links[begins]
     known = previous[opening] >= 0
-    alone = np.where(least[opening] < BIGGEST, least[opening], 0)
-    value[begins] = np.where(known, np.minimum(least[opening], previous[opening]), alone)
+    alone = np.maximum(least[opening], 0)
+    value[begins] = np.where(known, np.minimum(value[begins], previous[opening]), alone)
     lows = low.copy()
     lows[links] = running_min(value, queue[links])
     return np.where(chained & ~first, np.roll(lows, 1), NONE)

@@ -29,6 +29,20 @@ def test_a_strategy_that_brokers_do_not_know():
     assert "brokers do not know the strategy CONSISTENT_HASH" in found(RULE, case)[0].summary
 
 
+def test_who_never_asks_a_broker_is_not_frozen_by_it():
+    strategy = "CONSISTENT_HASH(virtual_nodes=10)"
+    for settings, own in (({"ordered": True}, {}), ({"consumer_type": "PULL"}, {}),
+                          ({}, {"version": "4.9.7"})):  # fmt: skip
+        settings = GroupSettings(rebalance_mode="BROKER", **settings)
+        case = case_of(topic(), join("x", strategy=strategy, **own), settings=settings)
+        assert found(RULE, case) == []
+        # the topic is closed: that is why, and the broker's ignorance is not
+        closed = case_of(topic(), join("x", strategy=strategy, **own), topic(perm=2, at=100),
+                         settings=settings)  # fmt: skip
+        (one,) = found(RULE, closed)
+        assert "brokers do not know" not in one.summary
+
+
 def test_created_in_time_settling_or_offline():
     assert found(RULE, case_of(join("x"), topic(at=100))) == []
     assert found(RULE, case_of(topic(), join("x"), topic(perm=2, at=980))) == []

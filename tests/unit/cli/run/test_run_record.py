@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.cli.run.input_files import check_exists, fingerprint, tables_in
+from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
 from rebalance_core.cli.run.output_folder import LocalFolder, is_local, spark_location
 from rebalance_core.cli.run.run_record import RunRecord, TableRecord, find_run, read_run, write_run
 from rebalance_core.cli.run.secrets import redact_arguments, redact_values
@@ -103,7 +103,7 @@ def test_missing_inputs_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match=r"no cluster_events in it; there is cluster_event\.js"):
         tables_in(tmp_path)
     with pytest.raises(InputRefused, match=r"did you mean cluster_event\.jsonl"):
-        check_exists("--events", str(tmp_path / "cluster_events.jsonl"))
+        check_readable("--events", str(tmp_path / "cluster_events.jsonl"))
     (tmp_path / "cluster_events.json").touch()
     (tmp_path / "cluster_events.csv").touch()
     with pytest.raises(InputRefused, match="twice"):

@@ -217,5 +217,6 @@ def test_texts_of_strategies_parse() -> None:
     texts = {row.get("strategy") for row in table(plan, "consumer_groups")}
     texts |= {row.get("strategy") for row in table(plan, "cluster_events")}
     assert any(str(text).startswith("CONFIG(") for text in texts)
-    for text in texts - {None}:
-        parse_strategy(text)
+    for text in texts:
+        if text is not None:
+            parse_strategy(text)

@@ -1,0 +1,135 @@
+"""`audit --dry-run`: the whole audit but for its output, so that it ends as the run would."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.audit.accepted import Acceptance
+from rebalance_core.audit.verdict import Count, verdict_of
+from rebalance_core.cli.audit.judged import judged_night
+from rebalance_core.cli.audit.options import SEVERITIES, AuditOptions
+from rebalance_core.cli.audit.output import PRIVATE, WRITTEN
+from rebalance_core.cli.audit.previous import read_last_night
+from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.job import JobReport
+from rebalance_core.cli.run.output_folder import spark_location
+from rebalance_core.cli.run.row_gate import Foretold, foretell
+from rebalance_core.cli.run.running import check_free, open_for, say
+from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.simulate.job import check_rows, simulation_options
+from rebalance_core.cli.simulate.options import SimulateOptions
+from rebalance_core.contracts import LEDGER_TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rebalance_core.ingest.collection.assumptions import Assumptions
+    from rebalance_core.ingest.collection.collection import Collection
+    from rebalance_core.spark import InputTables, SimulationOptions
+    from rebalance_core.spark.tables.observed import Observed
+    from rebalance_core.spark.tables.quarantine import Quarantined
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """An audit that writes nothing."""
+
+    options: AuditOptions
+    settings: Settings
+    assumed: "Assumptions"
+    collection: "Collection | None"
+    accepted: tuple[Acceptance, ...]
+    now: datetime
+
+    def report(self) -> JobReport:
+        """What a run would read and write, and how it would end."""
+        check_free("audit", self.options, self.settings)
+        session = open_for("audit", self.options, self.settings)
+        if self.options.previous is not None:
+            read_last_night(self.options.previous, session)
+        say("auditing; nothing is written")
+        inputs, observed = self._inputs(session)
+        checked, counts = check_rows(inputs, self.settings)
+        whole = SimulateOptions(argv=self.options.argv, output=self.options.output)
+        simulation = simulation_options(whole, self.settings, counts, session)
+        foretold = foretell(checked, counts, simulation, self.settings)
+        if self.options.redact_clients:
+            foretold = foretold.without_rows()
+        if foretold.refusal is not None:
+            return self._report(foretold, None, foretold.exit_code)
+        found = self._findings(checked, simulation, observed)
+        word, fails = verdict_of(found, self.options.fail_on)
+        by_severity: Counter[str] = Counter()
+        for one in found:
+            by_severity["accepted" if one.accepted else one.severity] += one.findings
+        verdict = {"verdict": str(word), "findings": dict(by_severity)}
+        return self._report(foretold, verdict, ExitCode.DIFFERENCES if fails else ExitCode.OK)
+
+    def _findings(
+        self, checked: "Quarantined", simulation: "SimulationOptions", observed: "Observed"
+    ) -> list[Count]:
+        """How many findings there are of which kind."""
+        from rebalance_core.spark.audit.queries import count_findings
+        from rebalance_core.spark.engine.simulate import simulate_checked
+
+        # Judged from several times: kept, where a run reads what it wrote.
+        frames = simulate_checked(checked, simulation).frames()
+        ledger = {name: frames[name].persist() for name in LEDGER_TABLES}
+        tables = {**checked.tables, **observed.tables, **ledger}
+        night = judged_night(self.settings, tables, self.accepted, self.options, self.now)
+        return [Count(**row) for row in count_findings(night.findings)]
+
+    def _inputs(self, session: "SparkSession") -> "tuple[InputTables, Observed]":
+        from rebalance_core.spark import InputTables
+        from rebalance_core.spark.ingest.ingest import ingest
+        from rebalance_core.spark.tables.observed import observed, read_observed
+
+        if self.collection is None:
+            source = spark_location(self.options.input or "")
+            return InputTables.read(session, source), read_observed(session, source)
+        made = ingest(session, self.collection, self.assumed).tables
+        inputs = InputTables(
+            made["cluster_events"],
+            made["consumer_groups"],
+            made["queue_offsets"],
+            made["committed_offsets"],
+        )
+        return inputs, observed(session, made)
+
+    def _report(
+        self, foretold: Foretold, verdict: dict[str, Any] | None, exit_code: int
+    ) -> JobReport:
+        options = self.options
+        files = len(self.collection.files) if self.collection else None
+        facts = {
+            "job": "audit",
+            "dry_run": True,
+            **foretold.facts(),
+            "exit_code": int(exit_code),
+            "collection": options.collection,
+            "input": options.input,
+            "files": files,
+            "accepted": len(self.accepted),
+            "fail_on": options.fail_on,
+            "verdict": verdict,
+            "output": options.output,
+            "writes": list(WRITTEN),
+            "config": self.settings.as_dict(),
+        }
+        source = f"{options.collection} ({files:,} files)" if files is not None else options.input
+        lines = [
+            "Dry run: nothing is written.",
+            "",
+            f"input     {source}",
+            f"accepted  {len(self.accepted)} finding(s) by {options.accepted or 'no file'}",
+            f"fail on   {options.fail_on}",
+            f"output    {options.output}",
+            f"  {', '.join(name for name in WRITTEN if name != PRIVATE)}",
+            *foretold.lines(),
+        ]
+        if verdict is not None:
+            counts = [f"{verdict['findings'].get(name, 0):,} {name}" for name in SEVERITIES[::-1]]
+            told = f"{verdict['verdict']}, {', '.join(counts)} not accepted"
+            lines += ["", f"A run would end with exit code {int(exit_code)}: {told}"]
+        return JobReport("\n".join(lines), facts, exit_code)

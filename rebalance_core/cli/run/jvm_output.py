@@ -1,0 +1,92 @@
+"""What the JVM prints: kept from the terminal, its last lines for a failure that nothing explains.
+
+Java, the launcher and Spark's logging write to the files the JVM inherits when it starts, each by a
+configuration of its own (the operator's SPARK_CONF_DIR among them). Those files are changed, and no
+configuration is.
+"""
+
+import os
+import re
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+KEPT_LINES = 200
+LONGEST_LINE = 2_000  # characters; a plan of Spark's may have a million
+STDOUT, STDERR = 1, 2
+
+_BAR = re.compile(rb"\[Stage |\s+$")  # ConsoleProgressBar: show() and clear(), between two \r
+_LAST_WORDS_SECONDS = 2.0  # a JVM that dies has its output read to the end
+
+
+class JvmOutput:
+    """Reads what a JVM prints to its end, and passes on the progress bar alone."""
+
+    def __init__(self, source: int, terminal: int | None) -> None:
+        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._source = source
+        self._terminal = terminal
+        self._thread = threading.Thread(target=self._read, name="jvm-output", daemon=True)
+        self._thread.start()
+
+    def last_lines(self) -> list[str]:
+        """What was printed last; waits a moment for a JVM that is about to end."""
+        self._thread.join(_LAST_WORDS_SECONDS)
+        return list(self._lines)
+
+    def _read(self) -> None:
+        rest = b""
+        while data := os.read(self._source, 1 << 16):
+            *pieces, rest = re.split(rb"([\r\n])", rest + data)
+            for text, end in zip(pieces[::2], pieces[1::2], strict=True):
+                if end == b"\r" and _BAR.match(text):
+                    self._pass_on(text)
+                elif text:
+                    self._keep(text)
+        self._keep(rest)
+        os.close(self._source)
+
+    def _keep(self, text: bytes) -> None:
+        if text.strip():
+            self._lines.append(text.decode("utf-8", "replace")[:LONGEST_LINE])
+
+    def _pass_on(self, bar: bytes) -> None:
+        if self._terminal is not None:
+            with suppress(OSError):  # a terminal may go; a JVM that nobody reads would stand still
+                os.write(self._terminal, b"\r" + bar + b"\r")
+
+
+_started: list[JvmOutput] = []
+"""Of this process: as many as pyspark has gateways, one."""
+
+
+@contextmanager
+def jvm_output(*, shown: bool) -> Iterator[None]:
+    """A JVM that is started inside writes to stderr if ``shown``, else it is kept and not seen."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    before = os.dup(STDOUT), os.dup(STDERR)
+    if shown:
+        target = os.dup(STDERR)
+    else:
+        source, target = os.pipe()
+        terminal = os.dup(STDERR) if os.isatty(STDERR) else None
+        _started.append(JvmOutput(source, terminal))
+    try:
+        os.dup2(target, STDOUT)
+        os.dup2(target, STDERR)
+        os.close(target)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, copy in zip((STDOUT, STDERR), before, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
+
+
+def last_lines() -> list[str]:
+    """What the JVM of this process printed last and nobody saw."""
+    return [line for output in _started for line in output.last_lines()]

@@ -1,0 +1,49 @@
+"""Which packages are mutated, and the tests that must notice."""
+
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parents[2]
+
+UNIT = "tests/unit"
+VECTORS = (
+    "tests/conformance/test_start_offset.py",
+    "tests/conformance/test_upstream_assertions.py",
+    "tests/conformance/test_allocation.py",
+    "tests/conformance/test_replay.py",
+)
+KERNELS = (
+    f"{UNIT}/kernels/test_small_histories.py",
+    f"{UNIT}/kernels/test_segments.py",
+    f"{UNIT}/kernels/test_holdings.py",
+    f"{UNIT}/kernels/test_owners.py",
+    f"{UNIT}/kernels/test_topic_sets.py",
+    f"{UNIT}/kernels/test_places.py",
+    f"{UNIT}/kernels/test_start_modes.py",
+    f"{UNIT}/kernels/test_chain_lows.py",
+    f"{UNIT}/kernels/test_lookups.py",
+    f"{UNIT}/kernels/test_codes.py",
+    f"{UNIT}/kernels/test_fleet.py",
+    f"{UNIT}/kernels/test_reasons.py",
+    f"{UNIT}/kernels/test_recordings_equality.py",
+)
+EQUALITY = (f"{UNIT}/kernels/test_equality.py",)  # minutes, so only for what the others let pass
+
+# Stages in their order. Within one, a test that bears the mutated module's name comes first.
+PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "rebalance_core/model": (
+        (f"{UNIT}/model", f"{UNIT}/rules", f"{UNIT}/strategies"),
+        (f"{UNIT}/replay", *VECTORS),
+    ),
+    "rebalance_core/rules": ((f"{UNIT}/rules", f"{UNIT}/replay", *VECTORS), KERNELS),
+    "rebalance_core/strategies": ((f"{UNIT}/strategies", *VECTORS, f"{UNIT}/replay"),),
+    "rebalance_core/replay": ((f"{UNIT}/replay", *VECTORS), KERNELS, EQUALITY),
+    "rebalance_core/kernels": (KERNELS, EQUALITY),
+}
+
+# What a mutated tree consists of: all that these tests read.
+COPIED = ("rebalance_core", "tests", "conf", "scripts", "pyproject.toml")
+
+
+def package_of(path: str) -> str:
+    """The mutated package in which a file lies."""
+    return next(name for name in PACKAGES if path.startswith(f"{name}/"))
