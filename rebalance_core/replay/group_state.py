@@ -56,8 +56,11 @@ class GroupState:
     members: dict[ProcessKey, Member] = field(default_factory=dict)
     routes: Routes = field(default_factory=Routes)
     retry_brokers: set[str] = field(default_factory=set)
-    last_topics: frozenset[str] = frozenset()
-    """Topics of all members before the instant in which the last of them went."""
+    topics: frozenset[str] = frozenset()
+    """What its members subscribe; with no member left, what all did before the instant in which
+    the last of them went."""
+    topics_before: frozenset[str] = frozenset()
+    """`topics` as they were when the instant began."""
 
     @property
     def retry_topic(self) -> str:
@@ -66,8 +69,7 @@ class GroupState:
 
     def begin_instant(self) -> None:
         """Events of a new instant follow; whoever goes in it leaves the topics of now."""
-        if self.members:
-            self.last_topics = self._subscribed_topics()
+        self.topics_before = self.topics
 
     def apply(self, event: Event) -> None:
         """Apply one event. Raises `UnknownMember` for one about a process that is not there."""
@@ -77,6 +79,7 @@ class GroupState:
             self._join(event)
         else:
             self._change_member(event)
+        self.topics = self._subscribed_topics() if self.members else self.topics_before
         self._create_retry_topic()
 
     def _join(self, event: Event) -> None:
@@ -140,12 +143,11 @@ class GroupState:
         return sorted(topics, key=java_string_key)
 
     def _subscribed_topics(self) -> frozenset[str]:
-        topics: set[str] = set()
-        for member in self.members.values():
-            topics |= member.subscriptions
-            if member.retry_topic is not None:
-                topics.add(member.retry_topic)
-        return frozenset(topics)
+        # most members subscribe alike
+        distinct = {(m.subscriptions, m.retry_topic) for m in self.members.values()}
+        return frozenset(
+            topic for topics, retry in distinct for topic in (*topics, retry) if topic is not None
+        )
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
         """MqAll of one topic; the retry topic has one queue on each of its brokers that is up."""
@@ -158,15 +160,10 @@ class GroupState:
         )
 
     def readable_by_topic(self) -> dict[str, list[MessageQueue]]:
-        """MqAll of each topic of the group, in Java order of the topics.
-
-        The group's topics are those a current member subscribes; with no member left, those of
-        its last members.
-        """
-        topics = self._subscribed_topics() if self.members else self.last_topics
+        """MqAll of each topic of the group, in Java order of the topics."""
         return {
             topic: self.readable_queues(topic)
-            for topic in sorted(topics, key=java_string_key)
+            for topic in sorted(self.topics, key=java_string_key)
             if topic != self.retry_topic or self.retry_brokers
         }
 
