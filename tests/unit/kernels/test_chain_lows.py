@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.lookups import NONE
+from rebalance_core.kernels.segments import NONE
 from rebalance_core.kernels.stored_starts import BIGGEST, chain_lows
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
