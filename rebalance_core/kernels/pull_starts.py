@@ -25,6 +25,7 @@ from rebalance_core.kernels.segments import (
     Ints,
     find,
     first_of_run,
+    last_of_run,
     pair,
     ranges,
     running_max,
@@ -48,6 +49,7 @@ from rebalance_core.kernels.stored_starts import (
     Inside,
     StoredStarts,
     chain_lows,
+    highest,
 )
 from rebalance_core.kernels.world import World
 from rebalance_core.model.group_settings import PULL
@@ -121,6 +123,10 @@ class PullStarts:
         handover = self._handovers(adds, drops, mine)
         of_group = StoredStarts(commits, self._offsets, handover, self._inside(adds, handover))
         self._put_first(mine, of_group.arrived < 0, starts, asks_broker=True)
+        open_ = handover.given_back & (of_group.arrived < 0) & (starts.low >= 0)
+        top = self._offsets.max_by(mine.queue, mine.latest_ms, handover.earliest_ms)
+        np.copyto(starts.high, highest(starts.high, top), where=open_)
+        starts.low[open_] = 0
         unset = (of_group.stored < 0) & (handover.first | handover.forgotten)
         answers, chained = of_group.starts(starts)
         rows, chained = np.flatnonzero(~unset), chained & ~unset
@@ -168,26 +174,40 @@ class PullStarts:
         epochs, wanted = self._world.epochs, adds.kind != INITIAL
         from_ms = epochs.from_ms[adds.epoch]
         first = first_of_run(adds.queue)
-        before, after = np.roll(np.arange(len(first)), 1), np.roll(np.arange(len(first)), -1)
+        before = np.roll(np.arange(len(first)), 1)
         last = np.where(first, NONE, adds.client[before])[wanted]
         taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
-        gone_ms, held_until_now = _gone_ms(adds, drops)
-        following = np.where(np.roll(first, -1), NEVER, from_ms[after])
+        gone_ms, dropped_ms = self._gone_ms(adds, drops)
         return Handover(
             queue=mine.queue,
             client=mine.client,
             earliest_ms=from_ms[wanted],
             latest_ms=mine.latest_ms,
             last_client=last,
-            held_until_now=held_until_now[wanted],
+            held_until_now=(dropped_ms == from_ms)[wanted],
             since_ms=from_ms[before][wanted],
             taken_ms=taken_ms[before][wanted],
             alone_ms=gone_ms[before][wanted],
+            dropped_ms=dropped_ms[wanted],
             gone_ms=gone_ms[wanted],
             lost=find(self._lost, pair(mine.epoch, np.maximum(last, 0))) >= 0,
-            given_on=(following <= adds.latest_ms)[wanted],
+            given_back=(_next_ms(adds, from_ms) <= adds.latest_ms)[wanted],
             emptied_ms=self._offsets.emptied_ms(mine.queue, from_ms[wanted]),
             forgotten_ms=self._forgotten_ms(mine.queue, from_ms[wanted]),
+        )
+
+    def _gone_ms(self, adds: Changes, drops: Changes) -> tuple[Ints, Ints]:
+        """By when all had given the queue up that did so by each add, and when the last was told.
+
+        -1 where nobody did. Adds and drops are by queue and cell.
+        """
+        gone_ms = running_max(drops.latest_ms, drops.queue)
+        at = np.searchsorted(drops.cell, adds.cell, side="right") - 1
+        mine = (at >= 0) & (np.append(drops.queue, NONE)[at] == adds.queue)
+        told_ms = self._world.epochs.from_ms[drops.epoch]
+        return (
+            np.where(mine, np.append(gone_ms, NONE)[at], NONE),
+            np.where(mine, np.append(told_ms, NONE)[at], NONE),
         )
 
     def _forgotten_ms(self, queue: Ints, at_ms: Ints) -> Ints:
@@ -255,16 +275,13 @@ class PullStarts:
         return pick(commits.offset, np.where(local, own, np.where(forgotten, NONE, row)))
 
 
-def _gone_ms(adds: Changes, drops: Changes) -> tuple[Ints, Bools]:
-    """By when all had given the queue up that did so by each add, and whether one does so then.
-
-    -1 where nobody did. Adds and drops are by queue and cell.
-    """
-    gone_ms = running_max(drops.latest_ms, drops.queue)
-    at = np.searchsorted(drops.cell, adds.cell, side="right") - 1
-    mine = (at >= 0) & (np.append(drops.queue, NONE)[at] == adds.queue)
-    now = mine & (np.append(drops.cell, NONE)[at] == adds.cell)
-    return np.where(mine, np.append(gone_ms, NONE)[at], NONE), now
+def _next_ms(adds: Changes, from_ms: Ints) -> Ints:
+    """When the client of each add is given the queue the next time, or `NEVER`."""
+    order = np.lexsort((adds.epoch, adds.client, adds.queue))
+    last = last_of_run(adds.queue[order], adds.client[order])
+    next_ms = np.empty(len(order), np.int64)
+    next_ms[order] = np.where(last, NEVER, np.roll(from_ms[order], -1))
+    return next_ms
 
 
 def _offsets(values: Ints) -> pa.Array:

@@ -25,6 +25,7 @@ from rebalance_core.rules.commits import (
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,
 )
+from rebalance_core.rules.windows import ROUTE_MS
 
 BIGGEST = 2**62
 """Above every offset."""
@@ -47,12 +48,14 @@ class Handover:
     """By when it had taken it; -1: before the log began."""
     alone_ms: Ints
     """By when everybody before it had given the queue up; -1: there was nobody."""
+    dropped_ms: Ints
+    """When the last holder was told to give it up; -1: never."""
     gone_ms: Ints
     """By when all had done so that ever gave it up; -1: nobody did."""
     lost: Bools
     """The last holder was lost at this moment."""
-    given_on: Bools
-    """Somebody else is given the queue inside the window, too."""
+    given_back: Bools
+    """The new owner is given the queue again inside the window; others may have it meanwhile."""
     emptied_ms: Ints
     """When the topic was deleted last; -1: never."""
     forgotten_ms: Ints
@@ -70,8 +73,8 @@ class Handover:
 
     @property
     def forgotten(self) -> Bools:
-        """All that the last holder can have committed."""
-        return ~self.first & ~self.held_until_now & (self.since_ms < self.forgotten_ms)
+        """All that the last holder can have committed, but for what it did on its way out."""
+        return ~self.first & ~self.held_until_now & (self.dropped_ms <= self.forgotten_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +128,14 @@ class StoredStarts:
         low = np.minimum(least, np.where(base >= 0, pick(commits.offset, base), BIGGEST))
         low[(base < 0) & (rows.first | rows.outlived)] = 0
         low = np.where(unsure, np.minimum(low, np.maximum(uncommitted.low, 0)), low)
-        high = self._high(most)
-        high = np.where(unsure, _highest(high, uncommitted.high), high)
+        high = np.where(self._may_be_old(base), NONE, self._high(most))
+        high = np.where(unsure, highest(high, uncommitted.high), high)
         estimate = np.where(known, offset, np.where(rows.outlived, 0, NONE))
         handed = self._handed_over()
         estimate = np.where(handed >= 0, handed, estimate)
         status = np.where(estimate >= 0, OK, UNKNOWN)
         starts = Starts(np.full(len(low), STORED), estimate, low, high, status)
-        final = known & ~rows.given_on & self._is_final(self.stored)
+        final = known & ~rows.given_back & self._is_final(self.stored)
         starts.put(final, STORED, offset, final_low, final_high)
         return starts, ~final & ~rows.first & ~rows.outlived & (base < 0)
 
@@ -180,9 +183,17 @@ class StoredStarts:
         end_ms = np.minimum(rows.gone_ms, rows.latest_ms)
         last_ms = extreme(np.maximum, self._inside.at_ms, self._bounds, NONE)
         back = last_ms > end_ms + COMMIT_TRANSIT_MS
-        end_ms = np.where(back | rows.given_on | rows.first, rows.latest_ms, end_ms)
+        end_ms = np.where(back | rows.given_back | rows.first, rows.latest_ms, end_ms)
         top = self._offsets.max_by(rows.queue, end_ms, rows.earliest_ms)
-        return np.where((top >= 0) & ~rows.outlived, np.maximum(top, most), NONE)
+        return np.where(top >= 0, np.maximum(top, most), NONE)
+
+    def _may_be_old(self, base: Ints) -> Bools:
+        """The broker may answer what was committed on a queue of that name that was deleted."""
+        rows, born_ms = self._rows, self._rows.emptied_ms
+        kept = rows.forgotten_ms < born_ms
+        recent = rows.earliest_ms <= born_ms + ROUTE_MS + COMMIT_TRANSIT_MS
+        old = (born_ms >= 0) & (pick(self._commits.at_ms, base) <= born_ms)
+        return old & (kept | recent | rows.outlived)
 
 
 def _with(offset: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
@@ -190,7 +201,8 @@ def _with(offset: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
     return np.minimum(least, np.where(offset >= 0, offset, BIGGEST)), np.maximum(most, offset)
 
 
-def _highest(one: Ints, other: Ints) -> Ints:
+def highest(one: Ints, other: Ints) -> Ints:
+    """The higher of two upper bounds; `NONE`: there is none."""
     return np.where((one >= 0) & (other >= 0), np.maximum(one, other), NONE)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby
@@ -31,7 +30,7 @@ from rebalance_core.replay.start_rule import (
     uncommitted_start,
     zero,
 )
-from rebalance_core.replay.stored_start import Handover, Past, StoredStarts
+from rebalance_core.replay.stored_start import Handover, Past, StoredStarts, highest
 from rebalance_core.rules.commits import COMMIT_TRANSIT_MS
 from rebalance_core.rules.first_pull import first_pull_correction
 
@@ -59,11 +58,11 @@ class PullStarts:
         self._commits = CommittedOffsets(history.committed_offsets or ())
         self._stored = StoredStarts(self._offsets, self._commits, self._deletions)
         self._past: dict[MessageQueue, Past] = {}
-        self._added_ms: dict[MessageQueue, list[int]] = {}
+        self._added: dict[MessageQueue, list[Change]] = {}
         for _, of_epoch in changes:
             for change in of_epoch:
                 if change.action == ADD:
-                    self._added_ms.setdefault(change.queue, []).append(change.earliest_ms)
+                    self._added.setdefault(change.queue, []).append(change)
 
     def rows(self, epoch: Epoch, changes: list[Change]) -> list[Row]:
         """The rows of one epoch; to be called for every epoch, in order."""
@@ -88,7 +87,7 @@ class PullStarts:
                 continue
             handover = Handover(
                 change, past, gone_ms,
-                shared=stays or self._given_on(change),
+                stays=stays, others_start=self._others_start(change),
                 persists=past.last_holders
                 - {change.client_id} - {client_id for client_id, _ in epoch.lost},
             )  # fmt: skip
@@ -96,17 +95,20 @@ class PullStarts:
             rows.append(self._row(epoch, change, start))
             lows.append(self._lowest(rows[-1], change, start))
         past.gone_ms, past.held = gone_ms, bool(held)
+        if drops:
+            past.dropped_ms = epoch.from_ms
         if held:
             _remember(past, adds, held, stays=stays, lows=lows)
         return rows
 
-    def _given_on(self, change: Change) -> bool:
-        """Somebody else is given the queue inside the window, too."""
-        added_ms = self._added_ms[change.queue]
-        inside = bisect_right(added_ms, change.latest_ms) - bisect_left(
-            added_ms, change.earliest_ms
+    def _others_start(self, change: Change) -> bool:
+        """Somebody else may start before: at the same time, or until the queue is given back."""
+        return any(
+            other.earliest_ms == change.earliest_ms
+            if other.client_id != change.client_id
+            else change.earliest_ms < other.earliest_ms <= change.latest_ms
+            for other in self._added[change.queue]
         )
-        return inside > 1
 
     def _start(self, epoch: Epoch, handover: Handover) -> Start:
         change, queue = handover.change, handover.queue
@@ -132,10 +134,11 @@ class PullStarts:
         uncommitted = None
         if self._stored.may_be_unknown(queue, change.earliest_ms):
             uncommitted = uncommitted_start(self._history, self._offsets, change, member)
-        forgotten = (
-            not past.held
-            and self._deletions.forgotten(queue, change.earliest_ms) > past.since_ms != NEVER_MS
-        )
+            if handover.others_start and uncommitted.low is not None:
+                top = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
+                uncommitted = replace(uncommitted, low=0, high=highest(uncommitted.high, top))
+        forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)
+        forgotten = not past.held and past.dropped_ms <= forgotten_ms
         if self._stored.newest(queue, change.earliest_ms) or (past.last_holders and not forgotten):
             return self._stored.start(handover, uncommitted)
         assert uncommitted is not None

@@ -22,6 +22,7 @@ from rebalance_core.rules.commits import (
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,
 )
+from rebalance_core.rules.windows import ROUTE_MS
 
 
 @dataclass(slots=True)
@@ -38,6 +39,8 @@ class Past:
     """By when it had taken it; `NEVER_MS`: before the log began."""
     alone_ms: int | None = None
     """By when everybody before had given it up; None: others hold it, too."""
+    dropped_ms: int = NEVER_MS
+    """When the last holder was told to give it up."""
     gone_ms: int = NEVER_MS
     """By when all had done so that ever gave it up."""
     low: int | None = None
@@ -52,8 +55,10 @@ class Handover:
     past: Past
     gone_ms: int
     """As `Past.gone_ms`, with the drops of this epoch."""
-    shared: bool
-    """Somebody else goes on holding the queue, or is given it inside the window."""
+    stays: bool
+    """Somebody else goes on holding the queue."""
+    others_start: bool
+    """Somebody else may be given it, and commit, before the new owner reads."""
     persists: Set[str]
     """Clients that persist the queue on the way out."""
 
@@ -61,6 +66,11 @@ class Handover:
     def queue(self) -> MessageQueue:
         """What is handed over."""
         return self.change.queue
+
+    @property
+    def shared(self) -> bool:
+        """Somebody else may read and commit until the end of the window."""
+        return self.stays or self.others_start
 
 
 class StoredStarts:
@@ -103,11 +113,12 @@ class StoredStarts:
                 return Start(STORED, stored.committed_offset, min(values), max(values))
         values += [row.committed_offset for row in self._of_last_holders(handover)]
         estimate = self._estimate(handover, stored, inside)
-        low = min([self._floor(handover), *values])
-        high = self._high(handover, inside, values)
+        base = self._base(handover)
+        low = min([self._floor(handover, base), *values])
+        high = None if self._may_be_old(handover, base) else self._high(handover, inside, values)
         if uncommitted is not None:
             low = min(low, uncommitted.low or 0)
-            high = _highest(high, uncommitted.high)
+            high = highest(high, uncommitted.high)
         return Start(STORED, estimate, low, high, UNKNOWN if estimate is None else OK)
 
     def _estimate(
@@ -147,9 +158,21 @@ class StoredStarts:
             return row.observed_ms >= handover.gone_ms + FINAL_COMMIT_STORED_MS
         return handover.gone_ms <= row.observed_ms <= earliest_ms - COMMIT_TRANSIT_MS
 
-    def _floor(self, handover: Handover) -> int:
+    def _may_be_old(self, handover: Handover, base: CommittedOffset | None) -> bool:
+        """The broker may answer what was committed on the queue of that name that was deleted.
+
+        4.9 keeps those commits; later brokers may get them anew from whoever has not let go yet.
+        """
+        queue, earliest_ms = handover.queue, handover.change.earliest_ms
+        born_ms = self._deletions.last(queue, earliest_ms)
+        if born_ms == NEVER_MS or (base is not None and base.observed_ms > born_ms):
+            return False
+        kept = self._deletions.forgotten(queue, earliest_ms) < born_ms
+        recent = earliest_ms <= born_ms + ROUTE_MS + COMMIT_TRANSIT_MS
+        return kept or recent or self._outlived(handover)
+
+    def _floor(self, handover: Handover, base: CommittedOffset | None) -> int:
         """What the last owner, and so whoever reads after it, cannot have been below."""
-        base = self._base(handover)
         if base is not None:
             return base.committed_offset
         return 0 if self._outlived(handover) else handover.past.low or 0
@@ -179,8 +202,6 @@ class StoredStarts:
     ) -> int | None:
         """What the queue had when the last one gave it up that can have written."""
         change, past = handover.change, handover.past
-        if self._outlived(handover):
-            return None
         end_ms = min(handover.gone_ms, change.latest_ms)
         back = any(row.observed_ms > end_ms + COMMIT_TRANSIT_MS for row in inside)
         if back or handover.shared or not past.last_holders:
@@ -189,5 +210,6 @@ class StoredStarts:
         return None if top is None else max([top, *values])
 
 
-def _highest(*bounds: int | None) -> int | None:
+def highest(*bounds: int | None) -> int | None:
+    """The highest of some upper bounds; None: there is none."""
     return None if None in bounds else max(bound for bound in bounds if bound is not None)
