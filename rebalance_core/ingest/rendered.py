@@ -18,7 +18,7 @@ def channel_info(text: str) -> dict[str, Any] | None:
     """``ClientChannelInfo [channel=[id: 0x…, L:/ip:port - R:/ip:port], clientId=…, …]``.
 
     A closed channel prints ``!`` for ``-`` and may lack its remote part; ``channel`` is then the
-    channel's id, else the remote address.
+    channel's id, else the remote address. ``local`` is the broker's own address, empty if missing.
     """
     pieces = cut(
         text,
@@ -37,8 +37,10 @@ def channel_info(text: str) -> dict[str, Any] | None:
         return None
     channel_id, _, addresses = channel.partition(", ")
     remote = addresses.partition("R:")[2].rpartition("/")[2]
+    local = addresses.partition("R:")[0].partition("L:")[2].rpartition("/")[2].rstrip(" -!")
     return {
         "channel": remote or channel_id,
+        "local": local,
         "client_id": client_id,
         "language": language,
         "version": version_ordinal,
