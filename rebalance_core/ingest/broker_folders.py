@@ -24,9 +24,9 @@ class BrokerFolder:
 
     Attributes:
         broker_name: the broker whose files lie there.
-        place: whose table of consumers its log tells of; the name of the broker, or of a copy the
-            path of the folder.
-        copy: True if another folder speaks for the broker: it counts for members alone.
+        place: whose table of consumers its log tells of: that of the broker's master, by the
+            broker's name, or one of its own, by the path of the folder.
+        speaks: True for the master's, else for one of its slaves': its stores are the broker's.
         slave: True if files tell that it is a slave's.
         addresses: its own, where files tell them.
         told: False if no file says whose it is: it is taken as the broker of its own name.
@@ -36,7 +36,7 @@ class BrokerFolder:
 
     broker_name: str
     place: str
-    copy: bool = False
+    speaks: bool = True
     slave: bool = False
     addresses: frozenset[str] = frozenset()
     told: bool = True
@@ -86,11 +86,11 @@ class BrokerDirectory:
             self._listed[address] = (at_ms, slave)
 
     def role(self, address: str) -> tuple[int, bool] | None:
-        """When it was told last, and True for a slave; None where nothing tells or routes differ."""
+        """When it was told last, and True for a slave; None: nothing tells, or routes differ."""
         if address in self._listed:
             return self._listed[address]
         routes = self._routes.get(address, set())
-        return (0, *routes) if len(routes) == 1 else None
+        return (0, True in routes) if len(routes) == 1 else None
 
     @property
     def slaves(self) -> frozenset[str]:
@@ -117,15 +117,17 @@ def broker_folders(
         if piece.place in clues:
             _read(clues[piece.place], piece, end_ms)
     for found in clues.values():
-        for _, name in found.booted:
-            directory.known.add(name)
+        for _, booted in found.booted:
+            directory.known.add(booted)
             for address in found.addresses:
-                directory.names.setdefault(address, name)
+                directory.names.setdefault(address, booted)
     names = {folder: _name(folder, found, directory) for folder, found in clues.items()}
     told: dict[str, BrokerFolder] = {}
     for name in set(names.values()) - {None}:
         of_name = {folder: clues[folder] for folder, its in names.items() if its == name}
         told |= _replicas(str(name), of_name, directory)
+    for its in told.values():
+        directory.names |= dict.fromkeys(its.addresses - directory.names.keys(), its.broker_name)
     untold = {f: BrokerFolder(f, f, told=False) for f, name in names.items() if name is None}
     return told | untold, directory
 
@@ -178,15 +180,15 @@ def _replicas(
     first = min(clues, key=lambda folder: (rank[roles[folder]], folder != name, folder))
     found = {}
     for folder, its in clues.items():
-        copy = folder != first and not its.addresses & clues[first].addresses
+        speaks = folder == first or bool(its.addresses & clues[first].addresses)
         another = bool(its.addresses) and roles[first] is False  # than the master: a slave
         found[folder] = BrokerFolder(
             name,
-            f"brokers/{folder}" if copy else name,
-            copy,
+            name if speaks and roles[first] is not True else f"brokers/{folder}",
+            speaks,
             roles[folder] is True,
             frozenset(its.addresses),
-            role_told=not copy or roles[folder] is not None or another,
+            role_told=speaks or roles[folder] is not None or another,
         )
     return found
 

@@ -15,8 +15,8 @@ from rebalance_core.ingest.rendered import (
     whole,
 )
 from rebalance_core.ingest.templates import (
-    NOTHING,
     NOT_OURS,
+    NOTHING,
     Fields,
     Template,
     headless,

@@ -12,6 +12,7 @@ from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, EXPIRED, OBSERVE
 from rebalance_core.model.versions import parse_version
 
 STOPPED, CLOSED = "STOPPED", "CLOSED"
+_OWN_LIFE = ("broker_starting", "broker_booted", "broker_stopping")
 _CAUSE_MS = 2_000
 """The cause of a removal is logged right before it; the removal runs in a batch (5.x)."""
 
@@ -95,15 +96,15 @@ def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]
     rows: list[Row] = []
     alive = _running_at_first(ordered, context)
     for piece in ordered:
-        if piece.kind not in ("broker_booted", "broker_stopping"):
+        if piece.kind not in _OWN_LIFE:
             continue
         at_ms = context.time_of(piece) + MIDDLE_MS
         folder = context.folders.get(piece.place)
         name = folder.broker_name if folder else piece.values.get("broker", piece.place)
         others = alive.setdefault(name, set()) - {piece.place}
-        if piece.kind == "broker_booted":
+        if piece.kind != "broker_stopping":
             alive[name].add(piece.place)
-            if not others and not (folder and folder.slave):
+            if piece.kind == "broker_booted" and not others and not (folder and folder.slave):
                 rows.append(_up(name, at_ms, piece.source, context))
             continue
         alive[name] = others
@@ -116,7 +117,7 @@ def _running_at_first(ordered: list[Evidence], context: ClusterContext) -> dict[
     """By broker its folders whose log does not begin with a start; "": its master has no log."""
     first: dict[str, str] = {}
     for piece in ordered:
-        if piece.kind in ("broker_starting", "broker_booted", "broker_stopping"):
+        if piece.kind in _OWN_LIFE:
             first.setdefault(piece.place, piece.kind)
     running: dict[str, set[str]] = {}
     masters = {f.broker_name for f in context.folders.values() if not f.slave}

@@ -60,9 +60,10 @@ class ClusterContext:
     slaves: frozenset[str] = frozenset()
 
     @cached_property
-    def copies(self) -> frozenset[str]:
-        """Places of slaves that count for members alone."""
-        return frozenset(folder.place for folder in self.folders.values() if folder.copy)
+    def slave_places(self) -> frozenset[str]:
+        """Places of slaves: what their tables of consumers say is no answer of a broker."""
+        of_folders = self.folders.values()
+        return frozenset(f.place for f in of_folders if f.place != f.broker_name)
 
     @cached_property
     def places(self) -> Mapping[str, str]:
@@ -139,7 +140,7 @@ def cluster_context(
         client_zones,
         frozenset(of_folders[folder].place for folder in logged),
         of_folders,
-        directory.slaves,
+        directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave)),
     )
 
 
@@ -166,7 +167,7 @@ class _Life:
             return
         elif piece.kind == "broker_starting" and folder is not None:
             self.starts.setdefault(folder.place, set()).add((piece.at_ms, piece.source))
-            if not folder.copy:
+            if folder.speaks:
                 found = self.permissions.setdefault(folder.broker_name, set())
                 found.add((piece.at_ms, v["perm"]))
         elif piece.kind == "broker_stopping" and folder is not None:

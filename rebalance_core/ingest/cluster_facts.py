@@ -93,9 +93,10 @@ def _files(
     for file in collection.files:
         if file.kind == NAMESRV_LOG:
             found.setdefault((file.kind, file.place), []).append(file)
-        elif file.kind in _BROKER_FILES and not context.folders[file.place].copy:
-            broker = context.folders[file.place].broker_name
-            found.setdefault((file.kind, broker), []).append(file)
+        elif file.kind in _BROKER_FILES:
+            folder = context.folders[file.place]
+            if folder.speaks and not (folder.slave and file.is_log):
+                found.setdefault((file.kind, folder.broker_name), []).append(file)
     for (kind, place), files in sorted(found.items()):
         times = [time for file in files for time in _moments(file, counted[file.name], context)]
         span = (min(times, default=context.end_ms), max(times, default=context.end_ms))

@@ -17,7 +17,7 @@ from rebalance_core.ingest.collected_file import (
     TOPICS,
     CollectedFile,
 )
-from rebalance_core.ingest.dumps import dump_fact, group_of_rows, without_broker
+from rebalance_core.ingest.dumps import asked, dump_fact, group_of_rows
 from rebalance_core.ingest.facts import Fact, Unread
 
 PERM_INHERIT = 1
@@ -142,7 +142,7 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
     """A dump's command line stands in its file's name: the group or topic asked for."""
     command, argument = file.arguments[:2]
     if command == "consumerConnection":
-        group, broker = without_broker(argument, brokers)
+        group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
         yield replace(piece, part=GROUP, key=group, place=broker)
     elif command == "consumerStatus":
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}

@@ -15,28 +15,29 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.timed_evidence import LOGGED_BY_BROKERS
 
 BROKERS, DUMPS = "brokers/", "mqadmin/"
+_MEMBERS = (*LOGGED_BY_BROKERS, "member", "subscription_changed")
 
 
 def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """The evidence on a group; of a copy its members, at a place of its own."""
+    """The evidence on a group; members at the place whose table of consumers has them."""
     for piece in pieces:
         folder = _folder(piece, context)
         if folder is None:
             yield piece
-        elif piece.kind == "dump":
-            yield replace(piece, place=folder.broker_name)
-        elif not folder.copy or piece.kind in (*LOGGED_BY_BROKERS, "member"):
+        elif piece.kind in _MEMBERS:
             yield replace(piece, place=folder.place)
+        elif folder.speaks or piece.kind == "dump":
+            yield replace(piece, place=folder.broker_name)
 
 
 def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """The evidence that stands for its broker: without that of copies."""
+    """The evidence under brokers' names, of the folders that speak for them alone."""
     for piece in pieces:
         folder = _folder(piece, context)
         if folder is None:
             yield piece
-        elif not folder.copy:
-            yield replace(piece, place=folder.place)
+        elif folder.speaks:
+            yield replace(piece, place=folder.broker_name)
 
 
 def _folder(piece: Evidence, context: ClusterContext) -> BrokerFolder | None:

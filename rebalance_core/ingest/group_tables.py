@@ -18,6 +18,7 @@ from rebalance_core.ingest.presence import Presence
 from rebalance_core.ingest.process_names import ProcessNames
 from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order, finding
 from rebalance_core.ingest.strategy_fit import check_parameters, fit_strategy
+from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.ingest.suspensions import suspension_events
 from rebalance_core.ingest.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.model.events import CONSUMER_JOIN
@@ -30,12 +31,13 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind),
     )
     names = ProcessNames(evidence, context)
-    of_brokers = [piece for piece in evidence if piece.place not in context.copies]
+    of_brokers = [piece for piece in evidence if piece.place not in context.slave_places]
     facts: Tables = {"observed_facts": group_facts(group, of_brokers, names, context)}
+    subscribed = SubscriptionVersions(evidence, context)
     evidence = [piece for piece in evidence if piece.kind not in FACTS_ONLY]
     if not evidence:
         return facts
-    timeline = MemberTimeline(group, context)
+    timeline = MemberTimeline(group, context, subscribed)
     timeline.take(evidence)
     joined, findings = unlogged_joins(group, evidence, Presence(timeline.events), names, context)
     events = timeline.events + joined
