@@ -41,6 +41,7 @@ class ClusterContext:
         logged: places whose broker.log was collected.
         folders: whose files lie in each folder of brokers/.
         slaves: addresses of slaves.
+        expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
     """
 
     cluster: str
@@ -58,6 +59,7 @@ class ClusterContext:
     logged: frozenset[str] = frozenset()
     folders: Mapping[str, BrokerFolder] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
+    expected: tuple[str, ...] = ()
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -119,8 +121,9 @@ def cluster_context(
         client_zones: time zone by client folder.
         logged: folders with a broker.log.
     """
-    pieces = list(pieces)
+    pieces, expected = list(pieces), list(expected)
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
+    expected = sorted({_meant(name, of_folders, directory) for name in expected})
     life = _Life(of_folders, directory)
     for piece in pieces:
         life.read(piece)
@@ -141,7 +144,15 @@ def cluster_context(
         frozenset(of_folders[folder].place for folder in logged),
         of_folders,
         directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave)),
+        tuple(expected),
     )
+
+
+def _meant(name: str, folders: Mapping[str, BrokerFolder], directory: BrokerDirectory) -> str:
+    """The broker of the folder so called, if no broker is: people list folders of slaves too."""
+    if name in folders and name not in directory.names.values():
+        return folders[name].broker_name
+    return name
 
 
 @dataclass

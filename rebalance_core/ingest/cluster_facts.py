@@ -63,7 +63,7 @@ def cluster_facts(
 def _expected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
     span = {"start_ms": context.start_ms, "end_ms": context.end_ms}
     _spanning(rows, "COLLECTED", context, SETTINGS_NAME, span)
-    for broker in collection.settings.brokers:
+    for broker in context.expected:
         _spanning(rows, "EXPECTED_BROKER", context, SETTINGS_NAME, {}, broker)
     for name in collection.settings.name_servers:
         _spanning(rows, "EXPECTED_NAME_SERVER", context, SETTINGS_NAME, {"name": name})

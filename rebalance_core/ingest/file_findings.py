@@ -45,7 +45,7 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
             WARNING,
             broker_name=name,
         )
-        for name in collection.settings.brokers
+        for name in context.expected
         if name not in context.logged
     ]
     expected, there = len(collection.settings.name_servers), len(name_servers)

@@ -8,6 +8,7 @@ import json
 import shutil
 from collections import defaultdict
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,7 @@ def test_the_slaves_lines_alone_tell_of_the_leave(
     ]  # fmt: skip
     for _, _, at_ms, source in leaves(found):
         assert 0 <= at_ms - began_ms <= SHUTDOWN_MS
-        assert source.startswith("brokers/broker-") and "-s/broker.log" in source
+        assert "-s/broker.log" in source
     members = {row["client_id"] for row in events_of(found, "CONSUMER_JOIN")}
     assert len(members) == len(events_of(found, "CONSUMER_JOIN")) == 8
     assert {row.get("broker_name") for row in found["cluster_events"]} == BROKERS | {None}
@@ -121,6 +122,19 @@ def test_without_name_servers_the_restart_of_the_master_dates_no_leave(
     up = {r["broker_name"] for r in events_of(found, "BROKER_UP")}
     assert up == BROKERS
     assert events_of(found, "BROKER_DOWN") == []
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_expected_folders_of_slaves_are_no_brokers(name: str, tmp_path: Path) -> None:
+    folder = collection_without(name, tmp_path)
+    settings = folder / "collection.toml"
+    names = sorted(path.name for path in (folder / "brokers").iterdir())
+    text = settings.read_text().replace('["broker-a", "broker-b"]', json.dumps(names))
+    assert str(names[-1]) in text
+    settings.write_text(text)
+    found = ingest_collection(folder).tables
+    for table, told in tables(name).items():
+        assert plain(found[table]) == plain(told), table
 
 
 def plain(found: list[Row]) -> list[str]:
@@ -159,7 +173,7 @@ def rest_points(name: str) -> list[int]:
     first = max(row["t"] for row in changes[:3] if row["event"] == "client_started")
     return [
         following - 2 * BEFORE_MS
-        for before, following in zip(times, times[1:], strict=False)
+        for before, following in pairwise(times)
         if before >= first and following - before >= REST_MS
     ]
 
@@ -207,8 +221,9 @@ def test_owned_sets_at_rest_are_the_real_ones_but_for_orderly_moves_without_a_ma
     joined = max(row["t"] for row in changes if row["event"] == "client_started")
     found = without_owner(name)
     wrong = {key: queues for key, queues in found.items() if queues}
-    assert {group for group, _ in wrong} == {"ledger"}, "locks are asked of the master only"
-    assert all(killed < joined < at_ms < back for _, at_ms in wrong)
+    assert killed < joined
+    # locks are asked of the master only
+    assert wrong.keys() == {("ledger", at) for at in rest_points(name) if joined < at < back}
     moved = {
         (broker, queue_id)
         for queues in wrong.values()

@@ -73,7 +73,7 @@ def test_each_clue_tells_a_slave(clues: list[Evidence]) -> None:
     assert (slave.broker_name, slave.place, slave.speaks, slave.slave) == (
         "b", "brokers/x", False, True,
     )  # fmt: skip
-    assert slave.told and slave.role_told
+    assert (slave.told, slave.role_told) == (True, True)
 
 
 def test_the_master_may_lie_in_a_folder_of_any_name_even_a_slave_s_in_one_of_the_broker_s() -> None:
