@@ -109,14 +109,22 @@ class Connections:
             self._removals = []
         return changes
 
-    def forget(self, broker: str) -> None:
-        """The broker is out of the route: what it knew of connections no longer counts."""
+    def forget(self, broker: str) -> list[Change]:
+        """The broker is out of the route: what it knew of connections no longer counts.
+
+        A process that unregistered elsewhere while this broker was dead is gone since then.
+        """
         self.by_broker.pop(broker, None)
+        unregistered = any(removal.graceful for removal in self._removals)
+        if not (unregistered and len(self.live) == 1) or self._processes():
+            return []
+        gone = self._leave()
+        self._removals = []
+        return [gone]
 
     def restart(self, broker: str, at_ms: int, source: str) -> list[Change]:
         """The broker starts with an empty table; nothing tells whether its clients live."""
-        changes = self.settle(at_ms)
-        self.forget(broker)
+        changes = self.settle(at_ms) + self.forget(broker)
         if self.live and not self._processes():
             self._restarted = (at_ms, source)
         return changes

@@ -10,9 +10,18 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rebalance_core.ingest.collected_file import ADMIN, GROUPS, CollectedFile
-from rebalance_core.ingest.dumps import dump_fact, group_of_rows, without_broker
+from rebalance_core.ingest.collected_file import (
+    ADMIN,
+    BROKER_LOG,
+    GROUPS,
+    TOPICS,
+    CollectedFile,
+)
+from rebalance_core.ingest.dumps import asked, dump_fact, group_of_rows
 from rebalance_core.ingest.facts import Fact, Unread
+
+PERM_INHERIT = 1
+"""PermName.PERM_INHERIT."""
 
 CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
 
@@ -57,7 +66,8 @@ _TOPIC_KINDS = (
 )  # fmt: skip
 _CLUSTER_KINDS = (
     "broker_starting", "broker_booted", "broker_stopping", "broker_registered", "broker_address",
-    "broker_known", "broker_removed", "broker_cut_off", "broker_expired",
+    "broker_known", "broker_removed", "replica_removed", "broker_cut_off", "broker_expired",
+    "broker_property", "broker_follows",
 )  # fmt: skip
 _CLUSTER_FACTS = ("allocation_failed", "heartbeat_failed")
 FACTS_ONLY = frozenset((*_GROUP_FACTS, *_CLUSTER_FACTS, "subscription_group", "dump"))
@@ -98,7 +108,7 @@ def evidence_of(
     if fact.kind == "local_offset":
         client_id, group = file.arguments
         values = {**values, "client_id": client_id, "consumer_group": group}
-    yield Evidence(
+    piece = Evidence(
         part,
         values[name] if name else "",
         fact.kind,
@@ -108,13 +118,31 @@ def evidence_of(
         fact.source,
         values,
     )
+    yield piece
+    if file.kind in (BROKER_LOG, TOPICS):
+        yield from _of_folder(piece)
+
+
+def _of_folder(piece: Evidence) -> Iterator[Evidence]:
+    """What a statement on something else says of the broker whose file it is.
+
+    The end of each connection at the broker is its own address. A broker has a topic of its own
+    name, made with one queue and inheritable (`TopicConfigManager`).
+    """
+    v = piece.values
+    if v.get("local"):
+        address = {"address": v["local"]}
+        yield replace(piece, part=CLUSTER, key="", kind="broker_local", values=address)
+    elif piece.kind == "topic_config" and v["perm"] & PERM_INHERIT and v["read_queue_nums"] == 1:
+        topic = {"topic": v["topic"]}
+        yield replace(piece, part=CLUSTER, key="", kind="broker_topic", values=topic)
 
 
 def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> Iterator[Evidence]:
     """A dump's command line stands in its file's name: the group or topic asked for."""
     command, argument = file.arguments[:2]
     if command == "consumerConnection":
-        group, broker = without_broker(argument, brokers)
+        group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
         yield replace(piece, part=GROUP, key=group, place=broker)
     elif command == "consumerStatus":
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}

@@ -8,6 +8,7 @@ from rebalance_core.ingest.client_version import is_modelled, plain_version
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.contradictions import without_contradictions
 from rebalance_core.ingest.evidence import FACTS_ONLY, Evidence
+from rebalance_core.ingest.folder_evidence import of_group
 from rebalance_core.ingest.group_facts import group_facts
 from rebalance_core.ingest.group_settings_row import settings_row
 from rebalance_core.ingest.group_strategies import GroupStrategies, group_strategies
@@ -17,6 +18,7 @@ from rebalance_core.ingest.presence import Presence
 from rebalance_core.ingest.process_names import ProcessNames
 from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order, finding
 from rebalance_core.ingest.strategy_fit import check_parameters, fit_strategy
+from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.ingest.suspensions import suspension_events
 from rebalance_core.ingest.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.model.events import CONSUMER_JOIN
@@ -25,14 +27,17 @@ from rebalance_core.model.events import CONSUMER_JOIN
 def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
     """Events, settings, observed rows and findings of one group, in any order of the evidence."""
     evidence = sorted(
-        pieces, key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind)
+        of_group(pieces, context),
+        key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind),
     )
     names = ProcessNames(evidence, context)
-    facts: Tables = {"observed_facts": group_facts(group, evidence, names, context)}
+    of_brokers = [piece for piece in evidence if piece.place not in context.slave_places]
+    facts: Tables = {"observed_facts": group_facts(group, of_brokers, names, context)}
+    subscribed = SubscriptionVersions(evidence, context)
     evidence = [piece for piece in evidence if piece.kind not in FACTS_ONLY]
     if not evidence:
         return facts
-    timeline = MemberTimeline(group, context)
+    timeline = MemberTimeline(group, context, subscribed)
     timeline.take(evidence)
     joined, findings = unlogged_joins(group, evidence, Presence(timeline.events), names, context)
     events = timeline.events + joined
@@ -57,7 +62,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     tables: Tables = {
         "cluster_events": events,
-        "observed_members": member_rows(group, evidence, context),
+        "observed_members": member_rows(group, of_brokers, context),
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:

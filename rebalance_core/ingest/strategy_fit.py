@@ -82,6 +82,7 @@ def _dumps(
     """
     pieces = list(pieces)
     connected = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
+    connected -= context.slave_places
     tables: dict[tuple[int, str, str], list[Evidence]] = {}
     for piece in pieces:
         if piece.kind == "queue_progress" and piece.values["with_clients"]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.folder_evidence import own_evidence
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.ingest.second_resolution import MIDDLE_MS
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
@@ -221,4 +222,4 @@ class TopicTimeline:
 
 def topic_tables(topic: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
     """Events, offsets and findings of one topic."""
-    return TopicTimeline(topic, context).take(pieces)
+    return TopicTimeline(topic, context).take(own_evidence(pieces, context))

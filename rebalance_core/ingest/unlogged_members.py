@@ -79,6 +79,7 @@ def unlogged_leaves(
     findings: list[Row] = []
     pieces = list(pieces)
     of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
+    of_group -= context.slave_places  # what masters do not list and a slave does is listed
     for batch in _batches(pieces, context):
         if of_group - {p.place for p in batch}:
             continue
