@@ -31,6 +31,7 @@ class ClusterContext:
         given: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
         logged: brokers whose broker.log was collected.
+        mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
     """
 
     cluster: str
@@ -46,6 +47,7 @@ class ClusterContext:
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     client_zones: Mapping[str, str] = field(default_factory=dict)
     logged: frozenset[str] = frozenset()
+    mode_stores: tuple[tuple[str, int, str], ...] = ()
 
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
         """The topic's perm as the broker registers it (SEM §6.3).
@@ -98,6 +100,7 @@ def cluster_context(
     permissions: dict[str, set[tuple[int, int]]] = {}
     starts: dict[str, set[tuple[int, str]]] = {}
     ends: dict[str, set[tuple[int, str]]] = {}
+    mode_stores: set[tuple[str, int, str]] = set()
     for piece in pieces:
         values = piece.values
         if piece.kind in ("broker_booted", "broker_address", "broker_known"):
@@ -116,6 +119,9 @@ def cluster_context(
             name = values.get("broker", piece.place)
             names.add(name)
             ends.setdefault(name, set()).add((piece.at_ms, piece.source))
+        elif piece.kind == "request_modes":
+            at_ms = end_ms if piece.at_ms is None else piece.at_ms
+            mode_stores.add((piece.place, at_ms, piece.source))
     return ClusterContext(
         cluster,
         start_ms,
@@ -130,4 +136,5 @@ def cluster_context(
         given,
         client_zones,
         logged,
+        tuple(sorted(mode_stores)),
     )

@@ -26,6 +26,8 @@ REASONS = {
     "MIXED_STRATEGIES": "members with different strategies",
     "MIXED_MODELS": "members with different message models",
     "NO_KERNEL": "a strategy without a kernel, or one that always throws",
+    "POP": "a topic whose request mode is POP",
+    "MIXED_REBALANCE_MODES": "a member with another rebalance mode than the group's",
     "SUSPENDED": "a member was suspended",
     "DUPLICATE_CLIENT_ID": "two live processes with one client id",
     "RESTART_AT_ONCE": "an empty group where members came and went in one instant, or a member "
@@ -42,6 +44,8 @@ REASONS = {
     MIXED_STRATEGIES,
     MIXED_MODELS,
     NO_KERNEL,
+    POP,
+    MIXED_REBALANCE_MODES,
     SUSPENDED,
     DUPLICATE_CLIENT_ID,
     RESTART_AT_ONCE,

@@ -11,6 +11,7 @@ from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
 from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import Epoch, GroupHistory
 from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.popped_queues import PoppedQueues, popped_start
 from rebalance_core.replay.start_rule import (
     FAILED,
     LOCAL_STORE,
@@ -53,6 +54,7 @@ class PullStarts:
         self._offsets = QueueOffsets(history.queue_offsets or ())
         self._commits = CommittedOffsets(history.committed_offsets or ())
         self._past: dict[MessageQueue, _Past] = {}
+        self._popped = PoppedQueues()
 
     def rows(self, epoch: Epoch, changes: list[Change]) -> list[Row]:
         """The rows of one epoch; to be called for every epoch, in order."""
@@ -66,6 +68,7 @@ class PullStarts:
             lows[change.queue] = start.low
             rows.append(self._row(epoch, change, start))
         self._remember(epoch, changes, releases, lows)
+        self._popped.follow(epoch, changes)
         return rows
 
     def _releases(self, epoch: Epoch, changes: list[Change]) -> dict[MessageQueue, int]:
@@ -108,6 +111,9 @@ class PullStarts:
             return Start(None, status=UNKNOWN)
         if member.message_model == BROADCASTING:
             return self._local_start(change, member)
+        popped_ms = self._popped.since_ms(change.queue)
+        if popped_ms is not None:
+            return popped_start(change, popped_ms, self._commits, self._offsets)
         past = self._past.get(change.queue)
         if past is not None or self._commits.newest(change.queue, change.earliest_ms):
             return self._stored_start(epoch, change, past or _Past(), released_ms)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.request_mode import parse_request_mode
 from rebalance_core.model.versions import parse_version
 from rebalance_core.spark.conform import RAW, READ_ISSUES, SOURCE, conform, found_issues, issue
 from rebalance_core.spark.read import InputTables
@@ -28,6 +29,7 @@ ISSUE_CODES = {
     "BAD_TIME": "a time is negative or after the year 2200",
     "BAD_ENUM": "a field has none of its allowed values",
     "BAD_STRATEGY": "the strategy text does not parse",
+    "BAD_REQUEST_MODE": "the detail of a REQUEST_MODE does not parse",
     "BAD_VERSION": "the version does not parse or is not modelled",
     "BAD_OFFSET": "an offset is negative, or the minimum is above the maximum",
     "BAD_QUEUE_ID": "the queue id is negative or not below the limit",
@@ -42,13 +44,19 @@ MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
 YEAR_2201_MS = 7_289_654_400_000  # beyond it a time is surely in microseconds
 
 _BROKER_NEEDED = (*events.BROKER_EVENTS, events.TOPIC_CONFIG)
-_TOPIC_NEEDED = (events.SUBSCRIBE, events.UNSUBSCRIBE, *events.TOPIC_EVENTS)
+_TOPIC_NEEDED = (
+    events.SUBSCRIBE,
+    events.UNSUBSCRIBE,
+    events.REQUEST_MODE,
+    *events.TOPIC_EVENTS,
+)
 NEEDED = {
-    "consumer_group": events.CONSUMER_EVENTS,
+    "consumer_group": events.GROUP_EVENTS,
     "client_id": events.CONSUMER_EVENTS,
     "topic": _TOPIC_NEEDED,
     "broker_name": _BROKER_NEEDED,
     "read_queue_nums": (events.TOPIC_CONFIG,),
+    "detail": (events.REQUEST_MODE,),
 }
 """Columns of cluster_events that some event types need."""
 
@@ -59,7 +67,7 @@ DETAILS = {
     events.BROKER_DOWN: ("STOPPED", "CLOSED", events.EXPIRED),
     events.TOPIC_CONFIG: (events.OBSERVED,),
 }
-"""What `detail` may say, by event type; other types have none."""
+"""What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
 
 ENUMS = {
     "consumer_type": ("PUSH", "LITE_PULL", "PULL"),
@@ -200,13 +208,19 @@ def _event_issues(table: Table) -> list[Column]:
         ~known & (sf.trim(event_type) != ""),
         issue("UNKNOWN_EVENT_TYPE", "event_type is '", event_type, f"'; valid: {valid}"),
     )
-    allowed = sf.lit(False)
+    allowed = event_type == events.REQUEST_MODE
     expected = sf.lit("none")
     for name, details in DETAILS.items():
         allowed = allowed | ((event_type == name) & detail.isin(*details))
         expected = sf.when(event_type == name, sf.lit(", ".join(details))).otherwise(expected)
     message = ("detail is '", detail, "'; valid for ", event_type, ": ", expected)
-    return [unknown, sf.when(known & detail.isNotNull() & ~allowed, issue("BAD_ENUM", *message))]
+    mode = sf.when((event_type == events.REQUEST_MODE) & (sf.trim(detail) != ""), detail)
+    why = _complaints_udf(parse_request_mode)(mode)
+    return [
+        unknown,
+        sf.when(known & detail.isNotNull() & ~allowed, issue("BAD_ENUM", *message)),
+        sf.when(why.isNotNull(), issue("BAD_REQUEST_MODE", "detail: ", why)),
+    ]
 
 
 def _enum_issues(table: Table) -> list[Column]:
