@@ -14,7 +14,7 @@ from rebalance_core.replay.settle import StrategyKey
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 DATA = Path(__file__).parent / "data"
-RECORDINGS = sorted(path.name for path in DATA.iterdir())
+RECORDINGS = sorted(path.parent.name for path in DATA.glob("*/tables"))
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
