@@ -59,9 +59,7 @@ def _in_order(case: GroupCase, event_type: str) -> list[Row]:
     return sorted(rows, key=lambda row: (row["event_ms"], row["sequence"]))
 
 
-def _pops(
-    case: GroupCase, member: Row, modes: Mapping[tuple[str, str | None], str | None]
-) -> bool:
+def _pops(case: GroupCase, member: Row, modes: Mapping[tuple[str, str | None], str | None]) -> bool:
     own = modes.get((member["client_id"], member["channel_id"]))
     defaults = GroupSettings()
     mode, kind, ordered = (

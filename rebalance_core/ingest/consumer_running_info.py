@@ -143,9 +143,7 @@ def _pop_queue(line: Line) -> Fact:
     return Fact("client_pop_queue", None, queue | pop_queue_values(info), line.source)
 
 
-def _queue_of(
-    row: PrintfRow, line: Line, *, any_queue: bool = False
-) -> tuple[dict[str, Any], str]:
+def _queue_of(row: PrintfRow, line: Line, *, any_queue: bool = False) -> tuple[dict[str, Any], str]:
     topic, broker_name, queue_id, rest = row.read(whole(line))
     every = any_queue and queue_id == str(ANY_QUEUE)
     queue = {

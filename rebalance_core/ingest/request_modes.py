@@ -155,9 +155,7 @@ class _History:
             since_ms = max(since_ms, one.at_ms - OWN_PASS_MS)
         return since_ms
 
-    def _dated(
-        self, before: RequestMode, mode: RequestMode, at_ms: int, one: _Statement
-    ) -> Row:
+    def _dated(self, before: RequestMode, mode: RequestMode, at_ms: int, one: _Statement) -> Row:
         return finding(
             "INGEST_REQUEST_MODE_CHANGED",
             f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "

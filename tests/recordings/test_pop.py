@@ -203,7 +203,9 @@ def test_the_audit_compares_what_has_owners_and_says_of_the_rest_that_it_pops() 
     assert verdicts[SWITCHED]["verdict"] == "UNSTABLE"
     assert verdicts[SWITCHED]["differences"] == 0
     concerned = {
-        row["consumer_group"] for row in audited(NAME)["findings"] if row["rule_id"] == "IDLE_MEMBER"
+        row["consumer_group"]
+        for row in audited(NAME)["findings"]
+        if row["rule_id"] == "IDLE_MEMBER"
     }
     assert concerned == set()
 
