@@ -28,7 +28,7 @@ from rebalance_core.ingest.templates import (
 
 KINDS = {
     "allocated": "group, client_id, topic, strategy, queues (where they tell the parameters)",
-    "broker_allocated": "group, client_id, topic, strategy, mode (PULL, POP; None: no queue): a broker's assignment",
+    "broker_allocated": "group, client_id, topic, strategy, mode (None: no queue): QueryAssignment",
     "heartbeat": "client_id and the fields of consumer_data; one fact a group",
     "committed": "group, client_id, topic, broker, queue_id, offset",
     "suspended": "group",

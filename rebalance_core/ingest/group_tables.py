@@ -66,8 +66,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     if events:
         changes, more = request_mode_events(group, evidence, context)
         tables["cluster_events"] = events + changes
-        told = Told(strategies, versions, modes, popped=bool(changes))
-        row, taken = settings_row(group, evidence, told, names.zone_of, context)
+        known = Told(strategies, versions, modes, popped=bool(changes))
+        row, taken = settings_row(group, evidence, known, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += more + taken
     return tables | facts | {"findings": findings}

@@ -42,7 +42,13 @@ class _Statement:
 def request_mode_events(
     group: str, pieces: Iterable[Evidence], context: ClusterContext
 ) -> tuple[list[Row], list[Row]]:
-    """The events of every topic that was ever popped, and INFO findings on what is not certain."""
+    """The events of every topic that was ever popped, and INFO findings on what is not certain.
+
+    Args:
+        group: its name.
+        pieces: its evidence, in order of time and place.
+        context: of the cluster.
+    """
     events: list[Row] = []
     findings: list[Row] = []
     for topic, statements in sorted(_by_topic(pieces, context).items()):
@@ -54,7 +60,7 @@ def request_mode_events(
         share = shares[0] if shares else RequestMode(DEFAULT_SHARE_QUEUE_NUM)
         history = _History(group, topic, context.start_ms, share)
         statements += _absences(statements, context)
-        statements.sort(key=lambda one: (one.at_ms, one.source))
+        statements.sort(key=lambda one: one.at_ms)
         for _, at_once in groupby(statements, key=lambda one: one.at_ms):
             history.take(list(at_once))
         events += history.events
@@ -159,7 +165,7 @@ class _History:
         return finding(
             "INGEST_REQUEST_MODE_CHANGED",
             f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "
-            f"change; {one.source} is the first to show it, and what lies between counts as POP.",
+            f"change; {one.source} shows it first, and what lies between counts as POP.",
             "Copy messageRequestMode.json, or collect the clients' logs, more often to know it "
             "better.",
             consumer_group=self.group,

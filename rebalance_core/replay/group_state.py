@@ -82,7 +82,8 @@ class GroupState:
         self._create_retry_topic()
 
     def _set_mode(self, event: Event) -> None:
-        assert event.topic is not None and event.detail is not None
+        assert event.topic is not None
+        assert event.detail is not None
         if parse_request_mode(event.detail).is_pop and can_be_popped(event.topic):
             self.pop_topics.add(event.topic)
         else:

@@ -1,8 +1,8 @@
 """Every input row to exactly the groups it concerns: one frame, keyed by cluster and group.
 
-Consumer events, request modes and commits name their group. A topic event or a queue's offsets concern the groups
-that ever subscribe the topic; a broker event those with a topic ever configured on that broker.
-Nothing is collected.
+Consumer events, request modes and commits name their group. A topic event or a queue's offsets
+concern the groups that ever subscribe the topic; a broker event those with a topic ever configured
+on that broker. Nothing is collected.
 """
 
 from __future__ import annotations
