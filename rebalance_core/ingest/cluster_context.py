@@ -42,6 +42,7 @@ class ClusterContext:
         folders: whose files lie in each folder of brokers/.
         slaves: addresses of slaves.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
+        mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
     """
 
     cluster: str
@@ -60,6 +61,7 @@ class ClusterContext:
     folders: Mapping[str, BrokerFolder] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
     expected: tuple[str, ...] = ()
+    mode_stores: tuple[tuple[str, int, str], ...] = ()
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -124,7 +126,7 @@ def cluster_context(
     pieces, expected = list(pieces), list(expected)
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
     expected = sorted({_meant(name, of_folders, directory) for name in expected})
-    life = _Life(of_folders, directory)
+    life = _Life(of_folders, directory, end_ms)
     for piece in pieces:
         life.read(piece)
     names = {*expected, *life.names, *directory.names.values()}
@@ -145,6 +147,7 @@ def cluster_context(
         of_folders,
         directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave)),
         tuple(expected),
+        tuple(sorted(life.mode_stores)),
     )
 
 
@@ -161,6 +164,8 @@ class _Life:
 
     folders: Mapping[str, BrokerFolder]
     directory: BrokerDirectory
+    end_ms: int
+    mode_stores: set[tuple[str, int, str]] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     versions: dict[str, str] = field(default_factory=dict)
     permissions: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
@@ -174,6 +179,10 @@ class _Life:
             version = plain_version(v["version"] or "")
             if is_modelled(version) and str(v["broker_id"]) == str(MASTER_ID):
                 self.versions[v["broker_name"]] = version
+        elif piece.kind == "request_modes":
+            if folder is not None and folder.speaks:
+                at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
+                self.mode_stores.add((folder.broker_name, at_ms, piece.source))
         elif piece.at_ms is None:
             return
         elif piece.kind == "broker_starting" and folder is not None:

@@ -10,6 +10,7 @@ from rebalance_core.ingest.collected_file import (
     BROKER_LOG,
     GROUPS,
     LOCK_LOG,
+    MODES,
     NAMESRV_LOG,
     OFFSETS,
     TOPICS,
@@ -31,6 +32,7 @@ _BROKER_FILES = {
     TOPICS: (STORE, "topics.json"),
     GROUPS: (STORE, "subscriptionGroup.json"),
     OFFSETS: (STORE, "consumerOffset.json"),
+    MODES: (STORE, "messageRequestMode.json"),
 }
 _REGISTERS = ("broker_registered", "broker_address", "broker_known")
 

@@ -14,6 +14,7 @@ from rebalance_core.ingest.collected_file import (
     ADMIN,
     BROKER_LOG,
     GROUPS,
+    MODES,
     TOPICS,
     CollectedFile,
 )
@@ -77,7 +78,8 @@ _ADDRESS = (
     dict.fromkeys((*_GROUP_KINDS, *_GROUP_FACTS), (GROUP, "group"))
     | dict.fromkeys(_TOPIC_KINDS, (TOPIC, "topic"))
     | dict.fromkeys((*_CLUSTER_KINDS, *_CLUSTER_FACTS), (CLUSTER, ""))
-    | {"committed": (COMMIT, "group"), "subscription_group": (GROUP, "consumer_group")}
+    | {"committed": (COMMIT, "group")}
+    | dict.fromkeys(("subscription_group", "request_mode"), (GROUP, "consumer_group"))
     | dict.fromkeys(("committed_offset", "local_offset"), (COMMIT, "consumer_group"))
 )
 """Who puts a kind together, and the field that names the group or topic."""
@@ -173,6 +175,11 @@ def of_document(
             return  # it is no such store, or only part of one
         count = {"groups": kinds.count("subscription_group"), "rejected": len(found) - len(kinds)}
         fact = Fact("group_configs", file.written_ms, count, file.name)
+        group, place = None, file.place
+    elif file.kind == MODES:
+        if any(isinstance(piece, Unread) for piece in found):
+            return  # a missing entry may be one that could not be read
+        fact = Fact("request_modes", file.written_ms, {}, file.name)
         group, place = None, file.place
     else:
         return

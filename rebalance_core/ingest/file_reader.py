@@ -19,6 +19,7 @@ from rebalance_core.ingest.collected_file import (
     GROUPS,
     LOCAL_OFFSETS,
     LOCK_LOG,
+    MODES,
     NAMESRV_LOG,
     OFFSETS,
     TOPICS,
@@ -31,6 +32,7 @@ from rebalance_core.ingest.local_offset_json import parse_local_offset_json
 from rebalance_core.ingest.lock_log import WORDS as LOCK_WORDS
 from rebalance_core.ingest.lock_log import parse_lock_line
 from rebalance_core.ingest.log_line import LINE_HEAD, STACK_LINE, ClientClock, ServerClock
+from rebalance_core.ingest.message_request_mode_json import parse_message_request_mode_json
 from rebalance_core.ingest.mqadmin_cluster_list import parse_cluster_list
 from rebalance_core.ingest.mqadmin_consumer_connection import parse_consumer_connection
 from rebalance_core.ingest.mqadmin_consumer_progress import parse_consumer_progress
@@ -66,6 +68,7 @@ STORE_PARSERS: dict[str, DocumentParser] = {
     TOPICS: parse_topics_json,
     GROUPS: parse_subscription_group_json,
     OFFSETS: parse_consumer_offset_json,
+    MODES: parse_message_request_mode_json,
     LOCAL_OFFSETS: parse_local_offset_json,
 }
 ADMIN_PARSERS: dict[str, DocumentParser] = {

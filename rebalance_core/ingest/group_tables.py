@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rebalance_core.ingest.client_version import is_modelled, plain_version
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -10,12 +10,14 @@ from rebalance_core.ingest.contradictions import without_contradictions
 from rebalance_core.ingest.evidence import FACTS_ONLY, Evidence
 from rebalance_core.ingest.folder_evidence import of_group
 from rebalance_core.ingest.group_facts import group_facts
-from rebalance_core.ingest.group_settings_row import settings_row
-from rebalance_core.ingest.group_strategies import GroupStrategies, group_strategies
+from rebalance_core.ingest.group_settings_row import Told, settings_row
+from rebalance_core.ingest.group_strategies import group_strategies
 from rebalance_core.ingest.member_timeline import MemberTimeline
 from rebalance_core.ingest.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.presence import Presence
 from rebalance_core.ingest.process_names import ProcessNames
+from rebalance_core.ingest.rebalance_modes import rebalance_modes
+from rebalance_core.ingest.request_modes import request_mode_events
 from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order, finding
 from rebalance_core.ingest.strategy_fit import check_parameters, fit_strategy
 from rebalance_core.ingest.subscription_versions import SubscriptionVersions
@@ -58,7 +60,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     told = _versions(evidence) | timeline.versions
     versions = {client: version for client, version in told.items() if is_modelled(version)}
     findings += [_not_modelled(group, c, v) for c, v in told.items() if c not in versions]
-    _complete_joins(events, strategies, versions)
+    modes = rebalance_modes(evidence)
+    _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     tables: Tables = {
         "cluster_events": events,
@@ -66,9 +69,12 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:
-        row, taken = settings_row(group, evidence, strategies, versions, names.zone_of, context)
+        changes, more = request_mode_events(group, evidence, context)
+        tables["cluster_events"] = events + changes
+        known = Told(strategies, versions, modes, popped=bool(changes))
+        row, taken = settings_row(group, evidence, known, names.zone_of, context)
         tables["consumer_groups"] = [row]
-        findings += taken
+        findings += more + taken
     return tables | facts | {"findings": findings}
 
 
@@ -82,13 +88,11 @@ def _versions(pieces: Iterable[Evidence]) -> dict[str, str]:
     return found
 
 
-def _complete_joins(
-    events: Iterable[Row], strategies: GroupStrategies, versions: dict[str, str]
-) -> None:
-    """Strategy and version of each member that any file shows."""
+def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str]) -> None:
+    """What any file shows of each member: columns of its join by client id."""
     for row in events:
         if row["event_type"] == CONSUMER_JOIN:
-            for name, known in (("strategy", strategies.members), ("version", versions)):
+            for name, known in columns.items():
                 if row["client_id"] in known:
                     row[name] = known[row["client_id"]]
 

@@ -44,6 +44,7 @@ from rebalance_core.kernels.starts import (
     Starts,
 )
 from rebalance_core.kernels.stored_starts import (
+    BIGGEST,
     Handover,
     Inside,
     StoredStarts,

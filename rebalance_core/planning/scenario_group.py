@@ -17,7 +17,14 @@ from rebalance_core.planning.scenario_timeline import Timeline
 from rebalance_core.synthetic.draws import Draws
 
 LIVE, STARTING, GONE = "LIVE", "STARTING", "GONE"
-JOIN_COLUMNS = ("subscriptions", "strategy", "version", "message_model", "consume_from_where")
+JOIN_COLUMNS = (
+    "subscriptions",
+    "strategy",
+    "version",
+    "message_model",
+    "consume_from_where",
+    "rebalance_mode",
+)
 """What a process states of itself when it joins."""
 
 Settings = dict[str, Any]
@@ -153,7 +160,8 @@ class GroupLife(Timeline):
         if row["event_type"] == events.CONSUMER_JOIN:
             self._recorded_join(row, key, member)
         elif member is None:
-            self.log.keep(row)  # of an unknown process: the replay rejects it, as before
+            # of the group itself, or of an unknown process: the replay rejects that, as before
+            self.log.keep(row)
         else:
             self._recorded_change(row, key, member)
 

@@ -14,6 +14,7 @@ from rebalance_core.replay.deletions import NEVER_MS, Deletions
 from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory
 from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.popped_queues import PoppedQueues, popped_start
 from rebalance_core.replay.start_rule import (
     BROKER_ZERO,
     FAILED,
@@ -58,6 +59,7 @@ class PullStarts:
         self._commits = CommittedOffsets(history.committed_offsets or ())
         self._stored = StoredStarts(self._offsets, self._commits, self._deletions)
         self._past: dict[MessageQueue, Past] = {}
+        self._popped = PoppedQueues()
         self._added: dict[MessageQueue, list[Change]] = {}
         for _, of_epoch in changes:
             for change in of_epoch:
@@ -70,6 +72,7 @@ class PullStarts:
         rows: list[Row] = []
         for queue, of_queue in groupby(changes, key=lambda change: change.queue):
             rows += self._of_queue(epoch, queue, list(of_queue), held.get(queue, {}))
+        self._popped.follow(epoch, changes)
         return rows
 
     def _of_queue(
@@ -121,6 +124,9 @@ class PullStarts:
         member = _adding_member(epoch, change)
         if member.message_model == BROADCASTING:
             start = self._local_start(handover, member)
+        elif (popped_ms := self._popped.since_ms(queue)) is not None:
+            forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)
+            start = popped_start(change, popped_ms, forgotten_ms, self._commits, self._offsets)
         else:
             start = self._group_start(handover, member)
         deleted = self._deletions.last(queue, change.latest_ms) > change.earliest_ms

@@ -42,7 +42,7 @@ _OFTEN = (
     "broadcast_refused", "broker_allocation_failed",
 )  # fmt: skip
 """Facts that logs repeat; one a second and place says as much: `FactRows` counts seconds."""
-_ONCE = ("allocated", "broker_allocated")
+_ONCE = ("allocated",)
 """Facts that are the same whenever one file says them."""
 _KNOWN = ("broker_known", "route_broker", "broker_local", "broker_topic")
 """Facts that repeat and are the same whenever one place says them."""

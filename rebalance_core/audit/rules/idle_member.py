@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.finding import WARNING, Finding, Rule
+from rebalance_core.audit.popped import popped_topics
 from rebalance_core.audit.standing import (
     FROZEN,
     is_broadcasting,
@@ -24,7 +25,8 @@ def find(case: GroupCase) -> Iterator[Finding]:
     last = case.last_epoch
     if is_broadcasting(case) or last is None or last["status"] == FROZEN:
         return
-    processes = {row["client_id"]: row for row in case.members}
+    popping = {client for popped in popped_topics(case).values() for client in popped.clients}
+    processes = {row["client_id"]: row for row in case.members if row["client_id"] not in popping}
     idle = []
     for row in case.rows("consumer_load"):
         member = processes.get(row["client_id"])
