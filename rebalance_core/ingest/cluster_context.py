@@ -124,7 +124,7 @@ def cluster_context(
     pieces, expected = list(pieces), list(expected)
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
     expected = sorted({_meant(name, of_folders, directory) for name in expected})
-    life = _Life(of_folders, directory)
+    life = _Life(of_folders)
     for piece in pieces:
         life.read(piece)
     names = {*expected, *life.names, *directory.names.values()}
@@ -160,7 +160,6 @@ class _Life:
     """Starts and ends of the brokers' processes, by place, and what each broker is."""
 
     folders: Mapping[str, BrokerFolder]
-    directory: BrokerDirectory
     names: set[str] = field(default_factory=set)
     versions: dict[str, str] = field(default_factory=dict)
     permissions: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
