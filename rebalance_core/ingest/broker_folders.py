@@ -7,6 +7,7 @@ heartbeats to slaves too (SEM §6.2).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -47,8 +48,9 @@ class BrokerFolder:
 class _Clues:
     """What files say of one folder; ``slave``: statements with their times."""
 
-    booted: list[tuple[int, str]] = field(default_factory=list)
+    booted: list[tuple[int, str, str]] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
+    local: set[str] = field(default_factory=set)
     addresses: set[str] = field(default_factory=set)
     masters: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
@@ -116,11 +118,13 @@ def broker_folders(
         directory.read(piece, end_ms)
         if piece.place in clues:
             _read(clues[piece.place], piece, end_ms)
+    seen = Counter(address for found in clues.values() for address in found.local)
     for found in clues.values():
-        for _, booted in found.booted:
+        # behind a proxy of its host every broker sees the same local address
+        found.addresses |= {address for address in found.local if seen[address] == 1}
+        for _, booted, address in found.booted:
             directory.known.add(booted)
-            for address in found.addresses:
-                directory.names.setdefault(address, booted)
+            directory.names.setdefault(address, booted)
     names = {folder: _name(folder, found, directory) for folder, found in clues.items()}
     told: dict[str, BrokerFolder] = {}
     for name in set(names.values()) - {None}:
@@ -135,7 +139,7 @@ def broker_folders(
 def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
     v, at_ms = piece.values, end_ms if piece.at_ms is None else piece.at_ms
     if piece.kind == "broker_booted":
-        clues.booted.append((at_ms, v["broker"]))
+        clues.booted.append((at_ms, v["broker"], v["address"]))
         clues.addresses.add(v["address"])
     elif piece.kind == "broker_property":
         if v["name"] == "brokerName":
@@ -145,7 +149,7 @@ def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
         else:
             clues.slave.append((at_ms, v["value"] == "SLAVE"))
     elif piece.kind == "broker_local":
-        clues.addresses.add(v["address"])
+        clues.local.add(v["address"])
     elif piece.kind == "broker_follows":
         clues.masters.add(v["address"])
         clues.slave.append((at_ms, True))
@@ -178,13 +182,14 @@ def _replicas(
     roles = {folder: _is_slave(found, directory) for folder, found in clues.items()}
     rank = {False: 0, None: 1, True: 2}
     first = min(clues, key=lambda folder: (rank[roles[folder]], folder != name, folder))
+    place = f"brokers/{first}" if roles[first] else name
     found = {}
     for folder, its in clues.items():
         speaks = folder == first or bool(its.addresses & clues[first].addresses)
         another = bool(its.addresses) and roles[first] is False  # than the master: a slave
         found[folder] = BrokerFolder(
             name,
-            name if speaks and roles[first] is not True else f"brokers/{folder}",
+            place if speaks else f"brokers/{folder}",
             speaks,
             roles[folder] is True,
             frozenset(its.addresses),

@@ -126,7 +126,7 @@ def cluster_context(
     pieces, expected = list(pieces), list(expected)
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
     expected = sorted({_meant(name, of_folders, directory) for name in expected})
-    life = _Life(of_folders, directory, end_ms)
+    life = _Life(of_folders, end_ms)
     for piece in pieces:
         life.read(piece)
     names = {*expected, *life.names, *directory.names.values()}
@@ -163,7 +163,6 @@ class _Life:
     """Starts and ends of the brokers' processes, by place, and what each broker is."""
 
     folders: Mapping[str, BrokerFolder]
-    directory: BrokerDirectory
     end_ms: int
     mode_stores: set[tuple[str, int, str]] = field(default_factory=set)
     names: set[str] = field(default_factory=set)

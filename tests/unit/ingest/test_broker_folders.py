@@ -107,6 +107,14 @@ def test_two_folders_of_one_process_are_one_place() -> None:
     assert [(f.place, f.speaks, f.role_told) for f in found.values()] == [("b", True, True)] * 2
 
 
+def test_a_local_address_that_several_brokers_have_is_nobody_s() -> None:
+    """Connections through a proxy on each host."""
+    pieces = [said("broker_local", folder, address="127.0.0.1:10911") for folder in ("m", "x")]
+    found = folders("m x", booted("m", "b", MASTER), *pieces)
+    assert (found["m"].broker_name, found["m"].addresses) == ("b", frozenset({MASTER}))
+    assert (found["x"].broker_name, found["x"].told) == ("x", False)
+
+
 def test_what_is_not_told_stays_and_is_marked() -> None:
     alone = folders("x")["x"]
     assert (alone.broker_name, alone.place, alone.speaks, alone.told) == ("x", "x", True, False)
