@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import __main__ as driver
-from tests.mutants import report
+from tests.mutants import equivalents, report
 from tests.mutants.packages import PACKAGES, TREE
 from tests.mutants.sites import Site, sites_of
 
@@ -22,6 +22,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(driver, "TREE", tmp_path)
     monkeypatch.setattr(report, "TREE", tmp_path)
+    monkeypatch.setattr(equivalents, "TREE", tmp_path)
     return tmp_path
 
 
@@ -59,9 +60,16 @@ def test_the_report_names_the_survivors(tree: Path, capsys: pytest.CaptureFixtur
     rows = [(plus(), {"status": "survived"}), (plus(), {"status": "killed"})]
     assert report.write_report(tree / "report.md", rows, sites=9, seed=1) == 1
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == f"survived: {FILE}:2 arithmetic: + -> -"
+    assert printed[0] == f"survived: {FILE}:2 arithmetic: + -> -: no test notices"
     assert printed[-1] == "2 mutants, 1 killed, 1 survived: 50.0 %"
     assert f"`{FILE}:2` (arithmetic): `+ -> -`" in (tree / "report.md").read_text("utf-8")
+
+
+def test_every_equivalent_is_a_mistake_that_can_be_made() -> None:
+    paths = {path for path, *_ in equivalents.EQUIVALENT}
+    sites = [site for path in paths for site in sites_of(path, (TREE / path).read_bytes())]
+    known = {equivalents.why_equivalent(site) for site in sites} - {None}
+    assert known == set(equivalents.EQUIVALENT.values())
 
 
 def test_the_tests_of_every_package_are_there() -> None:
