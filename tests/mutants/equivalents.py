@@ -4,7 +4,6 @@ They are in the sample like all others and count as survivors; they are only not
 by its file, its line without indent, and what becomes of what.
 """
 
-from tests.mutants.packages import TREE
 from tests.mutants.sites import Site
 
 KERNELS = "rebalance_core/kernels"
@@ -35,5 +34,4 @@ EQUIVALENT = {
 
 def why_equivalent(site: Site) -> str | None:
     """Why no test can notice this mistake; None: some test should."""
-    line = (TREE / site.path).read_text("utf-8").splitlines()[site.line - 1].strip()
-    return EQUIVALENT.get((site.path, line, site.before, site.after))
+    return EQUIVALENT.get((site.path, site.text, site.before, site.after))

@@ -22,7 +22,6 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(driver, "TREE", tmp_path)
     monkeypatch.setattr(report, "TREE", tmp_path)
-    monkeypatch.setattr(equivalents, "TREE", tmp_path)
     return tmp_path
 
 
@@ -70,6 +69,18 @@ def test_every_equivalent_is_a_mistake_that_can_be_made() -> None:
     sites = [site for path in paths for site in sites_of(path, (TREE / path).read_bytes())]
     known = {equivalents.why_equivalent(site) for site in sites} - {None}
     assert known == set(equivalents.EQUIVALENT.values())
+
+
+def test_a_change_of_the_code_changes_the_sample_only_there() -> None:
+    def shown(path: str, source: str) -> set[tuple[str, str]]:
+        sites = sites_of(path, source.encode())
+        return {(site.text, site.operator) for site in driver.sample_of(sites, 10, seed=1)}
+
+    lines = [f"x{i} = a{i} + {i}" for i in range(20)]
+    before = shown("rules/m.py", "\n".join(lines))
+    assert len(before) == 10
+    assert shown("protocol/m.py", "\n".join(["y = b", *lines])) == before
+    assert len(shown("rules/m.py", "\n".join(lines[1:])) & before) >= 8
 
 
 def test_the_tests_of_every_package_are_there() -> None:
