@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.model.events import CONSUMER_JOIN, REQUEST_MODE
-from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
+from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.request_mode import can_be_popped, parse_request_mode
 from rebalance_core.rules.asks_broker import asks_broker
 
@@ -66,7 +66,4 @@ def _pops(case: GroupCase, member: Row, modes: Mapping[tuple[str, str | None], s
         case.settings.get(name) or getattr(defaults, name)
         for name in ("rebalance_mode", "consumer_type", "ordered")
     )
-    known = member["strategy"].partition("(")[0].strip(" ") in BROKER_STRATEGIES
-    return known and asks_broker(
-        own or mode, kind, member["message_model"], ordered, member["version"]
-    )
+    return asks_broker(own or mode, kind, member["message_model"], ordered, member["version"])

@@ -68,7 +68,8 @@ class GroupLife(Timeline):
         self._seed = seed
         self._places: dict[ProcessKey, Member] = {}
         self._members: list[Member] = []
-        self._taken = {(row["client_id"], row["channel_id"]) for row in rows}
+        own = [row for row in rows if row["event_type"] in events.CONSUMER_EVENTS]
+        self._taken = {(row["client_id"], row["channel_id"]) for row in own}
         self._made = 0
 
     def members(self) -> list[Member]:
@@ -160,7 +161,7 @@ class GroupLife(Timeline):
         if row["event_type"] == events.CONSUMER_JOIN:
             self._recorded_join(row, key, member)
         elif member is None:
-            # of the group itself, or of an unknown process: the replay rejects that, as before
+            # of an unknown process: the replay rejects it, as before; or of the group itself
             self.log.keep(row)
         else:
             self._recorded_change(row, key, member)

@@ -7,12 +7,7 @@ from typing import TypeAlias
 
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
-from rebalance_core.model.group_settings import (
-    BROADCASTING,
-    BROKER_STRATEGIES,
-    PUSH,
-    GroupSettings,
-)
+from rebalance_core.model.group_settings import BROADCASTING, PUSH, GroupSettings
 from rebalance_core.model.ordering import java_string_key, sort_client_ids
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
 from rebalance_core.model.request_mode import can_be_popped, parse_request_mode
@@ -167,15 +162,11 @@ class GroupState:
         )
 
     def shared_topics(self) -> frozenset[str]:
-        """Topics that some member pops now: nobody owns a queue of them alone (SEM §14).
-
-        A member whose strategy brokers do not know gets no answer, in POP mode either.
-        """
+        """Topics that some member pops now: nobody owns a queue of them alone (SEM §14)."""
         popped: set[str] = set()
         for member in self.members.values() if self.pop_topics else ():
             topics = member.subscriptions & self.pop_topics
-            name = member.strategy.partition("(")[0].strip(" ")
-            if topics and name in BROKER_STRATEGIES and self.asks_broker(member):
+            if topics and self.asks_broker(member):
                 popped |= topics
         return frozenset(popped)
 

@@ -97,12 +97,6 @@ def test_coming_back_with_another_mode_begins_an_epoch() -> None:
     assert tables["epochs"][-1]["causes"] == ["CONSUMER_JOIN"]
 
 
-def test_brokers_answer_a_strategy_that_they_do_not_know_in_no_mode() -> None:
-    tables = popped(*TWO, mode(1_000), strategy="CONSISTENT_HASH")
-    assert tables["epochs"][-1]["status"] == "FROZEN"
-    assert owners(tables) == {"a0": "-", "a1": "-"}
-
-
 def test_other_topics_of_the_group_have_owners() -> None:
     tables = popped(*TWO, topic(0, 1, "U", "b"), mode(1_000), subscriptions=("T", "U"))
     assert owners(tables) == {"U/b0": "x"}

@@ -37,7 +37,6 @@ def test_members_that_pull_beside_the_others():
         GroupSettings(),
         GroupSettings(rebalance_mode="BROKER", ordered=True),
         GroupSettings(rebalance_mode="BROKER", client_version="4.9"),
-        GroupSettings(rebalance_mode="BROKER", strategy="CONSISTENT_HASH"),
     ],
 )
 def test_a_mode_without_effect(settings: GroupSettings):
