@@ -1,8 +1,8 @@
 """Which broker the files of each folder of ``brokers/`` are of: told by files, not by its name.
 
-A master and its slaves have one broker name (SEM §15), and people name folders as they like. A
-slave's stores are copies of its master's; its log has members of its own, as clients send
-heartbeats to slaves too (SEM §6.2).
+A master and its slaves have one broker name (rocketmq.md §15), and people name folders as they
+like. A slave's stores are copies of its master's; its log has members of its own, as clients send
+heartbeats to slaves too (rocketmq.md §6.2).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Lines of broker.log on a group's configuration, subscriptions and commits (SEM §10.2, §13)."""
+"""Lines of broker.log on a group's configuration, subscriptions and commits
+(rocketmq.md §10.2, §13).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""broker.log: who registered, left or was dropped; topics; starts of the broker (SEM §10.2)."""
+"""broker.log: who registered, left or was dropped; topics; starts of the broker
+(rocketmq.md §10.2).
+"""
 
 from __future__ import annotations
 

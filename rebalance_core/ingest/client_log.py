@@ -1,4 +1,4 @@
-"""rocketmq_client.log: strategies, commits, suspensions; who a process is (SEM §10.5)."""
+"""rocketmq_client.log: strategies, commits, suspensions; who a process is (rocketmq.md §10.5)."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class ClusterContext:
         return dict(self.addresses) | own
 
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
-        """The topic's perm as the broker registers it (SEM §6.3).
+        """The topic's perm as the broker registers it (rocketmq.md §6.3).
 
         A brokerPermission without R or W replaces the perm in 4.9 and masks it from 5.0.
         """

@@ -11,8 +11,8 @@ from rebalance_core.ingest.rows import Row
 def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
     """One row of committed_offsets, None where the evidence says nothing certain.
 
-    ``consumerProgress`` prints 0 for a queue without a commit too (SEM §10.7), so its 0 counts for
-    nothing; a negative offset is none. A slave's store is a copy of its master's.
+    ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
+    counts for nothing; a negative offset is none. A slave's store is a copy of its master's.
     """
     own = next(own_evidence((piece,), context), None)
     if own is None:

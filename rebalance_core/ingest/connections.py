@@ -2,8 +2,8 @@
 
 A process holds one connection to each broker it knows, so the brokers' counts of connections tell
 how many processes there are: the smallest count over the brokers that have any. A broker that
-freezes and thaws registers every connection that queued up (SEM §13.5), alone; two processes that
-share an id (SEM §1.2) show everywhere.
+freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone; two
+processes that share an id (rocketmq.md §1.2) show everywhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 SCAN_INTERVAL_MS = 10_000
-"""ClientHousekeepingService: brokers scan by themselves, each every 10 s (SEM §6.1)."""
+"""ClientHousekeepingService: brokers scan by themselves, each every 10 s (rocketmq.md §6.1)."""
 SAME_LOSS_MS = SCAN_INTERVAL_MS + 1_000
 """Removals closer than this are one loss; log times have seconds."""
 RETURN_MS = 90_000

@@ -41,7 +41,7 @@ KINDS = {
     "user_info": "what the application lets the client say: key, value",
 }
 
-ANY_QUEUE = -1  # what a member pops where every queue of a broker is everybody's (SEM §2.8)
+ANY_QUEUE = -1  # what a member pops where every queue of a broker is everybody's (rocketmq.md §2.8)
 PROPERTIES = "#Consumer Properties#"
 JSTACK = "#Consumer jstack#"
 

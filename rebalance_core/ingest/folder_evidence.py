@@ -1,7 +1,7 @@
 """Evidence out of brokers' files under the broker's own name, whatever its folder is called.
 
 What a slave's files say counts for members alone: its stores and topics are its master's, up to
-10 s late (SEM §15).
+10 s late (rocketmq.md §15).
 """
 
 from __future__ import annotations

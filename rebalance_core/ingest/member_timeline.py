@@ -1,4 +1,6 @@
-"""Members of one group over time: joins, leaves, losses and changed subscriptions (SEM §6.2)."""
+"""Members of one group over time: joins, leaves, losses and changed subscriptions
+(rocketmq.md §6.2).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ from rebalance_core.model.queue import is_retry_topic
 RECONNECT_MS = 60_000
 """A client that subscribed so long before it registered was there before: it reconnects."""
 OWN_PASS_MS = 60_000
-"""unsubscribe(): own pass within 20 s, brokers learn by a heartbeat within 30 s (SEM §6.4)."""
+"""unsubscribe(): own pass within 20 s, brokers learn by a heartbeat within 30 s
+(rocketmq.md §6.4).
+"""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""namesrv.log: brokers that register, leave, are cut off or expire (SEM §10.4)."""
+"""namesrv.log: brokers that register, leave, are cut off or expire (rocketmq.md §10.4)."""
 
 from __future__ import annotations
 

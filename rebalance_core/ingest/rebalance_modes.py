@@ -1,4 +1,6 @@
-"""Who divides the queues for each member: it itself, or the broker that it asks (SEM §2.8)."""
+"""Who divides the queues for each member: it itself, or the broker that it asks
+(rocketmq.md §2.8).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java objects as the logs render them, back to plain values (SEM §10.2)."""
+"""Java objects as the logs render them, back to plain values (rocketmq.md §10.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REQUEST_MODE events: which topics a group pops, and since when (SEM §14).
+"""REQUEST_MODE events: which topics a group pops, and since when (rocketmq.md §14).
 
 Brokers log no change of a mode. Their stores show it when they were copied, clients when they got
 an assignment. So a change lies between the last statement of the old mode and the first of the

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rebalance_core.ingest.evidence import Evidence
 
 HEARTBEAT_MS = 35_000
-"""Every member's heartbeat comes within 30 s (SEM §6.1) and a little."""
+"""Every member's heartbeat comes within 30 s (rocketmq.md §6.1) and a little."""
 SAME_MOMENT_MS = 2_000
 """Brokers hear of one change one after the other, and their logs have seconds."""
 
@@ -26,8 +26,9 @@ class SubscriptionTable:
     """The group's subscriptions at one broker.
 
     Each heartbeat makes the broker's table equal to what its member subscribes, and every change of
-    it is logged (SEM §6.2). So while no line follows, whoever sends heartbeats there subscribes
-    just that: a second member that subscribes or unsubscribes the same topic is not logged.
+    it is logged (rocketmq.md §6.2). So while no line follows, whoever sends heartbeats there
+    subscribes just that: a second member that subscribes or unsubscribes the same topic is not
+    logged.
 
     Attributes:
         topics: of the heartbeat that changed it last.

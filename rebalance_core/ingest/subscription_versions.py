@@ -1,9 +1,9 @@
 """subVersions that heartbeats brought to the brokers: the client's own millisecond of subscribe().
 
 A client sets the subVersion of a topic when it subscribes and again when its queues of the topic
-change (SEM §4.4); either way it sends a heartbeat at once, and a broker that knows an older one
-logs it. Where the topic is new to the broker's table the line has the member's connection; where
-another member brought the topic before, only ``OLD`` and ``NEW``, without a member.
+change (rocketmq.md §4.4); either way it sends a heartbeat at once, and a broker that knows an older
+one logs it. Where the topic is new to the broker's table the line has the member's connection;
+where another member brought the topic before, only ``OLD`` and ``NEW``, without a member.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from rebalance_core.ingest.subscription_table import (
 from rebalance_core.model.events import SUBSCRIBE
 
 RESETTLE_MS = 53_000
-"""A change of members or topics has reached everybody: route poll, pass and 3 s (SEM §6.4)."""
+"""A change of members or topics has reached everybody: route poll, pass and 3 s
+(rocketmq.md §6.4).
+"""
 
 Topics = Mapping[Member, frozenset[str]]
 

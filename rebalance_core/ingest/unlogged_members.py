@@ -1,6 +1,6 @@
 """Members that dumps or their own logs show and no broker's log: lines are dropped under load.
 
-Brokers may discard INFO lines, so a join or a graceful leave can be missing (SEM §10.1).
+Brokers may discard INFO lines, so a join or a graceful leave can be missing (rocketmq.md §10.1).
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Groups:
     consumer_type: Ints
     """Index into `TYPES`."""
     has_retry: Bools
-    """Members subscribe the retry topic (SEM §3.4)."""
+    """Members subscribe the retry topic (rocketmq.md §3.4)."""
     ordered: Bools
     timestamp_ms: Ints
     """-1: none."""
@@ -202,7 +202,8 @@ def divided(
 
 
 def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:
-    """Groups with a member that asks brokers to divide by a strategy they do not know (SEM §2.8).
+    """Groups with a member that asks brokers to divide by a strategy they do not know
+    (rocketmq.md §2.8).
 
     Args:
         groups: all of them.

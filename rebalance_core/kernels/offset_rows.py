@@ -25,8 +25,8 @@ class Observations:
     max_offset: Ints
     zero: Bools
     never_zero: Bools
-    """What the broker answers to a group that never committed (SEM §5.3): 0, or not 0; neither
-    where that depends on whether entry 0 is in memory, and nobody looked."""
+    """What the broker answers to a group that never committed (rocketmq.md §5.3): 0, or not 0;
+    neither where that depends on whether entry 0 is in memory, and nobody looked."""
 
     @classmethod
     def none(cls) -> Observations:

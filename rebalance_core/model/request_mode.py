@@ -1,4 +1,6 @@
-"""How consumers that ask the broker get messages of a topic: PULL, or POP (SEM §2.8, §14)."""
+"""How consumers that ask the broker get messages of a topic: PULL, or POP
+(rocketmq.md §2.8, §14).
+"""
 
 from __future__ import annotations
 

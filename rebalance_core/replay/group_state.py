@@ -137,7 +137,7 @@ class GroupState:
         self.members[key] = member
 
     def _create_retry_topic(self) -> None:
-        """Each broker creates the retry topic at the first heartbeat it gets (SEM §3.4)."""
+        """Each broker creates the retry topic at the first heartbeat it gets (rocketmq.md §3.4)."""
         for member in self.members.values():
             if member.retry_topic is not None:
                 for topic in member.subscriptions:
@@ -152,7 +152,7 @@ class GroupState:
         )
 
     def asks_broker(self, member: Member) -> bool:
-        """The broker divides for this member (SEM §2.8)."""
+        """The broker divides for this member (rocketmq.md §2.8)."""
         return asks_broker(
             member.rebalance_mode,
             self.settings.consumer_type,
@@ -162,7 +162,7 @@ class GroupState:
         )
 
     def shared_topics(self) -> frozenset[str]:
-        """Topics that some member pops now: nobody owns a queue of them alone (SEM §14)."""
+        """Topics that some member pops now: nobody owns a queue of them alone (rocketmq.md §14)."""
         popped: set[str] = set()
         for member in self.members.values() if self.pop_topics else ():
             topics = member.subscriptions & self.pop_topics

@@ -40,7 +40,8 @@ def popped_start(
     commits: CommittedOffsets,
     offsets: QueueOffsets,
 ) -> Start:
-    """Owners go on where the last pop ended: brokers commit for both under one key (SEM §14).
+    """Owners go on where the last pop ended: brokers commit for both under one key
+    (rocketmq.md §14).
 
     When the mode changed is rarely known to the moment, so low is what was committed before the
     topic was popped, and high is all that can have been popped. What was committed up to

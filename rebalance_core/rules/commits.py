@@ -1,4 +1,5 @@
-"""How late a broker knows a commit, and what becomes of commits when a topic goes (SEM §5.2).
+"""How late a broker knows a commit, and what becomes of commits when a topic goes
+(rocketmq.md §5.2).
 
 Upstream: ``RemoteBrokerOffsetStore`` of the client, ``ConsumerOffsetManager`` of the broker.
 """

@@ -1,7 +1,7 @@
 """Masters that die while their slaves live: a slave is no broker, its log is evidence on members.
 
-Orderly queues that move while their master is gone have no owner (SEM §15), which the ledger does
-not model yet: those differences are listed, nothing else may differ.
+Orderly queues that move while their master is gone have no owner (rocketmq.md §15), which the
+ledger does not model yet: those differences are listed, nothing else may differ.
 """
 
 import json

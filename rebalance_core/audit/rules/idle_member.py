@@ -21,7 +21,7 @@ BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding for all members without a queue at the end (SEM §11 no. 6)."""
+    """One finding for all members without a queue at the end (rocketmq.md §11 no. 6)."""
     last = case.last_epoch
     if is_broadcasting(case) or last is None or last["status"] == FROZEN:
         return

@@ -11,7 +11,7 @@ from rebalance_core.audit.wording import listed, plural
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic that is popped at the end (SEM §14)."""
+    """One finding a topic that is popped at the end (rocketmq.md §14)."""
     for topic, popped in popped_topics(case).items():
         yield Finding(
             f"{plural(len(popped.clients), 'member')} of {case.consumer_group} pop {topic} "

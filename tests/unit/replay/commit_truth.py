@@ -1,10 +1,10 @@
 """A cluster in which clients really read, commit and hand over: what first offsets come of it.
 
-Knows nothing of `rebalance_core` but the rows it writes. Times and rules are those of SEM §5 and of
-the windows in design.md §5: a client persists 10 s after its start and every 5 s from then on, and
-each queue that it gives up; pull requests carry commits, too; every commit is under way for up to a
-second. After each event every member runs a pass at a time of its own inside the event's window,
-and does what is right by then.
+Knows nothing of `rebalance_core` but the rows it writes. Times and rules are those of
+rocketmq.md §5 and of the windows in design.md rocketmq.md §5: a client persists 10 s after its
+start and every 5 s from then on, and each queue that it gives up; pull requests carry commits, too;
+every commit is under way for up to a second. After each event every member runs a pass at a time of
+its own inside the event's window, and does what is right by then.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Order locks, zombies and unlocks of an orderly consumer's pass (SEM §4.2, §7)."""
+"""Order locks, zombies and unlocks of an orderly consumer's pass (rocketmq.md §4.2, §7)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Topics that members pop: while one does, nobody owns a queue of them (SEM §14)."""
+"""Topics that members pop: while one does, nobody owns a queue of them (rocketmq.md §14)."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,6 @@
-"""One pass, statement by statement of SEM §3-§5; recorded passes are in tests/conformance."""
+"""One pass, statement by statement of rocketmq.md §3-§5; recorded passes are in
+tests/conformance.
+"""
 
 from typing import Any
 
