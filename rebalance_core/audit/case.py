@@ -15,7 +15,7 @@ from rebalance_core.protocol.windows import window_ms
 Row = Mapping[str, Any]
 
 PERSISTENT_MS = 150_000
-"""Older than the longest window of a host loss (SEM §6.4): no transient lasts so long."""
+"""Older than the longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The two offset stores of a client, as far as a pass uses them (SEM §5.2).
+"""The two offset stores of a client, as far as a pass uses them (rocketmq.md §5.2).
 
 Upstream: ``RemoteBrokerOffsetStore`` (CLUSTERING) and ``LocalFileOffsetStore`` (BROADCASTING).
 """

@@ -1,4 +1,4 @@
-"""How a pass takes queues: the add phase (SEM §4.3).
+"""How a pass takes queues: the add phase (rocketmq.md §4.3).
 
 Upstream: ``RebalanceImpl.updateProcessQueueTableInRebalance``, second half.
 """

@@ -21,10 +21,11 @@ CLUSTER_EVENTS = Table(
         perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null
         subscriptions? ARRAY<STRING> CONSUMER_JOIN: topics of this member; null: the group's
         strategy? STRING CONSUMER_JOIN: this member's own strategy text; null: the group's
-        detail? STRING how a consumer or broker was lost, or OBSERVED: true since before the log
+        detail? STRING how it was lost; OBSERVED: true since before the log; a request mode
         version? STRING CONSUMER_JOIN, BROKER_UP: of this client or broker; null: the group's
         message_model? STRING CONSUMER_JOIN: this member's own; null: the group's
         consume_from_where? STRING CONSUMER_JOIN: this member's own; null: the group's
+        rebalance_mode? STRING CONSUMER_JOIN: this member's own; null: the group's
         source? STRING file:line the event came from
         """
     ),

@@ -33,5 +33,5 @@ TIME_RANGES = {
 """By column of an input table.
 
 For two columns 0 and 1970 are good and mean "from the beginning": where a queue rate starts, and
-the timestamp of CONSUME_FROM_TIMESTAMP, which clients write as yyyyMMddHHmmss (SEM §5.1).
+the timestamp of CONSUME_FROM_TIMESTAMP, which clients write as yyyyMMddHHmmss (rocketmq.md §5.1).
 """

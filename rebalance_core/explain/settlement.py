@@ -43,7 +43,7 @@ class Settlement:
     queues: tuple[MessageQueue, ...]
     """mqAll: the topic's readable queues."""
     broker_mode: bool = False
-    """The group's members ask the brokers, as far as they can (SEM §2.8)."""
+    """The group's members ask the brokers, as far as they can (rocketmq.md §2.8)."""
 
     @cached_property
     def _shares(self) -> dict[tuple[str, str], dict[str, frozenset[MessageQueue]] | str]:

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from rebalance_core.ingest.broker_folders import (
+    MASTER_ID,
+    BrokerDirectory,
+    BrokerFolder,
+    broker_folders,
+)
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
@@ -27,10 +34,15 @@ class ClusterContext:
         permissions: brokerPermission by broker and time of its start, newest last.
         starts: (time, source) of each start of a broker; its table of consumers is empty then.
         ends: (time, source) of each moment at which a broker was out of the route or stopped.
+            Both by `BrokerFolder.place`.
         assumed: what is taken where no file says it.
         given: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
-        logged: brokers whose broker.log was collected.
+        logged: places whose broker.log was collected.
+        folders: whose files lie in each folder of brokers/.
+        slaves: addresses of slaves.
+        expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
+        mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
     """
 
     cluster: str
@@ -46,9 +58,26 @@ class ClusterContext:
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     client_zones: Mapping[str, str] = field(default_factory=dict)
     logged: frozenset[str] = frozenset()
+    folders: Mapping[str, BrokerFolder] = field(default_factory=dict)
+    slaves: frozenset[str] = frozenset()
+    expected: tuple[str, ...] = ()
+    mode_stores: tuple[tuple[str, int, str], ...] = ()
+
+    @cached_property
+    def slave_places(self) -> frozenset[str]:
+        """Places of slaves: what their tables of consumers say is no answer of a broker."""
+        of_folders = self.folders.values()
+        return frozenset(f.place for f in of_folders if f.place != f.broker_name)
+
+    @cached_property
+    def places(self) -> Mapping[str, str]:
+        """Place by the address of a broker process."""
+        own = {a: folder.place for folder in self.folders.values() for a in folder.addresses}
+        # an address that no folder has is the master's, or one without files
+        return dict(self.addresses) | own
 
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
-        """The topic's perm as the broker registers it (SEM §6.3).
+        """The topic's perm as the broker registers it (rocketmq.md §6.3).
 
         A brokerPermission without R or W replaces the perm in 4.9 and masks it from 5.0.
         """
@@ -73,11 +102,12 @@ def cluster_context(
     cluster: str,
     start_ms: int,
     end_ms: int,
-    brokers: Iterable[str],
+    expected: Iterable[str],
+    folders: Iterable[str],
     assumed: Assumptions,
     given: Mapping[str, Mapping[str, Any]],
     client_zones: Mapping[str, str],
-    logged: frozenset[str],
+    logged: Iterable[str],
 ) -> ClusterContext:
     """The context from the evidence on the cluster.
 
@@ -86,48 +116,90 @@ def cluster_context(
         cluster: name of the cluster.
         start_ms: first moment of the servers' logs.
         end_ms: last moment of the collection.
-        brokers: names of folders and of ``collection.toml``.
+        expected: names of brokers in ``collection.toml``.
+        folders: names of the folders of ``brokers/``.
         assumed: see `Assumptions`.
         given: rows of consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
-        logged: brokers whose broker.log was collected.
+        logged: folders with a broker.log.
     """
-    names = set(brokers)
-    addresses: dict[str, str] = {}
-    versions: dict[str, str] = {}
-    permissions: dict[str, set[tuple[int, int]]] = {}
-    starts: dict[str, set[tuple[int, str]]] = {}
-    ends: dict[str, set[tuple[int, str]]] = {}
+    pieces, expected = list(pieces), list(expected)
+    of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
+    expected = sorted({_meant(name, of_folders, directory) for name in expected})
+    life = _Life(of_folders, end_ms)
     for piece in pieces:
-        values = piece.values
-        if piece.kind in ("broker_booted", "broker_address", "broker_known"):
-            addresses[values["address"]] = values["broker"]
-        elif piece.kind == "route_broker":
-            addresses |= dict.fromkeys(values["addresses"].values(), values["broker_name"])
-        elif piece.kind == "broker":
-            addresses[values["addr"]] = values["broker_name"]
-            version = plain_version(values["version"] or "")
-            if is_modelled(version) and str(values["broker_id"]) == "0":
-                versions[values["broker_name"]] = version
-        elif piece.kind == "broker_starting" and piece.at_ms is not None:
-            permissions.setdefault(piece.place, set()).add((piece.at_ms, values["perm"]))
-            starts.setdefault(piece.place, set()).add((piece.at_ms, piece.source))
-        elif piece.kind in ("broker_removed", "broker_stopping") and piece.at_ms is not None:
-            name = values.get("broker", piece.place)
-            names.add(name)
-            ends.setdefault(name, set()).add((piece.at_ms, piece.source))
+        life.read(piece)
+    names = {*expected, *life.names, *directory.names.values()}
     return ClusterContext(
         cluster,
         start_ms,
         end_ms,
-        tuple(sorted(names | set(addresses.values()))),
-        addresses,
-        versions,
-        {name: tuple(sorted(found)) for name, found in permissions.items()},
-        {name: tuple(sorted(found)) for name, found in starts.items()},
-        {name: tuple(sorted(found)) for name, found in ends.items()},
+        tuple(sorted(names | {folder.broker_name for folder in of_folders.values()})),
+        directory.names,
+        life.versions,
+        {name: tuple(sorted(found)) for name, found in life.permissions.items()},
+        {place: tuple(sorted(found)) for place, found in life.starts.items()},
+        {place: tuple(sorted(found)) for place, found in life.ends.items()},
         assumed,
         given,
         client_zones,
-        logged,
+        frozenset(of_folders[folder].place for folder in logged),
+        of_folders,
+        directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave)),
+        tuple(expected),
+        tuple(sorted(life.mode_stores)),
     )
+
+
+def _meant(name: str, folders: Mapping[str, BrokerFolder], directory: BrokerDirectory) -> str:
+    """The broker of the folder so called, if no broker is: people list folders of slaves too."""
+    if name in folders and name not in directory.names.values():
+        return folders[name].broker_name
+    return name
+
+
+@dataclass
+class _Life:
+    """Starts and ends of the brokers' processes, by place, and what each broker is."""
+
+    folders: Mapping[str, BrokerFolder]
+    end_ms: int
+    mode_stores: set[tuple[str, int, str]] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    versions: dict[str, str] = field(default_factory=dict)
+    permissions: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
+    starts: dict[str, set[tuple[int, str]]] = field(default_factory=dict)
+    ends: dict[str, set[tuple[int, str]]] = field(default_factory=dict)
+
+    def read(self, piece: Evidence) -> None:
+        """Take what one piece of evidence on the cluster says."""
+        v, folder = piece.values, self.folders.get(piece.place)
+        if piece.kind == "broker":
+            version = plain_version(v["version"] or "")
+            if is_modelled(version) and str(v["broker_id"]) == str(MASTER_ID):
+                self.versions[v["broker_name"]] = version
+        elif piece.kind == "request_modes":
+            if folder is not None and folder.speaks:
+                at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
+                self.mode_stores.add((folder.broker_name, at_ms, piece.source))
+        elif piece.at_ms is None:
+            return
+        elif piece.kind == "broker_starting" and folder is not None:
+            self.starts.setdefault(folder.place, set()).add((piece.at_ms, piece.source))
+            if folder.speaks:
+                found = self.permissions.setdefault(folder.broker_name, set())
+                found.add((piece.at_ms, v["perm"]))
+        elif piece.kind == "broker_stopping" and folder is not None:
+            self._ended({folder.place}, piece.at_ms, piece.source)
+        elif piece.kind == "broker_removed":
+            self.names.add(v["broker"])
+            of_name = [f.place for f in self.folders.values() if f.broker_name == v["broker"]]
+            self._ended({v["broker"], *of_name}, piece.at_ms, piece.source)
+        elif piece.kind == "replica_removed":
+            address = v["address"]
+            places = {f.place for f in self.folders.values() if address in f.addresses}
+            self._ended(places, piece.at_ms, piece.source)
+
+    def _ended(self, places: Iterable[str], at_ms: int, source: str) -> None:
+        for place in places:
+            self.ends.setdefault(place, set()).add((at_ms, source))

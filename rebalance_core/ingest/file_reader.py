@@ -14,6 +14,7 @@ from rebalance_core.ingest.collection.collected_file import (
     GROUPS,
     LOCAL_OFFSETS,
     LOCK_LOG,
+    MODES,
     NAMESRV_LOG,
     OFFSETS,
     TOPICS,
@@ -21,6 +22,7 @@ from rebalance_core.ingest.collection.collected_file import (
 )
 from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence, evidence_of, of_document
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.message_request_mode_json import parse_message_request_mode_json
 from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.logs.client_log import WORDS as CLIENT_WORDS
@@ -71,6 +73,7 @@ STORE_PARSERS: dict[str, DocumentParser] = {
     TOPICS: parse_topics_json,
     GROUPS: parse_subscription_group_json,
     OFFSETS: parse_consumer_offset_json,
+    MODES: parse_message_request_mode_json,
     LOCAL_OFFSETS: parse_local_offset_json,
 }
 ADMIN_PARSERS: dict[str, DocumentParser] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.contradictions import without_contradictions
@@ -12,27 +12,34 @@ from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.events.suspensions import suspension_events
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence
+from rebalance_core.ingest.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.rebalance_modes import rebalance_modes
+from rebalance_core.ingest.request_modes import request_mode_events
 from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order, finding
-from rebalance_core.ingest.settings.group_settings_row import settings_row
-from rebalance_core.ingest.settings.group_strategies import GroupStrategies, group_strategies
+from rebalance_core.ingest.settings.group_settings_row import Told, settings_row
+from rebalance_core.ingest.settings.group_strategies import group_strategies
 from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
+from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN
 
 
 def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
     """Events, settings, observed rows and findings of one group, in any order of the evidence."""
     evidence = sorted(
-        pieces, key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind)
+        of_group(pieces, context),
+        key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind),
     )
     names = ProcessNames(evidence, context)
-    facts: Tables = {"observed_facts": group_facts(group, evidence, names, context)}
+    of_brokers = [piece for piece in evidence if piece.place not in context.slave_places]
+    facts: Tables = {"observed_facts": group_facts(group, of_brokers, names, context)}
+    subscribed = SubscriptionVersions(evidence, context)
     evidence = [piece for piece in evidence if piece.kind not in FACTS_ONLY]
     if not evidence:
         return facts
-    timeline = MemberTimeline(group, context)
+    timeline = MemberTimeline(group, context, subscribed)
     timeline.take(evidence)
     joined, findings = unlogged_joins(group, evidence, Presence(timeline.events), names, context)
     events = timeline.events + joined
@@ -53,17 +60,21 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     told = _versions(evidence) | timeline.versions
     versions = {client: version for client, version in told.items() if is_modelled(version)}
     findings += [_not_modelled(group, c, v) for c, v in told.items() if c not in versions]
-    _complete_joins(events, strategies, versions)
+    modes = rebalance_modes(evidence)
+    _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     tables: Tables = {
         "cluster_events": events,
-        "observed_members": member_rows(group, evidence, context),
+        "observed_members": member_rows(group, of_brokers, context),
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:
-        row, taken = settings_row(group, evidence, strategies, versions, names.zone_of, context)
+        changes, more = request_mode_events(group, evidence, context)
+        tables["cluster_events"] = events + changes
+        known = Told(strategies, versions, modes, popped=bool(changes))
+        row, taken = settings_row(group, evidence, known, names.zone_of, context)
         tables["consumer_groups"] = [row]
-        findings += taken
+        findings += more + taken
     return tables | facts | {"findings": findings}
 
 
@@ -77,13 +88,11 @@ def _versions(pieces: Iterable[Evidence]) -> dict[str, str]:
     return found
 
 
-def _complete_joins(
-    events: Iterable[Row], strategies: GroupStrategies, versions: dict[str, str]
-) -> None:
-    """Strategy and version of each member that any file shows."""
+def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str]) -> None:
+    """What any file shows of each member: columns of its join by client id."""
     for row in events:
         if row["event_type"] == CONSUMER_JOIN:
-            for name, known in (("strategy", strategies.members), ("version", versions)):
+            for name, known in columns.items():
                 if row["client_id"] in known:
                     row[name] = known[row["client_id"]]
 

@@ -70,7 +70,9 @@ def ingest_collection(folder: Path, assumed: Assumptions | None = None) -> Inges
     of_cluster = [p for p in evidence if p.part == CLUSTER]
     context = context_of(collection, of_cluster, stats, given, assumed)
     tables = assemble(evidence, context)
-    tables["findings"] = tables.get("findings", []) + file_findings(collection, stats, assumed)
+    tables["findings"] = tables.get("findings", []) + file_findings(
+        collection, stats, assumed, context
+    )
     tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
         collection, stats, of_cluster, context
     )
@@ -147,11 +149,12 @@ def context_of(
         cluster=collection.settings.cluster,
         start_ms=min(of_servers or written or others or [0]),
         end_ms=max(ends, default=0),
-        brokers=collection.brokers,
+        expected=collection.settings.brokers,
+        folders=collection.broker_folders,
         assumed=assumed,
         given=given,
         client_zones=zones,
-        logged=frozenset(file.place for file in collection.files if file.kind == BROKER_LOG),
+        logged={file.place for file in collection.files if file.kind == BROKER_LOG},
     )
 
 

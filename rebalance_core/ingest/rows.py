@@ -15,6 +15,7 @@ INFO, WARNING = "INFO", "WARNING"
 
 FINDING_IDS = {
     "INGEST_ASSUMED": "A field, parameter or time zone that no file tells was assumed.",
+    "INGEST_BROKER_FOLDER_UNCLEAR": "No file tells which broker the files of a folder are of.",
     "INGEST_BROKER_LOG_MISSING": "The log of an expected broker was not collected.",
     "INGEST_CLOCK_SET_BACK": "The clock of a log jumps back; its times are kept as they stand.",
     "INGEST_CONTRADICTION": "A dump contradicts the logs.",
@@ -24,6 +25,7 @@ FINDING_IDS = {
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
     "INGEST_NOT_UNDERSTOOD": "Hardly a line of a log is understood: it may be another file.",
     "INGEST_NO_NAMESRV_LOG": "No log of a name server was collected.",
+    "INGEST_REQUEST_MODE_CHANGED": "A topic's request mode changed at a time that no file tells.",
     "INGEST_STRATEGY_INFERRED": "No file names the strategy; live ownership fits this one.",
     "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
     "INGEST_TIMESTAMP_UNKNOWN": "No file tells the group's consumeTimestamp.",
@@ -32,7 +34,13 @@ FINDING_IDS = {
 }
 """What `ingest` may find, and what it means."""
 
-RANK = {"BROKER_UP": 0, "BROKER_DOWN": 0, "TOPIC_CONFIG": 1, "TOPIC_DELETED": 1}
+RANK = {
+    "BROKER_UP": 0,
+    "BROKER_DOWN": 0,
+    "TOPIC_CONFIG": 1,
+    "TOPIC_DELETED": 1,
+    "REQUEST_MODE": 2,
+}
 """Order among events of one instant; those of consumers come last."""
 
 

@@ -16,6 +16,8 @@ Counts: TypeAlias = NDArray[np.int32]
 Bools: TypeAlias = NDArray[np.bool_]
 AnyInts: TypeAlias = NDArray[Any]
 
+NONE = -1
+"""No row, or no offset."""
 NEVER = np.int64(2**62)
 """An ordinal or an instant that no event has."""
 
@@ -117,3 +119,17 @@ def find(keys: Ints, wanted: Ints) -> Ints:
 def pair(high: AnyInts, low: AnyInts) -> Ints:
     """Two numbers, the low one in [0, 2**32), as one that sorts like the pair."""
     return (np.asarray(high, np.int64) << 32) | np.asarray(low, np.int64)
+
+
+def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) -> Ints:
+    """`bisect_left` or `bisect_right` of each wanted value in ``values[low:high]``."""
+    low, high = low.copy(), high.copy()
+    left = np.flatnonzero(low < high)
+    while len(left):
+        middle = (low[left] + high[left]) >> 1
+        seen = values[middle]
+        beyond = seen <= wanted[left] if right else seen < wanted[left]
+        low[left[beyond]] = middle[beyond] + 1
+        high[left[~beyond]] = middle[~beyond]
+        left = left[low[left] < high[left]]
+    return low

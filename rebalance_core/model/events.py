@@ -13,6 +13,7 @@ BROKER_UP = "BROKER_UP"
 BROKER_DOWN = "BROKER_DOWN"
 TOPIC_CONFIG = "TOPIC_CONFIG"
 TOPIC_DELETED = "TOPIC_DELETED"
+REQUEST_MODE = "REQUEST_MODE"
 
 CONSUMER_EVENTS = (
     CONSUMER_JOIN,
@@ -23,9 +24,11 @@ CONSUMER_EVENTS = (
     CONSUMER_SUSPEND,
     CONSUMER_RESUME,
 )
+GROUP_EVENTS = (*CONSUMER_EVENTS, REQUEST_MODE)
+"""What names a group; all others concern whoever reads the topic or broker."""
 BROKER_EVENTS = (BROKER_UP, BROKER_DOWN)
 TOPIC_EVENTS = (TOPIC_CONFIG, TOPIC_DELETED)
-EVENT_TYPES = CONSUMER_EVENTS + BROKER_EVENTS + TOPIC_EVENTS
+EVENT_TYPES = GROUP_EVENTS + BROKER_EVENTS + TOPIC_EVENTS
 
 OBSERVED = "OBSERVED"  # detail: true since before the log began
 EXPIRED = "EXPIRED"  # detail of a loss: found by the scan, nobody is told
@@ -51,5 +54,6 @@ class Event:
     version: str | None = None
     message_model: str | None = None
     consume_from_where: str | None = None
+    rebalance_mode: str | None = None
     source: str | None = None
     raw: str | None = None

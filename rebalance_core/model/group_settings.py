@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 PUSH, LITE_PULL, PULL = "PUSH", "LITE_PULL", "PULL"
 CLUSTERING, BROADCASTING = "CLUSTERING", "BROADCASTING"
-BROKER_REBALANCE = "BROKER"
+CLIENT_REBALANCE, BROKER_REBALANCE = "CLIENT", "BROKER"
 BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # QueryAssignmentProcessor knows no other
 
 
@@ -21,7 +21,7 @@ class GroupSettings:
     ordered: bool = False
     client_version: str = "5.3"
     broker_version: str = "5.3"
-    rebalance_mode: str = "CLIENT"
+    rebalance_mode: str = CLIENT_REBALANCE
     pull_threshold_for_queue: int = 1000
     pull_threshold_size_for_queue: int = 100
     pull_threshold_for_topic: int = -1

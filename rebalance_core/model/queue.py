@@ -45,6 +45,15 @@ def retry_topic(consumer_group: str) -> str:
     return RETRY_TOPIC_PREFIX + consumer_group
 
 
+def pop_retry_topics(consumer_group: str, topic: str) -> tuple[str, str]:
+    """Where messages of a topic that the group popped are stored for another try.
+
+    Names of the first and second version (``KeyBuilder.buildPopRetryTopicV1`` and ``V2``).
+    """
+    name = retry_topic(consumer_group)
+    return f"{name}_{topic}", f"{name}+{topic}"
+
+
 def is_retry_topic(topic: str) -> bool:
     """True for the retry topic of any group."""
     return topic.startswith(RETRY_TOPIC_PREFIX)

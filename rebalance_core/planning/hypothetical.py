@@ -149,6 +149,7 @@ def _state(history: GroupHistory, epoch: Epoch, include_retry_topics: bool) -> R
         include_retry_topics=include_retry_topics,
         members=epoch.members,
         retry_brokers={_ANY_BROKER} if retry else set(),
-        last_topics=frozenset(epoch.readable),
+        pop_topics=set(epoch.shared_topics),
+        topics=frozenset(epoch.readable),
         readable=epoch.readable,
     )

@@ -128,7 +128,7 @@ def member_of(
     client_id: str, channel_id: str | None, topics: Iterable[str], message_model: str
 ) -> Member:
     """A member of which only what movement depends on is said."""
-    return Member(client_id, channel_id, frozenset(topics), "", "", message_model, "")
+    return Member(client_id, channel_id, frozenset(topics), "", "", message_model, "", "")
 
 
 def _holdings(

@@ -1,4 +1,4 @@
-"""Who lets a broker divide the queues: QueryAssignment (SEM §2.8)."""
+"""Who lets a broker divide the queues: QueryAssignment (rocketmq.md §2.8)."""
 
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.versions import parse_version

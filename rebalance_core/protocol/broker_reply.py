@@ -1,4 +1,4 @@
-"""What a broker answers when a client asks for the group's committed offset (SEM §5.3).
+"""What a broker answers when a client asks for the group's committed offset (rocketmq.md §5.3).
 
 Upstream: ``ConsumerManageProcessor.queryConsumerOffset`` of the broker.
 """

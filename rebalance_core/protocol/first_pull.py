@@ -1,4 +1,4 @@
-"""What the first pull makes of a start offset outside the queue: OFFSET_ILLEGAL (SEM §5.5).
+"""What the first pull makes of a start offset outside the queue: OFFSET_ILLEGAL (rocketmq.md §5.5).
 
 Upstream: ``DefaultMessageStore.getMessage`` of a master; a slave corrects nothing.
 """

@@ -1,4 +1,6 @@
-"""Which queues consumers may read (SEM §6.3): broker up, READ bit, ids below readQueueNums."""
+"""Which queues consumers may read (rocketmq.md §6.3): broker up, READ bit, ids below
+readQueueNums.
+"""
 
 from dataclasses import dataclass, field
 

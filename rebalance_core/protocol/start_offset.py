@@ -1,4 +1,4 @@
-"""Where a newly assigned queue starts to be pulled: the client's rule alone (SEM §5.1).
+"""Where a newly assigned queue starts to be pulled: the client's rule alone (rocketmq.md §5.1).
 
 Upstream: ``computePullFromWhereWithException`` of ``RebalancePushImpl``, ``RebalanceLitePullImpl``
 and ``RebalancePullImpl``.

@@ -1,4 +1,4 @@
-"""How a topic's pull threshold is shared among a push consumer's queues (SEM §4.4).
+"""How a topic's pull threshold is shared among a push consumer's queues (rocketmq.md §4.4).
 
 Upstream: ``RebalancePushImpl.messageQueueChanged``.
 """

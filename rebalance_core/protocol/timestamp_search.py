@@ -1,4 +1,5 @@
-"""Bounds of a broker's timestamp search, from what was seen of the queue over time (SEM §5.4).
+"""Bounds of a broker's timestamp search, from what was seen of the queue over time
+(rocketmq.md §5.4).
 
 Upstream: ``ConsumeQueue.getOffsetInQueueByTime``. Store times of single messages are not known
 here; observations of the queue's offsets before and after the timestamp enclose the answer.

@@ -1,4 +1,4 @@
-"""How long after an event the group needs to settle (SEM §6.4, §13).
+"""How long after an event the group needs to settle (rocketmq.md §6.4, §13).
 
 Upper bounds in milliseconds from the event to the last member's pass. Notifications that get lost
 are not in these bounds.
@@ -20,6 +20,7 @@ _WINDOW_MS = {
     events.CONSUMER_SUSPEND: 0,
     events.CONSUMER_RESUME: OWN_PASS_MS,
     events.UNSUBSCRIBE: OWN_PASS_MS,
+    events.REQUEST_MODE: OWN_PASS_MS,  # nobody is told (rocketmq.md §14)
     events.SUBSCRIBE: ROUTE_MS,
     events.BROKER_UP: ROUTE_MS,
     events.BROKER_DOWN: ROUTE_MS,

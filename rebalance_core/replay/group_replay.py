@@ -99,7 +99,7 @@ class GroupLedger:
         return [_diff_row(epoch, change) for epoch, changes in self._changes for change in changes]
 
     def _pull_starts(self) -> list[Row]:
-        starts = PullStarts(self._history)
+        starts = PullStarts(self._history, self._changes)
         return [row for epoch, changes in self._changes for row in starts.rows(epoch, changes)]
 
     def _memberships(self) -> list[Row]:

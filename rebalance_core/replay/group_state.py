@@ -10,6 +10,8 @@ from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import BROADCASTING, PUSH, GroupSettings
 from rebalance_core.model.ordering import java_string_key, sort_client_ids
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
+from rebalance_core.model.request_mode import can_be_popped, parse_request_mode
+from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.protocol.routes import Routes
 
 ProcessKey: TypeAlias = tuple[str, str | None]
@@ -27,6 +29,7 @@ class Member:
     version: str
     message_model: str
     consume_from_where: str
+    rebalance_mode: str
     suspended: bool = False
     retry_topic: str | None = None
     """The group's retry topic, if the member subscribes it."""
@@ -56,8 +59,13 @@ class GroupState:
     members: dict[ProcessKey, Member] = field(default_factory=dict)
     routes: Routes = field(default_factory=Routes)
     retry_brokers: set[str] = field(default_factory=set)
-    last_topics: frozenset[str] = frozenset()
-    """Topics of all members before the instant in which the last of them went."""
+    pop_topics: set[str] = field(default_factory=set)
+    """Topics whose request mode is POP, whether somebody asks for it or not."""
+    topics: frozenset[str] = frozenset()
+    """What its members subscribe; with no member left, what all did before the instant in which
+    the last of them went."""
+    topics_before: frozenset[str] = frozenset()
+    """`topics` as they were when the instant began."""
 
     @property
     def retry_topic(self) -> str:
@@ -66,18 +74,28 @@ class GroupState:
 
     def begin_instant(self) -> None:
         """Events of a new instant follow; whoever goes in it leaves the topics of now."""
-        if self.members:
-            self.last_topics = self._subscribed_topics()
+        self.topics_before = self.topics
 
     def apply(self, event: Event) -> None:
         """Apply one event. Raises `UnknownMember` for one about a process that is not there."""
-        if event.event_type not in events.CONSUMER_EVENTS:
+        if event.event_type == events.REQUEST_MODE:
+            self._set_mode(event)
+        elif event.event_type not in events.CONSUMER_EVENTS:
             self.routes.apply(event)
         elif event.event_type == events.CONSUMER_JOIN:
             self._join(event)
         else:
             self._change_member(event)
+        self.topics = self._subscribed_topics() if self.members else self.topics_before
         self._create_retry_topic()
+
+    def _set_mode(self, event: Event) -> None:
+        assert event.topic is not None
+        assert event.detail is not None
+        if parse_request_mode(event.detail).is_pop and can_be_popped(event.topic):
+            self.pop_topics.add(event.topic)
+        else:
+            self.pop_topics.discard(event.topic)
 
     def _join(self, event: Event) -> None:
         assert event.client_id is not None
@@ -92,6 +110,7 @@ class GroupState:
             version=event.version or self.settings.client_version,
             message_model=model,
             consume_from_where=event.consume_from_where or self.settings.consume_from_where,
+            rebalance_mode=event.rebalance_mode or self.settings.rebalance_mode,
             suspended=key in self.members and self.members[key].suspended,
             retry_topic=self.retry_topic if self._has_retry_topic(model) else None,
         )
@@ -118,7 +137,7 @@ class GroupState:
         self.members[key] = member
 
     def _create_retry_topic(self) -> None:
-        """Each broker creates the retry topic at the first heartbeat it gets (SEM §3.4)."""
+        """Each broker creates the retry topic at the first heartbeat it gets (rocketmq.md §3.4)."""
         for member in self.members.values():
             if member.retry_topic is not None:
                 for topic in member.subscriptions:
@@ -132,6 +151,25 @@ class GroupState:
             and message_model != BROADCASTING
         )
 
+    def asks_broker(self, member: Member) -> bool:
+        """The broker divides for this member (rocketmq.md §2.8)."""
+        return asks_broker(
+            member.rebalance_mode,
+            self.settings.consumer_type,
+            member.message_model,
+            self.settings.ordered,
+            member.version,
+        )
+
+    def shared_topics(self) -> frozenset[str]:
+        """Topics that some member pops now: nobody owns a queue of them alone (rocketmq.md §14)."""
+        popped: set[str] = set()
+        for member in self.members.values() if self.pop_topics else ():
+            topics = member.subscriptions & self.pop_topics
+            if topics and self.asks_broker(member):
+                popped |= topics
+        return frozenset(popped)
+
     def topics_of(self, member: Member) -> list[str]:
         """What the member subscribes, its retry topic included once that exists; in Java order."""
         topics = set(member.subscriptions)
@@ -140,12 +178,11 @@ class GroupState:
         return sorted(topics, key=java_string_key)
 
     def _subscribed_topics(self) -> frozenset[str]:
-        topics: set[str] = set()
-        for member in self.members.values():
-            topics |= member.subscriptions
-            if member.retry_topic is not None:
-                topics.add(member.retry_topic)
-        return frozenset(topics)
+        # most members subscribe alike
+        distinct = {(m.subscriptions, m.retry_topic) for m in self.members.values()}
+        return frozenset(
+            topic for topics, retry in distinct for topic in (*topics, retry) if topic is not None
+        )
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
         """MqAll of one topic; the retry topic has one queue on each of its brokers that is up."""
@@ -158,16 +195,12 @@ class GroupState:
         )
 
     def readable_by_topic(self) -> dict[str, list[MessageQueue]]:
-        """MqAll of each topic of the group, in Java order of the topics.
-
-        The group's topics are those a current member subscribes; with no member left, those of
-        its last members.
-        """
-        topics = self._subscribed_topics() if self.members else self.last_topics
+        """MqAll of each topic of the group, in Java order of the topics; popped ones left out."""
+        shared = self.shared_topics()
         return {
             topic: self.readable_queues(topic)
-            for topic in sorted(topics, key=java_string_key)
-            if topic != self.retry_topic or self.retry_brokers
+            for topic in sorted(self.topics, key=java_string_key)
+            if topic not in shared and (topic != self.retry_topic or self.retry_brokers)
         }
 
     def sorted_client_ids(self) -> list[str]:
@@ -177,8 +210,9 @@ class GroupState:
     def signature(self) -> tuple[object, ...]:
         """Equal before and after an instant exactly when no new epoch begins there."""
         members = frozenset(
-            (m.key, m.subscriptions, m.strategy, m.version, m.message_model, m.suspended)
+            (m.key, m.subscriptions, m.strategy, m.version, m.message_model, m.rebalance_mode,
+             m.suspended)
             for m in self.members.values()
-        )
+        )  # fmt: skip
         queues = tuple((topic, tuple(queues)) for topic, queues in self.readable_by_topic().items())
         return members, queues

@@ -68,9 +68,12 @@ class Epoch:
     """Processes that ended here without a chance to persist."""
     members: dict[ProcessKey, Member]
     readable: dict[str, list[MessageQueue]]
+    """Without queues of the shared topics."""
     frozen_topics: frozenset[str]
     before: Holdings
     holdings: dict[ProcessKey, frozenset[MessageQueue]]
+    shared_topics: frozenset[str] = frozenset()
+    """Topics that are popped: nobody owns a queue of them."""
 
     @property
     def status(self) -> str:
@@ -152,6 +155,7 @@ def replay_history(
                 frozen_topics=settled.frozen_topics,
                 before=holdings,
                 holdings=settled.holdings,
+                shared_topics=state.shared_topics(),
             )
         )
         holdings = settled.holdings

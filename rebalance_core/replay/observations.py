@@ -6,20 +6,40 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
+from rebalance_core.replay.deletions import NEVER_MS, Deletions
 from rebalance_core.replay.history import CommittedOffset, QueueOffset
 
 
 class QueueOffsets:
-    """Offsets of each queue, oldest first."""
+    """Offsets of each queue, oldest first.
 
-    def __init__(self, seen: Iterable[QueueOffset]) -> None:
+    A deletion counts as a sight of an empty queue: whatever the topic is made anew with begins at
+    0. What was seen at that very moment is of the queue that is gone.
+    """
+
+    def __init__(self, seen: Iterable[QueueOffset], deletions: Deletions) -> None:
+        self._deletions = deletions
+        self._seen: dict[MessageQueue, list[QueueOffset]] = {}
+        for row in seen:
+            self._seen.setdefault(row.queue, []).append(row)
         self._by_queue: dict[MessageQueue, list[QueueOffset]] = {}
-        for row in sorted(seen, key=lambda row: row.observed_ms):
-            self._by_queue.setdefault(row.queue, []).append(row)
 
     def of(self, queue: MessageQueue) -> list[QueueOffset]:
         """All observations of one queue, oldest first."""
-        return self._by_queue.get(queue, [])
+        if queue not in self._by_queue:
+            moments = self._deletions.moments(queue)
+            rows = [r for r in self._seen.get(queue, ()) if r.observed_ms not in moments]
+            rows += [QueueOffset(queue, at_ms, 0, 0) for at_ms in dict.fromkeys(moments)]
+            self._by_queue[queue] = sorted(rows, key=lambda row: row.observed_ms)
+        return self._by_queue[queue]
+
+    def life(self, queue: MessageQueue, asked_ms: int) -> list[QueueOffset]:
+        """The observations of the queue that is there at a moment, oldest first."""
+        born_ms = self._deletions.last(queue, asked_ms)
+        return [
+            row for row in self.of(queue) if self._deletions.last(queue, row.observed_ms) == born_ms
+        ]
 
     def newest(self, queue: MessageQueue, at_ms: int) -> QueueOffset | None:
         """The newest observation not later than a moment."""
@@ -27,18 +47,32 @@ class QueueOffsets:
         index = bisect_right(rows, at_ms, key=lambda row: row.observed_ms)
         return rows[index - 1] if index else None
 
-    def within(self, queue: MessageQueue, from_ms: int, to_ms: int) -> list[QueueOffset]:
-        """Observations in [from_ms, to_ms]."""
-        return [row for row in self.of(queue) if from_ms <= row.observed_ms <= to_ms]
+    def around(self, queue: MessageQueue, from_ms: int, to_ms: int) -> list[QueueOffset]:
+        """Observations in [from_ms, to_ms], and the first one not earlier than ``to_ms``."""
+        after = self.first_from(queue, to_ms, from_ms)
+        end_ms = to_ms if after is None else after.observed_ms
+        return [row for row in self.of(queue) if from_ms <= row.observed_ms <= end_ms]
 
-    def max_by(self, queue: MessageQueue, at_ms: int) -> int | None:
+    def first_from(self, queue: MessageQueue, at_ms: int, asked_ms: int) -> QueueOffset | None:
+        """The first observation not earlier than a moment.
+
+        None where there is none, or where the queue that is asked about at ``asked_ms`` is deleted
+        before the next one.
+        """
+        rows = self.of(queue)
+        index = bisect_left(rows, at_ms, key=lambda row: row.observed_ms)
+        if index == len(rows):
+            return None
+        found = rows[index]
+        return found if self._deletions.last(queue, found.observed_ms) <= asked_ms else None
+
+    def max_by(self, queue: MessageQueue, at_ms: int, asked_ms: int) -> int | None:
         """An upper bound of the maximum offset at a moment: the first observation not earlier.
 
         None after the last observation: nothing bounds what was written since.
         """
-        rows = self.of(queue)
-        index = bisect_left(rows, at_ms, key=lambda row: row.observed_ms)
-        return rows[index].max_offset if index < len(rows) else None
+        row = self.first_from(queue, at_ms, asked_ms)
+        return None if row is None else row.max_offset
 
 
 class CommittedOffsets:
@@ -51,14 +85,31 @@ class CommittedOffsets:
             self._by_queue.setdefault(row.queue, []).append(row)
 
     def newest(
-        self, queue: MessageQueue, at_ms: int, client_id: str | None = None
+        self, queue: MessageQueue, at_ms: int, *clients: str | None, after_ms: int = NEVER_MS
     ) -> CommittedOffset | None:
-        """The newest commit not later than a moment, of anybody or of one client."""
+        """The newest commit in (after_ms, at_ms], of anybody or of these clients.
+
+        A client None is the broker: a row that does not say who committed.
+        """
         rows = self._by_queue.get(queue, [])
         for index in range(bisect_right(rows, at_ms, key=lambda row: row.observed_ms), 0, -1):
-            if client_id is None or rows[index - 1].client_id == client_id:
-                return rows[index - 1]
+            row = rows[index - 1]
+            if row.observed_ms <= after_ms:
+                return None
+            if not clients or row.client_id in clients:
+                return row
         return None
+
+    def newest_arrived(
+        self, queue: MessageQueue, at_ms: int, after_ms: int
+    ) -> CommittedOffset | None:
+        """The newest one that the broker surely has at a moment.
+
+        What a client says it has sent may still be under way; what was seen on the broker is there.
+        """
+        sent = self.newest(queue, at_ms - COMMIT_TRANSIT_MS, after_ms=after_ms)
+        stored = self.newest(queue, at_ms, None, after_ms=after_ms)
+        return newer(sent, stored)
 
     def within(
         self, queue: MessageQueue, after_ms: int, to_ms: int, clients: set[str]
@@ -69,3 +120,9 @@ class CommittedOffsets:
             for row in self._by_queue.get(queue, [])
             if after_ms < row.observed_ms <= to_ms and row.client_id in clients
         ]
+
+
+def newer(*rows: CommittedOffset | None) -> CommittedOffset | None:
+    """The newest of some rows, of equally new ones the highest."""
+    found = [row for row in rows if row is not None]
+    return max(found, key=lambda row: (row.observed_ms, row.committed_offset), default=None)

@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 from rebalance_core.protocol.first_pull import first_pull_correction
 from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
+from rebalance_core.replay.deletions import NEVER_MS, Deletions
 from rebalance_core.replay.group_state import Member
-from rebalance_core.replay.history import Epoch, GroupHistory
+from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory
 from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.popped_queues import PoppedQueues, popped_start
 from rebalance_core.replay.start_rule import (
+    BROKER_ZERO,
     FAILED,
     LOCAL_STORE,
-    OK,
+    MAX_OFFSET,
     PULL_ALWAYS_ZERO,
     QUERY_FAILED,
+    RETRY_MAX,
     STORED,
+    TIMESTAMP_SEARCH,
     UNKNOWN,
     Start,
     missing_queue,
     uncommitted_start,
     zero,
 )
+from rebalance_core.replay.stored_start import Handover, Past, StoredStarts, highest
 
 Row = dict[str, Any]
 
-
-@dataclass(slots=True)
-class _Past:
-    """Who held a queue before, and where its owner started."""
-
-    clients: set[str] = field(default_factory=set)
-    last_holders: set[str] = field(default_factory=set)
-    released_ms: int | None = None
-    """By when the last holder had given it up (a lost one: when it was lost); None: holds it."""
-    low: int | None = None
+OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
+"""Rules whose answer is another one when the topic is deleted and made anew."""
 
 
 class PullStarts:
@@ -46,129 +47,136 @@ class PullStarts:
     Args:
         history: the group with its observations; ``committed_offsets`` None means that nothing is
             known about commits, so only the rules that always give 0 answer.
+        changes: of every epoch, in order.
     """
 
-    def __init__(self, history: GroupHistory) -> None:
+    def __init__(
+        self, history: GroupHistory, changes: Iterable[tuple[Epoch, list[Change]]]
+    ) -> None:
         self._history = history
-        self._offsets = QueueOffsets(history.queue_offsets or ())
+        self._deletions = Deletions(history)
+        self._offsets = QueueOffsets(history.queue_offsets or (), self._deletions)
         self._commits = CommittedOffsets(history.committed_offsets or ())
-        self._past: dict[MessageQueue, _Past] = {}
+        self._stored = StoredStarts(self._offsets, self._commits, self._deletions)
+        self._past: dict[MessageQueue, Past] = {}
+        self._popped = PoppedQueues()
+        self._added: dict[MessageQueue, list[Change]] = {}
+        for _, of_epoch in changes:
+            for change in of_epoch:
+                if change.action == ADD:
+                    self._added.setdefault(change.queue, []).append(change)
 
     def rows(self, epoch: Epoch, changes: list[Change]) -> list[Row]:
         """The rows of one epoch; to be called for every epoch, in order."""
-        added = [change for change in changes if change.action == ADD]
-        releases = self._releases(epoch, changes)
-        rows, lows = [], {}
-        for change in added:
-            if change.kind == INITIAL:
-                continue
-            start = self._start(epoch, change, releases.get(change.queue))
-            lows[change.queue] = start.low
-            rows.append(self._row(epoch, change, start))
-        self._remember(epoch, changes, releases, lows)
+        held = holders_by_queue(epoch.holdings, {change.queue for change in changes})
+        rows: list[Row] = []
+        for queue, of_queue in groupby(changes, key=lambda change: change.queue):
+            rows += self._of_queue(epoch, queue, list(of_queue), held.get(queue, {}))
+        self._popped.follow(epoch, changes)
         return rows
 
-    def _releases(self, epoch: Epoch, changes: list[Change]) -> dict[MessageQueue, int]:
-        """When each queue that loses its last earlier holder in this epoch is surely free."""
-        dropped = {change.queue for change in changes if change.action != ADD}
-        before = holders_by_queue(epoch.before, dropped)
-        after = holders_by_queue(epoch.holdings, dropped)
-        latest: dict[MessageQueue, int] = {}
-        for change in changes:
-            queue = change.queue
-            if change.action != ADD and before[queue].keys().isdisjoint(after.get(queue, ())):
-                latest[queue] = max(latest.get(queue, 0), change.latest_ms)
-        return latest
+    def _of_queue(
+        self, epoch: Epoch, queue: MessageQueue, changes: list[Change], held: Mapping[str, int]
+    ) -> list[Row]:
+        past = self._past.setdefault(queue, Past())
+        adds = [change for change in changes if change.action == ADD]
+        drops = [change for change in changes if change.action != ADD]
+        gone_ms = max([past.gone_ms, *(change.latest_ms for change in drops)])
+        stays = past.held and not past.last_holders.isdisjoint(held)
+        rows: list[Row] = []
+        lows: list[int | None] = []
+        for change in adds:
+            if change.kind == INITIAL:
+                continue
+            handover = Handover(
+                change, past, gone_ms,
+                stays=stays, others_start=self._others_start(change),
+                persists=past.last_holders
+                - {change.client_id} - {client_id for client_id, _ in epoch.lost},
+            )  # fmt: skip
+            start = self._start(epoch, handover)
+            rows.append(self._row(epoch, change, start))
+            lows.append(self._lowest(rows[-1], change, start))
+        past.gone_ms, past.held = gone_ms, bool(held)
+        if drops:
+            past.dropped_ms = epoch.from_ms
+        if held:
+            _remember(past, adds, held, stays=stays, lows=lows)
+        return rows
 
-    def _remember(
-        self,
-        epoch: Epoch,
-        changes: list[Change],
-        releases: dict[MessageQueue, int],
-        lows: dict[MessageQueue, int | None],
-    ) -> None:
-        for queue, released_ms in releases.items():
-            self._past[queue].released_ms = released_ms
-        for queue in {change.queue for change in changes}:
-            holders = {key[0] for key, queues in epoch.holdings.items() if queue in queues}
-            if holders:
-                past = self._past.setdefault(queue, _Past())
-                past.clients |= holders
-                past.last_holders = holders
-                past.released_ms = None
-                past.low = lows.get(queue, past.low)
+    def _others_start(self, change: Change) -> bool:
+        """Somebody else may start before: at the same time, or until the queue is given back."""
+        return any(
+            other.earliest_ms == change.earliest_ms
+            if other.client_id != change.client_id
+            else change.earliest_ms < other.earliest_ms <= change.latest_ms
+            for other in self._added[change.queue]
+        )
 
-    def _start(self, epoch: Epoch, change: Change, released_ms: int | None) -> Start:
-        member = _adding_member(epoch, change)
+    def _start(self, epoch: Epoch, handover: Handover) -> Start:
+        change, queue = handover.change, handover.queue
         if self._history.settings.consumer_type == PULL:
             return zero(PULL_ALWAYS_ZERO)
-        if missing_queue(epoch.readable, change.queue):
+        if missing_queue(epoch.readable, queue):
             return Start(QUERY_FAILED, status=FAILED)
         if self._history.committed_offsets is None:
             return Start(None, status=UNKNOWN)
+        member = _adding_member(epoch, change)
         if member.message_model == BROADCASTING:
-            return self._local_start(change, member)
-        past = self._past.get(change.queue)
-        if past is not None or self._commits.newest(change.queue, change.earliest_ms):
-            return self._stored_start(epoch, change, past or _Past(), released_ms)
-        return uncommitted_start(self._history, self._offsets, change, member)
+            start = self._local_start(handover, member)
+        elif (popped_ms := self._popped.since_ms(queue)) is not None:
+            forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)
+            start = popped_start(change, popped_ms, forgotten_ms, self._commits, self._offsets)
+        else:
+            start = self._group_start(handover, member)
+        deleted = self._deletions.last(queue, change.latest_ms) > change.earliest_ms
+        if deleted and start.low is not None and start.rule in OF_THE_QUEUE:
+            return replace(start, low=0, high=None)
+        return start
 
-    def _local_start(self, change: Change, member: Member) -> Start:
+    def _group_start(self, handover: Handover, member: Member) -> Start:
+        """The broker's answer, or what the client does without one."""
+        change, past, queue = handover.change, handover.past, handover.queue
+        uncommitted = None
+        if self._stored.may_be_unknown(queue, change.earliest_ms):
+            uncommitted = uncommitted_start(self._history, self._offsets, change, member)
+            if handover.others_start and uncommitted.low is not None:
+                top = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
+                uncommitted = replace(uncommitted, low=0, high=highest(uncommitted.high, top))
+        forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)
+        forgotten = not past.held and past.dropped_ms <= forgotten_ms
+        if self._stored.newest(queue, change.earliest_ms) or (past.last_holders and not forgotten):
+            return self._stored.start(handover, uncommitted)
+        assert uncommitted is not None
+        if forgotten and past.gone_ms + COMMIT_TRANSIT_MS > change.earliest_ms:
+            # An owner that has not let go yet may still write what it read of the old queue.
+            return replace(uncommitted, high=None)
+        return uncommitted
+
+    def _local_start(self, handover: Handover, member: Member) -> Start:
         """BROADCASTING: each client's own offset file."""
-        commit = self._commits.newest(change.queue, change.earliest_ms, change.client_id)
-        past = self._past.get(change.queue)
-        if commit is None and (past is None or change.client_id not in past.clients):
+        change, queue = handover.change, handover.queue
+        commit = self._commits.newest(queue, change.earliest_ms, change.client_id)
+        if commit is None and change.client_id not in handover.past.clients:
             return uncommitted_start(self._history, self._offsets, change, member)
-        high = self._offsets.max_by(change.queue, change.latest_ms)
+        high = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
         if commit is None:
             return Start(LOCAL_STORE, None, 0, high, UNKNOWN)
         later = self._commits.within(
-            change.queue, change.earliest_ms, change.latest_ms, {change.client_id}
+            queue, change.earliest_ms, change.latest_ms, {change.client_id}
         )
         values = [commit.committed_offset, *(row.committed_offset for row in later)]
         return Start(LOCAL_STORE, values[-1], min(values), max(values))
 
-    def _stored_start(
-        self, epoch: Epoch, change: Change, past: _Past, released_ms: int | None
-    ) -> Start:
-        """The group's commit, which the last owner may still be moving."""
-        queue, earliest_ms = change.queue, change.earliest_ms
-        stored = self._commits.newest(queue, earliest_ms)
-        inside = self._commits.within(queue, earliest_ms, change.latest_ms, past.clients)
-        values = [row.committed_offset for row in inside]
-        free_since = past.released_ms if released_ms is None else released_ms
-        if stored is not None:
-            values.append(stored.committed_offset)
-            for client_id in past.last_holders:
-                own = self._commits.newest(queue, earliest_ms, client_id)
-                if own is not None:
-                    values.append(own.committed_offset)
-            if free_since is not None and stored.observed_ms >= free_since:
-                return Start(STORED, stored.committed_offset, min(values), max(values))
-        # Only who held the queue until now persists it on the way out; whoever lost it earlier,
-        # was lost, or takes it back commits what it read afterwards.
-        handing_over = past.last_holders - {change.client_id} - {key[0] for key in epoch.lost}
-        handed_over = [
-            row for row in inside if past.released_ms is None and row.client_id in handing_over
-        ]
-        estimate = handed_over[-1].committed_offset if handed_over else None
-        if estimate is None:
-            estimate = stored.committed_offset if stored is not None else past.low
-        if stored is None and past.low is not None:
-            values.append(past.low)
-        low = min(values) if values else 0
-        unseen_drop = released_ms is not None and not _was_lost(epoch, past)
-        if not unseen_drop and any(row.client_id in past.last_holders for row in inside):
-            high: int | None = max(values)
-        else:
-            top = self._offsets.max_by(queue, min(free_since or change.latest_ms, change.latest_ms))
-            high = None if top is None else max([top, *values])
-        return Start(STORED, estimate, low, high, UNKNOWN if estimate is None else OK)
+    def _decided_by(self, change: Change, start: Start) -> CommittedOffset | None:
+        """The newest commit before: the client's own where its local store decides."""
+        if start.rule == LOCAL_STORE:
+            return self._commits.newest(change.queue, change.earliest_ms, change.client_id)
+        return self._stored.newest(change.queue, change.earliest_ms)
 
     def _row(self, epoch: Epoch, change: Change, start: Start) -> Row:
         seen = self._offsets.newest(change.queue, change.earliest_ms)
-        mine = change.client_id if start.rule == LOCAL_STORE else None
-        stored = self._commits.newest(change.queue, change.earliest_ms, mine)
+        stored = self._decided_by(change, start)
         stored_offset = None if stored is None else stored.committed_offset
         corrected = skipped = None
         if start.offset is not None and seen is not None:
@@ -199,10 +207,41 @@ class PullStarts:
             "status": start.status,
         }
 
+    def _lowest(self, row: Row, change: Change, start: Start) -> int | None:
+        """The lowest offset the owner can have begun to read at, its first pull corrected.
 
-def _was_lost(epoch: Epoch, past: _Past) -> bool:
-    """Every last holder was lost in this epoch."""
-    return past.last_holders <= {client_id for client_id, _ in epoch.lost}
+        An observation older than the commit says nothing about it.
+        """
+        stored = self._decided_by(change, start)
+        seen = self._offsets.newest(change.queue, change.earliest_ms)
+        corrected: int | None = row["corrected_offset"]
+        if start.low is None or corrected is None or seen is None or stored is None:
+            return start.low
+        return start.low if seen.observed_ms < stored.observed_ms else min(start.low, corrected)
+
+
+def _remember(
+    past: Past, adds: list[Change], held: Mapping[str, int], *, stays: bool, lows: list[int | None]
+) -> None:
+    """What an epoch makes of a queue that somebody holds after it.
+
+    Args:
+        past: changed in place; when it was given up is set.
+        adds: of the queue in this epoch.
+        held: processes of each client that hold it now.
+        stays: one of them held it before.
+        lows: the lowest starts of those adds that have one.
+    """
+    past.clients |= held.keys()
+    past.last_holders = set(held)
+    past.alone_ms = past.gone_ms if sum(held.values()) == 1 else None
+    for change in adds:
+        initial = change.kind == INITIAL
+        past.taken_ms = NEVER_MS if initial else max(past.taken_ms, change.latest_ms)
+        past.since_ms = past.since_ms if stays else change.earliest_ms
+    if lows:
+        known = [past.low, *lows] if stays else lows
+        past.low = None if None in known else min(low for low in known if low is not None)
 
 
 def _adding_member(epoch: Epoch, change: Change) -> Member:

@@ -9,7 +9,6 @@ from typing import TypeAlias
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.replay.group_state import GroupState, Member, ProcessKey
 from rebalance_core.strategies import AllocationStrategy
 
@@ -44,12 +43,17 @@ def settle(
     """
     client_ids = state.sorted_client_ids()
     readable = state.readable_by_topic()
+    shared = state.shared_topics()
     holdings: dict[ProcessKey, frozenset[MessageQueue]] = {}
     frozen: set[str] = set()
     for key, member in state.members.items():
         held = before.get(key, frozenset())
+        if shared:
+            held = frozenset(queue for queue in held if queue.topic not in shared)
         taken: set[MessageQueue] = set()
         for topic in state.topics_of(member):
+            if topic in shared:
+                continue
             share = _share(state, member, topic, readable[topic], client_ids, strategies)
             if share is None:
                 frozen.add(topic)
@@ -72,7 +76,7 @@ def _share(
     if member.message_model == BROADCASTING:
         return queues or None
     strategy = strategies[strategy_key(member)]
-    if strategy.name not in BROKER_STRATEGIES and _asks_broker(state, member):
+    if strategy.name not in BROKER_STRATEGIES and state.asks_broker(member):
         return None
     if strategy.name == CONFIG_STRATEGY:
         # The list comes back whole for every topic; the other topics' passes take their own part.
@@ -84,14 +88,3 @@ def _share(
         return strategy.allocate(member.client_id, queues, client_ids)
     except AllocationError:
         return None
-
-
-def _asks_broker(state: GroupState, member: Member) -> bool:
-    settings = state.settings
-    return asks_broker(
-        settings.rebalance_mode,
-        settings.consumer_type,
-        member.message_model,
-        settings.ordered,
-        member.version,
-    )

@@ -55,29 +55,28 @@ def uncommitted_start(
 ) -> Start:
     """Where a member starts on a queue nobody of the group ever committed.
 
-    The newest observation before the change decides the rule; what else was seen inside the
-    window widens the bounds.
+    The newest observation before the change decides the rule; the bounds cover what the broker may
+    say from then until the first one after the window.
     """
-    settings, queue = history.settings, change.queue
-    if settings.consumer_type == PULL:
+    if history.settings.consumer_type == PULL:
         return zero(PULL_ALWAYS_ZERO)
     seen = _seen(offsets, change)
     client = _client_start(history, offsets, change, member, seen)
-    if member.message_model == BROADCASTING or client.offset == client.high == 0:
-        if seen is not None and _broker_says_zero(history, seen) and _asks_broker(member):
-            return zero(BROKER_ZERO)
+    if member.message_model == BROADCASTING:
         return client
+    if client.offset == client.high == 0:
+        says_zero = seen is not None and _broker_says_zero(history, seen) is not False
+        return zero(BROKER_ZERO) if says_zero else client
     if seen is None:
         return Start(None, status=UNKNOWN)
-    window = [seen, *offsets.within(queue, change.earliest_ms, change.latest_ms)]
-    answers = {_broker_says_zero(history, row) for row in window}
+    answers = _answers(history, offsets, change, seen)
     if answers == {True}:
         return zero(BROKER_ZERO)
-    if _broker_says_zero(history, seen):
-        return Start(BROKER_ZERO, 0, 0, client.high)
     if answers == {False}:
         return client
-    return Start(client.rule, client.offset, 0, client.high, client.status)
+    if _broker_says_zero(history, seen) is False:
+        return Start(client.rule, client.offset, 0, client.high, client.status)
+    return Start(BROKER_ZERO, 0, 0, client.high)
 
 
 def _seen(offsets: QueueOffsets, change: Change) -> QueueOffset | None:
@@ -92,11 +91,27 @@ def _seen(offsets: QueueOffsets, change: Change) -> QueueOffset | None:
     return offsets.newest(queue, change.earliest_ms)
 
 
-def _asks_broker(member: Member) -> bool:
-    return member.message_model != BROADCASTING
+def _answers(
+    history: GroupHistory, offsets: QueueOffsets, change: Change, seen: QueueOffset
+) -> set[bool | None]:
+    """What `_broker_says_zero` may be at any time inside the window.
+
+    The minimum only rises. While it is 0, the last observation says nothing of what comes after it,
+    except of a retry queue that nobody observed because it is so young.
+    """
+    queue = change.queue
+    rows = [seen, *offsets.around(queue, change.earliest_ms, change.latest_ms)]
+    answers = {_broker_says_zero(history, row) for row in rows}
+    after = offsets.first_from(queue, change.latest_ms, change.earliest_ms)
+    if after is None and seen.min_offset <= 0 and offsets.of(queue):
+        answers.add(None)
+    return answers
 
 
-def _broker_says_zero(history: GroupHistory, seen: QueueOffset) -> bool:
+def _broker_says_zero(history: GroupHistory, seen: QueueOffset) -> bool | None:
+    """None: it depends on whether entry 0 is in memory, and nobody looked."""
+    if seen.head_cached is None and seen.min_offset <= 0 < seen.max_offset:
+        return None
     reply = broker_offset_reply(
         committed_offset=None,
         min_offset=seen.min_offset,
@@ -123,7 +138,7 @@ def _client_start(
         return zero(RETRY_ZERO)
     if seen is None:
         return Start(None, status=UNKNOWN)
-    newest = offsets.max_by(change.queue, change.latest_ms)
+    newest = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
     if mode == TIMESTAMP and not retry:
         return _timestamp_start(history, offsets, change, newest)
     try:
@@ -147,7 +162,9 @@ def _timestamp_start(
     timestamp_ms = history.settings.consume_timestamp_ms
     if timestamp_ms is None:
         return Start(None, status=UNKNOWN)
-    rows = [(row.observed_ms, row.min_offset, row.max_offset) for row in offsets.of(change.queue)]
+    life = offsets.life(change.queue, change.earliest_ms)
+    rows = [(row.observed_ms, row.min_offset, row.max_offset) for row in life]
+    after = offsets.first_from(change.queue, change.latest_ms, change.earliest_ms)
     # Messages stored after the search cannot be its answer.
     searched = [row for row in rows if row[0] <= change.earliest_ms]
     low = timestamp_search_bounds(
@@ -159,7 +176,7 @@ def _timestamp_start(
     high = timestamp_search_bounds(
         rows,
         timestamp_ms,
-        searched_ms=change.latest_ms,
+        searched_ms=change.latest_ms if after is None else after.observed_ms,
         version=history.settings.broker_version,
     ).high
     bounds = [bound for bound in (high, newest) if bound is not None]

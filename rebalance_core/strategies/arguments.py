@@ -1,7 +1,7 @@
 """The argument checks all strategies but CONFIG share.
 
 ``AbstractAllocateMessageQueueStrategy.check`` (4.9.4 and later; the same checks stand inside each
-class before). SEM §2.1.
+class before). rocketmq.md §2.1.
 """
 
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ def average_slice(index: int, queues: int, members: int) -> slice:
 
 @dataclass(frozen=True)
 class Averagely(AllocationStrategy):
-    """``AllocateMessageQueueAveragely``, the default of every consumer. SEM §2.2.
+    """``AllocateMessageQueueAveragely``, the default of every consumer. rocketmq.md §2.2.
 
     Sizes differ by at most one. A duplicated id takes the slice of its first position for all its
     processes, the slices of the other positions belong to nobody. Cost: O(members + result).

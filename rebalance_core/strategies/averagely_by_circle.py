@@ -10,7 +10,7 @@ from rebalance_core.strategies.spi import AllocationStrategy
 
 @dataclass(frozen=True)
 class AveragelyByCircle(AllocationStrategy):
-    """``AllocateMessageQueueAveragelyByCircle``. SEM §2.3.
+    """``AllocateMessageQueueAveragelyByCircle``. rocketmq.md §2.3.
 
     Same sizes as AVG, and the same sharing and orphans with duplicated ids.
     Cost: O(members + result).

@@ -10,7 +10,8 @@ from rebalance_core.strategies.text_form.escapes import escape
 
 @dataclass(frozen=True)
 class Config(AllocationStrategy):
-    """``AllocateMessageQueueByConfig``: the list verbatim, to everybody, for every topic. SEM §2.4.
+    """``AllocateMessageQueueByConfig``: the list verbatim, to everybody, for every topic.
+    rocketmq.md §2.4.
 
     No argument is checked and nothing is intersected with the queues that exist.
 

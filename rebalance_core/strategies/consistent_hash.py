@@ -69,7 +69,7 @@ def _owners(
 
 @dataclass(frozen=True)
 class ConsistentHash(AllocationStrategy):
-    """``AllocateMessageQueueConsistentHash`` with the default hash function. SEM §2.7.
+    """``AllocateMessageQueueConsistentHash`` with the default hash function. rocketmq.md §2.7.
 
     A member that leaves moves only its own queues, one that joins takes only what it then owns
     (collisions of ring points apart). All processes of a duplicated id share one set; nothing is

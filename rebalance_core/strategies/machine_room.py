@@ -47,7 +47,7 @@ def queues_in_rooms(
 
 @dataclass(frozen=True)
 class MachineRoom(AllocationStrategy):
-    """``AllocateMessageQueueByMachineRoom``. SEM §2.5.
+    """``AllocateMessageQueueByMachineRoom``. rocketmq.md §2.5.
 
     Queues on brokers named ``room@broker`` whose room is configured are divided; the others belong
     to nobody. The members' own rooms do not matter. Cost: O(members + queues).

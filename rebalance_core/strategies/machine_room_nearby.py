@@ -46,7 +46,7 @@ def _divide(
 
 @dataclass(frozen=True)
 class MachineRoomNearby(AllocationStrategy):
-    """``AllocateMachineRoomNearby``. SEM §2.6.
+    """``AllocateMachineRoomNearby``. rocketmq.md §2.6.
 
     Queues of a room with members are divided among these; each room without any is divided among
     all members. One queue or member without a room fails the whole group.

@@ -19,7 +19,7 @@ def allocate_for_pop(
     client_ids: Sequence[str],
     pop_share_queue_num: int = DEFAULT_POP_SHARE_QUEUE_NUM,
 ) -> list[MessageQueue]:
-    """``QueryAssignmentProcessor.allocate4Pop``; entries may repeat. SEM §2.8.
+    """``QueryAssignmentProcessor.allocate4Pop``; entries may repeat. rocketmq.md §2.8.
 
     Args:
         inner: The broker's strategy for the shares: AVG or AVG_BY_CIRCLE.

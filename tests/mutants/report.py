@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.mutants.equivalents import why_equivalent
 from tests.mutants.packages import PACKAGES, TREE, package_of
 from tests.mutants.sites import Site
 
@@ -26,8 +27,9 @@ def write_report(
     if survivors:
         lines += ["", "## Survivors", ""]
     for site in survivors:
-        lines += [f"- `{site.path}:{site.line}` ({site.operator}): `{_shown(site)}`"]
-        print(f"survived: {site.path}:{site.line} {site.operator}: {_shown(site)}")
+        why = why_equivalent(site) or "no test notices"
+        lines += [f"- `{site.path}:{site.line}` ({site.operator}): `{_shown(site)}`: {why}"]
+        print(f"survived: {site.path}:{site.line} {site.operator}: {_shown(site)}: {why}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"report: {path.relative_to(TREE)}")
     print(f"{total}: {100 * killed / max(1, len(rows)):.1f} %")

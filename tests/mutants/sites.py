@@ -6,8 +6,10 @@ Left alone, because no test should see them: docstrings and other strings, annot
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -40,10 +42,14 @@ UNMUTATED_FIELDS = {"annotation", "returns", "decorator_list", "type_params"}
 
 @dataclass(frozen=True)
 class Site:
-    """One change: the bytes from ``start`` to ``end`` of the file become ``after``."""
+    """One change: the bytes from ``start`` to ``end`` of the file become ``after``.
+
+    ``text`` is the line where it begins, without indent.
+    """
 
     path: str
     line: int
+    text: str
     operator: str
     start: int
     end: int
@@ -69,9 +75,8 @@ def sites_of(path: str, source: bytes) -> list[Site]:
 class _Finder:
     def __init__(self, path: str, source: bytes) -> None:
         self._path, self._source = path, source
-        self._line_starts = [0]
-        for line in source.splitlines(keepends=True):
-            self._line_starts.append(self._line_starts[-1] + len(line))
+        self._lines = source.splitlines(keepends=True)
+        self._line_starts = list(accumulate(map(len, self._lines), initial=0))
 
     def find(self) -> Iterator[Site]:
         yield from self._walk(ast.parse(self._source))
@@ -134,15 +139,17 @@ class _Finder:
         words = rb"\s+".join(re.escape(word).encode() for word in before.split())
         found = re.search(words, gap)
         assert found is not None, f"{self._path}:{left.lineno}: no {before!r}"
-        return self._site(operator, left, start + found.start(), start + found.end(), after)
+        return self._site(operator, start + found.start(), start + found.end(), after)
 
     def _whole(self, operator: str, node: ast.AST, after: str) -> Site:
         start, end = self._offset(node, end=False), self._offset(node, end=True)
-        return self._site(operator, node, start, end, after)
+        return self._site(operator, start, end, after)
 
-    def _site(self, operator: str, node: ast.AST, start: int, end: int, after: str) -> Site:
+    def _site(self, operator: str, start: int, end: int, after: str) -> Site:
         before = self._source[start:end].decode()
-        return Site(self._path, getattr(node, "lineno", 0), operator, start, end, before, after)
+        line = bisect_right(self._line_starts, start)
+        text = self._lines[line - 1].strip().decode()
+        return Site(self._path, line, text, operator, start, end, before, after)
 
     def _text(self, node: ast.AST) -> str:
         start, end = self._offset(node, end=False), self._offset(node, end=True)

@@ -10,7 +10,7 @@ from rebalance_core.audit.collection import CLUSTER_KINDS
 from rebalance_core.audit.judge import judge, judge_cluster, missing_of_groups, missing_reason
 from rebalance_core.contracts import ALL_TABLES, OBSERVED_TABLES, SIMULATED_TABLES
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.model.events import BROKER_EVENTS, CONSUMER_EVENTS, TOPIC_DELETED, TOPIC_EVENTS
+from rebalance_core.model.events import BROKER_EVENTS, GROUP_EVENTS, TOPIC_DELETED, TOPIC_EVENTS
 from rebalance_core.model.queue import retry_topic
 from tests.recordings.tables import DATA, Row, Tables, ledger_of
 
@@ -79,7 +79,7 @@ def _by_group(tables: Tables) -> dict[tuple[str, str], dict[str, list[Row]]]:
             if row.get("consumer_group"):
                 groups[row["cluster"], row["consumer_group"]][name].append(row)
     for row in tables["cluster_events"]:
-        if row["event_type"] in CONSUMER_EVENTS:
+        if row["event_type"] in GROUP_EVENTS:
             groups[row["cluster"], row["consumer_group"]]["cluster_events"].append(row)
     return groups
 

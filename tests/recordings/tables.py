@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.model.events import CONSUMER_EVENTS, Event
+from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.group_replay import replay_group
@@ -14,7 +14,7 @@ from rebalance_core.replay.settle import StrategyKey
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 DATA = Path(__file__).parent / "data"
-RECORDINGS = sorted(path.name for path in DATA.iterdir())
+RECORDINGS = sorted(path.parent.name for path in DATA.glob("*/tables"))
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -54,7 +54,7 @@ def histories(tables: Tables) -> Iterator[GroupHistory]:
             group,
             GroupSettings(**own),
             tuple(_event(e) for e in events
-                  if e["event_type"] not in CONSUMER_EVENTS or e["consumer_group"] == group),
+                  if e.get("consumer_group") in (None, group)),
             offsets,
             tuple(
                 CommittedOffset(_queue(row), row.get("client_id"), row["observed_ms"],

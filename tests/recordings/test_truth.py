@@ -20,8 +20,8 @@ from tests.recordings.truth import (
 
 OWNED_FACTS, MOVE_FACTS, START_FACTS = 1_223, 1_097, 1_128
 MINIMUM_EXACT = 0.85
-# Its thawed broker lists each member many times (SEM §13.5): the retry topic of that group has no
-# settled state to compare with.
+# Its thawed broker lists each member many times (rocketmq.md §13 no. 5): the retry topic of that
+# group has no settled state to compare with.
 EXCEPTION = ("silent-loss", RETRY)
 
 

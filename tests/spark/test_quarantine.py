@@ -54,6 +54,7 @@ CONFIG: dict[str, object] = {
     "broker_name": "b",
     "read_queue_nums": 8,
 }
+MODE: dict[str, object] = {"event_type": "REQUEST_MODE", "topic": "t"}
 EVENTS, GROUPS, OFFSETS, COMMITS = DEFAULTS
 
 Place = tuple[str, str]  # table, source
@@ -65,6 +66,9 @@ GOOD: list[tuple[str, dict[str, object]]] = [
     (EVENTS, {"event_type": "CONSUMER_LOST", "detail": "EXPIRED", "version": "V4_9_7"}),
     (EVENTS, {"event_type": "BROKER_DOWN", "broker_name": "b", "detail": "STOPPED"}),
     (EVENTS, {"event_type": "TOPIC_DELETED", "topic": "t"}),
+    (EVENTS, MODE | {"detail": "PULL"}),
+    (EVENTS, MODE | {"detail": "POP(share_queue_num=-1)", "client_id": None}),
+    (EVENTS, {"rebalance_mode": "BROKER"}),
     (EVENTS, CONFIG | {"read_queue_nums": 65536, "perm": 0, "write_queue_nums": 0}),
     (GROUPS, {"pull_threshold_for_queue": -1, "broker_version": "5.1", "rebalance_mode": "BROKER"}),
     (OFFSETS, {"queue_id": 65535, "min_offset": 9}),
@@ -105,6 +109,13 @@ BAD: list[tuple[str, dict[str, object], str, str]] = [
     (EVENTS, {"message_model": "clustering"}, "BAD_ENUM", "valid: CLUSTERING, BROADCASTING"),
     (EVENTS, {"consume_from_where": "LAST"}, "BAD_ENUM", "consume_from_where is 'LAST'"),
     (EVENTS, {"strategy": "AVERAGE"}, "BAD_STRATEGY", "strategy: "),
+    (EVENTS, {"rebalance_mode": "PROXY"}, "BAD_ENUM", "valid: CLIENT, BROKER"),
+    (EVENTS, MODE, "MISSING_VALUE", "detail is empty; REQUEST_MODE needs it"),
+    (EVENTS, MODE | {"detail": " "}, "MISSING_VALUE", "detail is empty"),
+    (EVENTS, MODE | {"detail": "PULL", "topic": ""}, "MISSING_VALUE", "topic is empty"),
+    (EVENTS, MODE | {"detail": "PULL", "consumer_group": None}, "MISSING_VALUE", "MODE needs it"),
+    (EVENTS, MODE | {"detail": "POP"}, "BAD_REQUEST_MODE", "detail: 'POP' is no request mode"),
+    (EVENTS, MODE | {"detail": "OBSERVED"}, "BAD_REQUEST_MODE", "valid: PULL, POP(share_"),
     (EVENTS, {"version": "3.2"}, "BAD_VERSION", "version: RocketMQ 3.2 is not modelled"),
     (GROUPS, {"consumer_group": None}, "MISSING_VALUE", "consumer_group is empty"),
     (GROUPS, {"consumer_type": "POP"}, "BAD_ENUM", "'POP'; valid: PUSH, LITE_PULL, PULL"),

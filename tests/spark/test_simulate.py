@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.kernels.codes.fleet import FleetOptions
 from rebalance_core.kernels.codes.shapes import REASONS
 from rebalance_core.model.errors import UsageError
@@ -20,7 +21,7 @@ from rebalance_core.spark.generate import generate
 from rebalance_core.spark.tables.quarantine import quarantine
 from rebalance_core.spark.tables.write import row_hash
 from rebalance_core.synthetic.fleet import FleetPlan
-from tests.recordings.tables import DATA, RECORDINGS, Row, replayed, rows
+from tests.recordings.tables import DATA, RECORDINGS, Row, ledger_of, replayed, rows
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,20 @@ def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, table: str) -> Non
     found = collected(getattr(ledger, table))
     assert len(found) == len(expected) > 0
     assert by_text(found) == by_text(expected)
+
+
+@pytest.mark.parametrize("engine", ["vectorized", "reference"])
+def test_request_modes_reach_their_own_group_alone(
+    spark: SparkSession, tmp_path: Path, engine: str
+) -> None:
+    tables = ingest_collection(DATA / "pop" / "collection").tables
+    for name in INPUT_TABLES:
+        lines = map(json.dumps, tables[name])
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    ledger = simulate(InputTables.read(spark, str(tmp_path)), SimulationOptions(engine=engine))
+    expected = ledger_of(tables)
+    for table in SIMULATED_TABLES:
+        assert by_text(collected(getattr(ledger, table))) == by_text(expected[table]), table
 
 
 def inputs_of(frames: dict[str, DataFrame]) -> InputTables:

@@ -7,7 +7,7 @@ from rebalance_core.audit.evidence.wording import clock, listed
 from rebalance_core.model.events import OBSERVED
 
 HEARTBEAT_MS = 30_000
-"""heartbeatBrokerInterval: so long a broker may not know a member (SEM §6.1)."""
+"""heartbeatBrokerInterval: so long a broker may not know a member (rocketmq.md §6.1)."""
 EARLY_MS = 3_000
 """Server logs have seconds, and a client's first pass may come before its join is logged."""
 

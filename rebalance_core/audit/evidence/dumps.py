@@ -9,7 +9,7 @@ from rebalance_core.audit.case import GroupCase, Row
 ROUND_MS = 120_000
 """Dumps of one group that lie no further apart were taken in one go."""
 PASS_MS = 20_000
-"""waitInterval: a client tries again at least so often (SEM §3.1)."""
+"""waitInterval: a client tries again at least so often (rocketmq.md §3.1)."""
 
 
 def fresh(case: GroupCase, rows: Iterable[Row], column: str = "last_ms") -> list[Row]:

@@ -9,7 +9,9 @@ from rebalance_core.audit.evidence.dumps import listed_members, member_rounds
 from rebalance_core.audit.evidence.persistence import spans_where, there_in
 
 HALF_OPEN_MS = 130_000
-"""Channel expiry 120 s and the scan each 10 s: a dead channel is gone by then (SEM §6.1)."""
+"""Channel expiry 120 s and the scan each 10 s: a dead channel is gone by then
+(rocketmq.md §6.1).
+"""
 MANY = 3
 """As many entries of one id do not come from a single reconnect."""
 

@@ -19,6 +19,7 @@ from rebalance_core.audit.gate.observations import (
     looks,
 )
 from rebalance_core.audit.gate.prediction import Prediction
+from rebalance_core.audit.popped import popped_topics
 from rebalance_core.model.queue import is_retry_topic
 
 EQUAL, DIFFERS, UNSTABLE, UNKNOWN, OFFLINE = "EQUAL", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"
@@ -30,12 +31,14 @@ VERDICTS = {
     OFFLINE: "no member at the end; nothing to compare",
 }
 NO_DUMP, INCOMPLETE, STRATEGY, STALE = "NO_DUMP", "INCOMPLETE", "STRATEGY", "STALE_DUMP"
+POP = "POP"
 FAILED = "COMPARISON_FAILED"
 REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
     STALE: "the newest dump of the group's ownership is not of this night",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
     STRATEGY: "the group's strategy or its parameters are not known",
+    POP: "members pop a topic of the group: its queues are shared, nobody owns one alone",
     FAILED: "the comparison itself failed; the group's finding RULE_FAILED says how",
 }
 
@@ -70,6 +73,8 @@ def compare(case: GroupCase) -> GateResult:
 
 
 def _compared(case: GroupCase) -> GateResult:
+    if popped_topics(case):
+        return GateResult(UNKNOWN, POP)
     found = looks(case)
     night = case.night
     if any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.rows("findings")):

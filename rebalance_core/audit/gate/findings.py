@@ -51,8 +51,8 @@ GATE_RULES: dict[str, Rule] = {
         "OWNERSHIP_UNKNOWN",
         INFO,
         "Predicted and live ownership cannot be compared; what is missing of the collection is "
-        "COLLECTION_INCOMPLETE.",
-        "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
+        "COLLECTION_INCOMPLETE, what is popped is POP_NOT_MODELLED.",
+        "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN; REQUEST_MODE",
         "Collect what the evidence names, or name the strategy in consumer_groups.jsonl.",
     ),
 }

@@ -79,7 +79,9 @@ class Moment:
 
     @cached_property
     def broker_returned(self) -> str:
-        """The return of a broker, after which it lists members wrongly for a while (SEM §13.5)."""
+        """The return of a broker, after which it lists members wrongly for a while
+        (rocketmq.md §13 no. 5).
+        """
         for epoch in reversed(self._case.epochs):
             age_ms = self._at_ms - epoch["from_ms"]
             if 0 <= age_ms <= PERSISTENT_MS and BROKER_UP in epoch["causes"]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, pop_retry_topics
 
 LOOK_MS = 5_000
 """A command takes seconds, 3 s for a broker it cannot reach; its file has the time of its start."""
@@ -77,8 +77,9 @@ def address_of(client_id: str) -> str:
 
 def _client_looks(case: GroupCase) -> Iterable[ClientLook]:
     held: dict[tuple[str, int], set[MessageQueue]] = {}
+    not_ours = _pop_retries(case)
     for row in case.facts("HELD_QUEUE"):
-        if row["details"].get("dropped") != "true":
+        if row["details"].get("dropped") != "true" and row["topic"] not in not_ours:
             held.setdefault((row["client_id"], row["first_ms"]), set()).add(queue_of(row))
     for row in case.facts("DUMP"):
         if row["details"]["command"] == "consumerStatus" and row["client_id"]:
@@ -87,10 +88,17 @@ def _client_looks(case: GroupCase) -> Iterable[ClientLook]:
 
 
 def _queue_looks(case: GroupCase) -> Iterable[QueueLook]:
+    not_ours = _pop_retries(case)
     for row in case.facts("QUEUE_PROGRESS"):
-        if row["details"].get("with_clients") == "true":
+        if row["details"].get("with_clients") == "true" and row["topic"] not in not_ours:
             address = row["details"].get("client_ip", "")
             yield QueueLook(queue_of(row), row["first_ms"], address, row["source"])
+
+
+def _pop_retries(case: GroupCase) -> set[str]:
+    """Retry topics of POP; members that ask the broker go on reading them in PULL mode."""
+    topics = {topic for row in case.rows("memberships") for topic in row["subscriptions"]}
+    return {name for topic in topics for name in pop_retry_topics(case.consumer_group, topic)}
 
 
 def _bare_looks(rows: Iterable[Row]) -> Iterable[QueueLook]:

@@ -81,7 +81,7 @@ class Prediction:
 def _settling(case: GroupCase) -> list[tuple[Row, int]]:
     """Each epoch, and when its changes have surely happened, those of retry topics too.
 
-    Where a notification is lost, a member finds the change at its next own pass (SEM §6.4).
+    Where a notification is lost, a member finds the change at its next own pass (rocketmq.md §6.4).
     """
     retries: dict[int, int] = {}
     for row in case.rows("diffs"):

@@ -20,7 +20,7 @@ HASH_QUEUES = 2
 
 
 def find_skew(case: GroupCase) -> Iterator[Finding]:
-    """The surplus of many topics falls to the first members of the list (SEM §11 no. 7)."""
+    """The surplus of many topics falls to the first members of the list (rocketmq.md §11 no. 7)."""
     loads = _loads(case, "AVG")
     topics = subscribed_topics(case)
     if len(loads) < 2 or len(topics) < SKEW_TOPICS:
@@ -45,7 +45,7 @@ def find_skew(case: GroupCase) -> Iterator[Finding]:
 
 
 def find_hash(case: GroupCase) -> Iterator[Finding]:
-    """CONSISTENT_HASH with a peak of twice the mean (SEM §11 no. 15)."""
+    """CONSISTENT_HASH with a peak of twice the mean (rocketmq.md §11 no. 15)."""
     loads = _loads(case, "CONSISTENT_HASH")
     queues = sum(loads.values())
     if len(loads) < 2 or not queues:

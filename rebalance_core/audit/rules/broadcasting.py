@@ -14,7 +14,7 @@ from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
 
 
 def find_refused(case: GroupCase) -> Iterator[Finding]:
-    """One finding for the brokers that refuse broadcasting pulls (SEM §13 no. 8)."""
+    """One finding for the brokers that refuse broadcasting pulls (rocketmq.md §13 no. 8)."""
     members = [row for row in case.members if row["message_model"] == BROADCASTING]
     facts = case.facts("BROADCAST_REFUSED")
     has_topic = {
@@ -44,7 +44,9 @@ def find_refused(case: GroupCase) -> Iterator[Finding]:
 
 
 def find_start(case: GroupCase) -> Iterator[Finding]:
-    """One finding for members without a local store that left messages out (SEM §11 no. 31)."""
+    """One finding for members without a local store that left messages out
+    (rocketmq.md §11 no. 31).
+    """
     broadcasting = {
         row["client_id"] for row in case.rows("memberships") if row["message_model"] == BROADCASTING
     }

@@ -8,7 +8,7 @@ from rebalance_core.audit.case import Row
 from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
 
 FLAP_MS = 120_000
-"""A broker that expired and registered again so soon was never gone (SEM §11.28)."""
+"""A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
 
 NAME_SERVERS_DIFFER = Rule(
     "NAME_SERVERS_DIFFER",

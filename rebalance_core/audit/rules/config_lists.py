@@ -29,7 +29,7 @@ def lists_of(case: GroupCase) -> dict[str, set[MessageQueue]]:
 
 
 def find_gap(case: GroupCase) -> Iterator[Finding]:
-    """Readable queues of subscribed topics that nobody holds (SEM §11 no. 14)."""
+    """Readable queues of subscribed topics that nobody holds (rocketmq.md §11 no. 14)."""
     lists = lists_of(case)
     if not lists:
         return

@@ -24,7 +24,9 @@ TOGETHER_MS = 60_000
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic: held twice by the ledger, else as dumps show it (SEM §11 no. 9)."""
+    """One finding a topic: held twice by the ledger, else as dumps show it
+    (rocketmq.md §11 no. 9).
+    """
     names = {row["strategy"].partition("(")[0] for row in case.rows("memberships")}
     if is_broadcasting(case) or names == {"CONFIG"}:
         return

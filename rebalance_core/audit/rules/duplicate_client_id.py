@@ -22,7 +22,7 @@ from rebalance_core.protocol.windows import NOTIFIED_MS
 
 
 def find_duplicates(case: GroupCase) -> Iterator[Finding]:
-    """One finding for each client id that two live processes use (SEM §1.2, §11 no. 4)."""
+    """One finding for each client id that two live processes use (rocketmq.md §1.2, §11 no. 4)."""
     sights = seen_twice(case)
     logged = {twins.client_id: twins for twins in twins_of(case)}
     crowded = {sight.client_id for sight in multiplied(case)}
@@ -112,7 +112,9 @@ def find_half_open(case: GroupCase) -> Iterator[Finding]:
 
 
 def find_multiplied(case: GroupCase) -> Iterator[Finding]:
-    """One finding a broker that lists members many times, one for the log (SEM §13 no. 5)."""
+    """One finding a broker that lists members many times, one for the log
+    (rocketmq.md §13 no. 5).
+    """
     crowd = [twins for twins in twins_of(case) if is_crowded(case, twins)]
     if crowd:
         over = [twins.last_ms for twins in crowd]

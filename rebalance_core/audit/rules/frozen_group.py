@@ -25,7 +25,9 @@ from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """At most one finding, for the stretch of FROZEN epochs at the end (SEM §6.3, no. 27)."""
+    """At most one finding, for the stretch of FROZEN epochs at the end
+    (rocketmq.md §6.3, §11 no. 27).
+    """
     stretch = []
     for epoch in reversed(case.epochs):
         if epoch["status"] != FROZEN:

@@ -17,7 +17,9 @@ STORED_MS = 30_000
 
 
 def find_missing(case: GroupCase) -> Iterator[Finding]:
-    """Clients are there, and no broker that has their topics has the group (SEM §11 no. 30)."""
+    """Clients are there, and no broker that has their topics has the group
+    (rocketmq.md §11 no. 30).
+    """
     if is_system_group(case.consumer_group) or configurations(case):
         return
     asked = [fact for kind in ASKED for fact in case.facts(kind)]
@@ -50,7 +52,7 @@ def _is_there(case: GroupCase) -> bool:
 
 
 def find_back(case: GroupCase) -> Iterator[Finding]:
-    """A group that is there again after it was deleted (SEM §13 no. 7)."""
+    """A group that is there again after it was deleted (rocketmq.md §13 no. 7)."""
     deleted = {fact["broker_name"]: fact["last_ms"] for fact in case.facts("GROUP_DELETED")}
     if not deleted:
         return

@@ -17,7 +17,9 @@ from rebalance_core.model.queue import MessageQueue
 APART_MS = 60_000
 """Between two dumps so far apart a healthy listener commits."""
 PULL_MS = 120_000
-"""PULL_MAX_IDLE_TIME: a queue that was not pulled for so long counts as expired (SEM §4.1)."""
+"""PULL_MAX_IDLE_TIME: a queue that was not pulled for so long counts as expired
+(rocketmq.md §4.1).
+"""
 
 
 def find_blocked(case: GroupCase) -> Iterator[Finding]:
@@ -60,7 +62,9 @@ def _stands_still(one: Row, other: Row) -> bool:
 
 
 def find_zombie(case: GroupCase) -> Iterator[Finding]:
-    """One finding a client with dropped queues that it should hold (SEM §4.2, no. 18)."""
+    """One finding a client with dropped queues that it should hold
+    (rocketmq.md §4.2, §11 no. 18).
+    """
     prediction = Prediction(case)
     zombies: dict[str, list[Row]] = {}
     for fact in fresh(case, case.facts("HELD_QUEUE")):

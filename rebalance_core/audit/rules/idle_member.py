@@ -14,17 +14,19 @@ from rebalance_core.audit.evidence.persistence import (
 from rebalance_core.audit.evidence.topics import subscribed_topics
 from rebalance_core.audit.evidence.wording import listed, plural
 from rebalance_core.audit.finding import WARNING, Finding, Rule
+from rebalance_core.audit.popped import popped_topics
 
 BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
 """What a member gets is what it was told to; rooms and lists have rules of their own."""
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding for all members without a queue at the end (SEM §11 no. 6)."""
+    """One finding for all members without a queue at the end (rocketmq.md §11 no. 6)."""
     last = case.last_epoch
     if is_broadcasting(case) or last is None or last["status"] == FROZEN:
         return
-    processes = {row["client_id"]: row for row in case.members}
+    popping = {client for popped in popped_topics(case).values() for client in popped.clients}
+    processes = {row["client_id"]: row for row in case.members if row["client_id"] not in popping}
     idle = []
     for row in case.rows("consumer_load"):
         member = processes.get(row["client_id"])

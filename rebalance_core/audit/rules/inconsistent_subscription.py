@@ -20,7 +20,9 @@ from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding for each standing stretch in which subscriptions differ (SEM §11 no. 1)."""
+    """One finding for each standing stretch in which subscriptions differ
+    (rocketmq.md §11 no. 1).
+    """
     stretches = declared(case)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]

@@ -24,7 +24,7 @@ RESTART_MS = 60_000
 
 
 def find_leftover(case: GroupCase) -> Iterator[Finding]:
-    """Offsets of a group, a topic or queues that are gone (SEM §11 no. 20)."""
+    """Offsets of a group, a topic or queues that are gone (rocketmq.md §11 no. 20)."""
     if is_system_group(case.consumer_group) or is_broadcasting(case):
         return
     offsets = Offsets(case)

@@ -16,7 +16,9 @@ from rebalance_core.strategies.machine_room import MachineRoom, java_split
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic with queues outside all configured rooms (SEM §2.5, §11 no. 13)."""
+    """One finding a topic with queues outside all configured rooms
+    (rocketmq.md §2.5, §11 no. 13).
+    """
     strategies = [parse_strategy(text) for text in {row["strategy"] for row in case.members}]
     if not strategies or not all(isinstance(one, MachineRoom) for one in strategies):
         return

@@ -23,7 +23,9 @@ FEW = 4
 
 
 def find_differ(case: GroupCase) -> Iterator[Finding]:
-    """One finding a broker that lacks members other brokers have (SEM §11 no. 10 and 11)."""
+    """One finding a broker that lacks members other brokers have
+    (rocketmq.md §11 no. 10 and 11).
+    """
     missing: dict[str, list[tuple[int, set[str]]]] = {}
     whole: dict[str, int] = {}
     for together in member_rounds(_answers(case)):

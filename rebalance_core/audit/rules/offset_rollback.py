@@ -31,7 +31,9 @@ class _Fall:
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding for unexplained falls of a topic, one for all explained (SEM §11 no. 21)."""
+    """One finding for unexplained falls of a topic, one for all explained
+    (rocketmq.md §11 no. 21).
+    """
     if is_broadcasting(case):
         return
     falls = [*_logged(case), *_observed(case)]

@@ -19,7 +19,7 @@ GRACE_MS = 60_000
 
 
 def find_stuck(case: GroupCase) -> Iterator[Finding]:
-    """One finding a queue (SEM §7, §11 no. 16)."""
+    """One finding a queue (rocketmq.md §7, §11 no. 16)."""
     prediction = Prediction(case)
     said: set[MessageQueue] = set()
     for fact in case.facts("LOCK_REFUSED"):

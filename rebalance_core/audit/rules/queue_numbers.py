@@ -14,7 +14,7 @@ from rebalance_core.protocol.windows import ROUTE_MS
 
 
 def find_fewer(case: GroupCase) -> Iterator[Finding]:
-    """Queues that producers fill and nobody may read (SEM §6.3, §11 no. 24)."""
+    """Queues that producers fill and nobody may read (rocketmq.md §6.3, §11 no. 24)."""
     offsets = Offsets(case)
     for topic in subscribed_topics(case):
         rows = [row for row in _readable(case, topic) if _write(row) > _read(row)]

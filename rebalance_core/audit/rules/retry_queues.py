@@ -38,7 +38,7 @@ def find_imbalance(case: GroupCase) -> Iterator[Finding]:
 
 
 def find_unread(case: GroupCase) -> Iterator[Finding]:
-    """Retry queues that the broker fills and nobody may read (SEM §11 no. 23)."""
+    """Retry queues that the broker fills and nobody may read (rocketmq.md §11 no. 23)."""
     topic = retry_topic(case.consumer_group)
     read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in configs(case, topic)}
     for broker, fact in sorted(configurations(case).items()):

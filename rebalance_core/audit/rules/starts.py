@@ -33,7 +33,7 @@ NEW_QUEUES = {TOPIC_CONFIG, BROKER_UP}
 
 
 def find_skipped(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic and rule, messages counted (SEM §5, §11 no. 22)."""
+    """One finding a topic and rule, messages counted (rocketmq.md §5, §11 no. 22)."""
     if is_broadcasting(case) or _was_broadcasting(case):
         return
     rows = [r for r in first_starts(case) if r["rule"] in JUMPED and (r["skipped"] or 0) > 0]

@@ -15,7 +15,7 @@ SHORT_MS = 60_000
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding for each stretch in which one process is suspended (SEM §11 no. 19)."""
+    """One finding for each stretch in which one process is suspended (rocketmq.md §11 no. 19)."""
     for first, last in _stretches(case):
         until = case.night.end_ms if last["to_ms"] is None else last["to_ms"]
         if until < case.night.start_ms:

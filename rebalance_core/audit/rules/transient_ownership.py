@@ -19,7 +19,7 @@ from rebalance_core.audit.finding import INFO, Finding, Rule
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """At most one finding a group: how many queues, the worst, the causes (SEM §8)."""
+    """At most one finding a group: how many queues, the worst, the causes (rocketmq.md §8)."""
     if is_broadcasting(case):
         return
     twins = twins_of(case)

@@ -14,7 +14,7 @@ from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic that others still subscribe (SEM §6.4, §11 no. 3)."""
+    """One finding a topic that others still subscribe (rocketmq.md §6.4, §11 no. 3)."""
     if is_broadcasting(case):
         return
     by_topic: dict[str, list[TakenBack]] = {}

@@ -4,7 +4,7 @@ import atexit
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,11 +88,16 @@ def open_session(
         with nullcontext() if _under_spark_submit() else jvm_output(shown=show_spark):
             session = builder.getOrCreate()
         # A JVM that exits with its executors still there reports them as failures.
-        atexit.register(session.stop)
+        atexit.register(_stop, session)
         return session
     for key, value in {**RESULT_SETTINGS, **(settings or {})}.items():
         active.conf.set(key, value)
     return active
+
+
+def _stop(session: "SparkSession") -> None:
+    with suppress(Exception):  # a JVM that died was told of already
+        session.stop()
 
 
 def _active_session() -> "SparkSession | None":

@@ -16,6 +16,9 @@ _HINTS = (
     ("PATH_NOT_FOUND", ExitCode.INPUT_REFUSED, "check the input paths"),
     ("UNABLE_TO_INFER_SCHEMA", ExitCode.INPUT_REFUSED, "the input holds no file of that format"),
     ("OutOfMemoryError", ExitCode.BUG, "give more memory: spark.driver.memory, or more partitions"),
+    # py4j's words for a JVM that no longer answers.
+    ("Error while sending or receiving", ExitCode.BUG, "the JVM died; was it killed for memory?"),
+    ("Answer from Java side is empty", ExitCode.BUG, "the JVM died; was it killed for memory?"),
     ("No space left on device", ExitCode.BUG, "give Spark another scratch place: SPARK_LOCAL_DIRS"),
     ("PYTHON_VERSION_MISMATCH", ExitCode.USAGE, "set PYSPARK_PYTHON to this interpreter"),
     (

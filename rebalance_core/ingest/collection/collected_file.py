@@ -14,9 +14,15 @@ NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG = (
 )
 LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG)
 TOPICS, GROUPS, OFFSETS = "topics_json", "subscription_group_json", "consumer_offset_json"
+MODES = "message_request_mode_json"
 LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_groups"
 
-_STORES = {"topics.json": TOPICS, "subscriptionGroup.json": GROUPS, "consumerOffset.json": OFFSETS}
+_STORES = {
+    "topics.json": TOPICS,
+    "subscriptionGroup.json": GROUPS,
+    "consumerOffset.json": OFFSETS,
+    "messageRequestMode.json": MODES,
+}
 _BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG}
 _ROTATED = re.compile(r"^(?P<stem>[A-Za-z_]+?)(?:-?\d*)(?:[.-]\d+)?\.log(?:\.\d+)?(?:\.gz)?$")
 _CONFIG = re.compile(r"^config(?:-(?P<ms>\d{10,16}))?$")

@@ -42,10 +42,15 @@ class Collection:
     refused: tuple[Unread, ...]
 
     @cached_property
-    def brokers(self) -> tuple[str, ...]:
-        """Names of the brokers that have a folder or are expected."""
+    def broker_folders(self) -> tuple[str, ...]:
+        """Names of the folders of brokers' files."""
         places = {file.place for file in self.files if file.name.startswith("brokers/")}
-        return tuple(sorted(places | set(self.settings.brokers)))
+        return tuple(sorted(places))
+
+    @cached_property
+    def brokers(self) -> tuple[str, ...]:
+        """What dumps may call a broker: names of folders, and of the brokers expected."""
+        return tuple(sorted({*self.broker_folders, *self.settings.brokers}))
 
     def path_of(self, file: CollectedFile) -> Path:
         """Where the file lies."""

@@ -9,8 +9,10 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, EXPIRED, OBSERVED
+from rebalance_core.model.versions import parse_version
 
 STOPPED, CLOSED = "STOPPED", "CLOSED"
+_OWN_LIFE = ("broker_starting", "broker_booted", "broker_stopping")
 _CAUSE_MS = 2_000
 """The cause of a removal is logged right before it; the removal runs in a batch (5.x)."""
 
@@ -53,7 +55,7 @@ def _from_name_servers(ordered: list[Evidence], context: ClusterContext) -> list
             cause[piece.place] = (at_ms, EXPIRED)
         elif piece.kind in ("broker_registered", "broker_address"):
             name = piece.values.get("broker") or context.addresses.get(piece.values["address"])
-            if name is None:
+            if name is None or not _has_route(piece, name, context):
                 continue
             servers = there.setdefault(name, set())
             if not servers:
@@ -79,17 +81,53 @@ def _is_down(rows: list[Row], name: str) -> bool:
     return last is not None and last["event_type"] == BROKER_DOWN
 
 
+def _has_route(piece: Evidence, name: str, context: ClusterContext) -> bool:
+    """False for a slave of 4.9: only from 5.0 on one without its master registers topics.
+
+    RouteInfoManager.registerBroker, ``isPrimeSlave``.
+    """
+    version = context.versions.get(name)
+    slave = piece.values["address"] in context.slaves
+    return not slave or version is None or not parse_version(version).is_v4
+
+
 def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]:
+    """Starts of masters, and stops of the last process of a broker's name."""
     rows: list[Row] = []
+    alive = _running_at_first(ordered, context)
     for piece in ordered:
+        if piece.kind not in _OWN_LIFE:
+            continue
         at_ms = context.time_of(piece) + MIDDLE_MS
-        if piece.kind == "broker_booted":
-            rows.append(_up(piece.values["broker"], at_ms, piece.source, context))
-        elif piece.kind == "broker_stopping":
-            rows.append(
-                event(BROKER_DOWN, at_ms, piece.source, broker_name=piece.place, detail=STOPPED)
-            )
+        folder = context.folders.get(piece.place)
+        name = folder.broker_name if folder else piece.values.get("broker", piece.place)
+        others = alive.setdefault(name, set()) - {piece.place}
+        if piece.kind != "broker_stopping":
+            alive[name].add(piece.place)
+            if piece.kind == "broker_booted" and not others and not (folder and folder.slave):
+                rows.append(_up(name, at_ms, piece.source, context))
+            continue
+        alive[name] = others
+        if not others:
+            rows.append(event(BROKER_DOWN, at_ms, piece.source, broker_name=name, detail=STOPPED))
     return rows
+
+
+def _running_at_first(ordered: list[Evidence], context: ClusterContext) -> dict[str, set[str]]:
+    """By broker its folders whose log does not begin with a start; "": its master has no log."""
+    first: dict[str, str] = {}
+    for piece in ordered:
+        if piece.kind in _OWN_LIFE:
+            first.setdefault(piece.place, piece.kind)
+    running: dict[str, set[str]] = {}
+    masters = {f.broker_name for f in context.folders.values() if not f.slave}
+    for name, folder in context.folders.items():
+        found = running.setdefault(folder.broker_name, set())
+        if folder.place in context.logged and first.get(name) in (None, "broker_stopping"):
+            found.add(name)
+        if folder.broker_name not in masters:
+            found.add("")
+    return running
 
 
 def _up(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.folder_evidence import own_evidence
 from rebalance_core.ingest.rows import Row
 
 
 def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
     """One row of committed_offsets, None where the evidence says nothing certain.
 
-    ``consumerProgress`` prints 0 for a queue without a commit too (SEM §10.7), so its 0 counts for
-    nothing; a negative offset is none.
+    ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
+    counts for nothing; a negative offset is none. A slave's store is a copy of its master's.
     """
-    values = piece.values
+    own = next(own_evidence((piece,), context), None)
+    if own is None:
+        return None
+    piece, values = own, own.values
     if piece.kind == "committed":
         broker, offset = values["broker"], values["offset"]
     elif piece.kind == "queue_progress":

@@ -2,8 +2,8 @@
 
 A process holds one connection to each broker it knows, so the brokers' counts of connections tell
 how many processes there are: the smallest count over the brokers that have any. A broker that
-freezes and thaws registers every connection that queued up (SEM §13.5), alone; two processes that
-share an id (SEM §1.2) show everywhere.
+freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone; two
+processes that share an id (rocketmq.md §1.2) show everywhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 SCAN_INTERVAL_MS = 10_000
-"""ClientHousekeepingService: brokers scan by themselves, each every 10 s (SEM §6.1)."""
+"""ClientHousekeepingService: brokers scan by themselves, each every 10 s (rocketmq.md §6.1)."""
 SAME_LOSS_MS = SCAN_INTERVAL_MS + 1_000
 """Removals closer than this are one loss; log times have seconds."""
 RETURN_MS = 90_000
@@ -109,14 +109,22 @@ class Connections:
             self._removals = []
         return changes
 
-    def forget(self, broker: str) -> None:
-        """The broker is out of the route: what it knew of connections no longer counts."""
+    def forget(self, broker: str) -> list[Change]:
+        """The broker is out of the route: what it knew of connections no longer counts.
+
+        A process that unregistered elsewhere while this broker was dead is gone since then.
+        """
         self.by_broker.pop(broker, None)
+        unregistered = any(removal.graceful for removal in self._removals)
+        if not (unregistered and len(self.live) == 1) or self._processes():
+            return []
+        gone = self._leave()
+        self._removals = []
+        return [gone]
 
     def restart(self, broker: str, at_ms: int, source: str) -> list[Change]:
         """The broker starts with an empty table; nothing tells whether its clients live."""
-        changes = self.settle(at_ms)
-        self.forget(broker)
+        changes = self.settle(at_ms) + self.forget(broker)
         if self.live and not self._processes():
             self._restarted = (at_ms, source)
         return changes

@@ -1,7 +1,7 @@
 """Connections that ``consumerConnection`` lists and no line of the broker's log announces.
 
-They were made before the log begins, or their line was dropped (SEM §10.1). Each is taken to exist
-since its client says it started, else since the log's start.
+They were made before the log begins, or their line was dropped (rocketmq.md §10.1). Each is taken
+to exist since its client says it started, else since the log's start.
 """
 
 from __future__ import annotations

@@ -1,17 +1,27 @@
-"""Members of one group over time: joins, leaves, losses and changed subscriptions (SEM §6.2)."""
+"""Members of one group over time: joins, leaves, losses and changed subscriptions
+(rocketmq.md §6.2).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import Change, Connections
-from rebalance_core.ingest.events.subscription_table import HEARTBEAT_MS, Member, SubscriptionTable
+from rebalance_core.ingest.events.subscription_table import (
+    HEARTBEAT_MS,
+    SAME_MOMENT_MS,
+    Member,
+    SubscriptionTable,
+)
 from rebalance_core.ingest.events.timed_evidence import timed_evidence
 from rebalance_core.ingest.events.unlogged_members import not_logged
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import version_of_ordinal
+from rebalance_core.ingest.parse.text.second_resolution import SECOND_MS
 from rebalance_core.ingest.rows import ORDER, Row, event
+from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,
@@ -26,21 +36,23 @@ from rebalance_core.model.queue import is_retry_topic
 RECONNECT_MS = 60_000
 """A client that subscribed so long before it registered was there before: it reconnects."""
 OWN_PASS_MS = 60_000
-"""unsubscribe(): own pass within 20 s, brokers learn by a heartbeat within 30 s (SEM §6.4)."""
-SAME_MOMENT_MS = 2_000
-"""Brokers hear of one change one after the other, and their logs have seconds."""
+"""unsubscribe(): own pass within 20 s, brokers learn by a heartbeat within 30 s
+(rocketmq.md §6.4).
+"""
 
 
 @dataclass
 class MemberTimeline:
     """Follows one group through its brokers' logs.
 
-    ``joins`` has the last join event of each member, for what other files add to it; ``findings``
-    the joins that only a dump tells.
+    ``subscription_versions`` are those of the group's lines that name no member. ``joins`` has the
+    last join event of each member, for what other files add to it; ``findings`` the joins that only
+    a dump tells.
     """
 
     group: str
     context: ClusterContext
+    subscription_versions: SubscriptionVersions
     events: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
     joins: dict[Member, Row] = field(default_factory=dict)
@@ -71,8 +83,8 @@ class MemberTimeline:
                     self._record(client_id, found.restart(piece.place, at_ms, piece.source))
             elif piece.kind == "broker_out":
                 self._tables.pop(piece.place, None)
-                for found in self._connections.values():
-                    found.forget(piece.place)
+                for client_id, found in self._connections.items():
+                    self._record(client_id, found.forget(piece.place))
             elif piece.kind == "consumer_connected":
                 self._connected(piece, at_ms)
             elif piece.kind == "consumer_listed":
@@ -172,23 +184,34 @@ class MemberTimeline:
         topics = frozenset(t for t in piece.values["topics"] if not is_retry_topic(t))
         again = piece.place in self._tables and self._tables[piece.place].knows(member)
         table = self._tables.setdefault(piece.place, SubscriptionTable())
-        table.report(member, topics, at_ms, piece.source)
+        table.report(member, topics, at_ms, piece, self.context.time_of(piece))
         if member not in self._topics:
             self._first_data(member, topics, piece, at_ms)
         elif again or at_ms > self._changed_ms.get(member, 0) + SAME_MOMENT_MS:
-            self._changed(member, topics, at_ms, piece.source)
+            second_ms = self.context.time_of(piece)
+            own = {t: ms for t, ms in table.versions.items() if ms < second_ms + SECOND_MS}
+            self._changed(member, topics, at_ms, piece.source, own)
 
     def _settle_tables(self, now_ms: int) -> None:
         """Members that kept silent agree with what the broker was told last."""
         for broker, table in self._tables.items():
             if not table.settled and now_ms >= table.at_ms + HEARTBEAT_MS:
                 table.settled = True
-                for client_id, found in self._connections.items():
-                    channels = found.by_broker.get(broker, {})
-                    for name in {found.process_of(channel) for channel in channels} - {None}:
-                        member = Member(client_id, str(name))
-                        if member in self._topics:
-                            self._changed(member, table.topics, table.at_ms, table.source)
+                topics = self._topics_at(broker)
+                own = self.subscription_versions.of_silent(broker, table, topics, self.events)
+                for member in topics:
+                    subscribed = own.get(member, {})
+                    self._changed(member, table.topics, table.at_ms, table.source, subscribed)
+
+    def _topics_at(self, broker: str) -> dict[Member, frozenset[str]]:
+        """Topics of the members that send heartbeats to the broker, where they are known."""
+        members = [
+            Member(client_id, str(name))
+            for client_id, found in self._connections.items()
+            for channels in [found.by_broker.get(broker, {})]
+            for name in {found.process_of(channel) for channel in channels} - {None}
+        ]
+        return {member: self._topics[member] for member in members if member in self._topics}
 
     def _first_data(
         self, member: Member, topics: frozenset[str], piece: Evidence, at_ms: int
@@ -212,7 +235,19 @@ class MemberTimeline:
             for row in self.events
         )
 
-    def _changed(self, member: Member, topics: frozenset[str], at_ms: int, source: str) -> None:
+    def _changed(
+        self,
+        member: Member,
+        topics: frozenset[str],
+        at_ms: int,
+        source: str,
+        subscribed: Mapping[str, int],
+    ) -> None:
+        """The member's topics are others; `subscribed` has subVersions of its own, by topic.
+
+        A subVersion is when it subscribed, or when its queues changed before a line showed it: it
+        lies between the subscription and the line.
+        """
         before = self._topics[member]
         if topics == before:
             return
@@ -222,7 +257,9 @@ class MemberTimeline:
         self._topics[member] = topics
         self._changed_ms[member] = at_ms
         for topic in sorted(topics - before):
-            self._event(SUBSCRIBE, at_ms, source, member)["topic"] = topic
+            own_ms = subscribed.get(topic, at_ms)
+            when = own_ms if own_ms >= since_ms else at_ms
+            self._event(SUBSCRIBE, when, source, member)["topic"] = topic
         for topic in sorted(before - topics):
             dropped = [
                 (ms, where)

@@ -57,7 +57,7 @@ def _notifications(pieces: Iterable[Evidence], context: ClusterContext) -> dict[
     found: dict[str, list[int]] = {}
     for piece in pieces:
         if piece.kind == "notified":
-            broker = context.addresses.get(piece.values["address"])
+            broker = context.places.get(piece.values["address"])
             if broker is not None:
                 found.setdefault(broker, []).append(context.time_of(piece))
     return {broker: sorted(times) for broker, times in found.items()}

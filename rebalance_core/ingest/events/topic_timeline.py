@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.folder_evidence import own_evidence
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic
 
 SNAPSHOT_SLACK_MS = 10_000
-"""A store is written every 5 to 10 s (SEM §10.6): it may show the state of so long ago."""
+"""A store is written every 5 to 10 s (rocketmq.md §10.6): it may show the state of so long ago."""
 
 LOGGED = ("topic_created", "topic_updated", "topic_loaded", "topic_deleted")
 SNAPSHOTS = ("topic_config", "route_queues")
@@ -56,7 +57,8 @@ class TopicTimeline:
     def take(self, pieces: Iterable[Evidence]) -> Tables:
         """The tables of the topic.
 
-        Retry topics make no events: the simulator derives them, as the brokers do (SEM §3.4).
+        Retry topics make no events: the simulator derives them, as the brokers do
+        (rocketmq.md §3.4).
         """
         ordered = sorted(pieces, key=lambda p: (self._at(p), p.place, p.position, p.source))
         for piece in ordered:
@@ -221,4 +223,4 @@ class TopicTimeline:
 
 def topic_tables(topic: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
     """Events, offsets and findings of one topic."""
-    return TopicTimeline(topic, context).take(pieces)
+    return TopicTimeline(topic, context).take(own_evidence(pieces, context))

@@ -1,6 +1,6 @@
 """Members that dumps or their own logs show and no broker's log: lines are dropped under load.
 
-Brokers may discard INFO lines, so a join or a graceful leave can be missing (SEM §10.1).
+Brokers may discard INFO lines, so a join or a graceful leave can be missing (rocketmq.md §10.1).
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def unlogged_leaves(
     findings: list[Row] = []
     pieces = list(pieces)
     of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
+    of_group -= context.slave_places  # what masters do not list and a slave does is listed
     for batch in _batches(pieces, context):
         if of_group - {p.place for p in batch}:
             continue

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from rebalance_core.ingest.collection.collected_file import CollectedFile
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
 
 EVERYTHING = ("", "all")
 """What stands for no group in the name of a ``consumerProgress`` dump."""
@@ -35,7 +36,7 @@ def dump_fact(
         "error": _error(found),
     }
     if command == "consumerConnection":
-        values["group"], values["broker"] = without_broker(argument, brokers)
+        values["group"], values["broker"] = asked(argument, _subscriptions(found), brokers)
     elif command == "consumerStatus":
         values["group"] = argument
     elif command == "consumerProgress":
@@ -45,11 +46,25 @@ def dump_fact(
     return Fact("dump", file.written_ms, values, file.name)
 
 
-def without_broker(argument: str, brokers: Collection[str]) -> tuple[str, str]:
-    """Group and broker of ``<group>-<broker>``; no broker if none of those known ends it."""
+def asked(
+    argument: str, subscriptions: Iterable[tuple[str, str]], brokers: Collection[str]
+) -> tuple[str, str]:
+    """Group and broker of ``<group>-<broker>``; no broker if none of those known ends it.
+
+    The group of a broker that nobody knows shows by its retry topic among the subscriptions.
+    """
     ends = [broker for broker in brokers if argument.endswith("-" + broker)]
     broker = max(ends, key=len, default="")
-    return (argument[: -len(broker) - 1], broker) if broker else (argument, "")
+    if broker:
+        return argument[: -len(broker) - 1], broker
+    retry = (topic for topic, _ in subscriptions if is_retry_topic(topic))
+    groups = (topic.removeprefix(RETRY_TOPIC_PREFIX) for topic in retry)
+    return next((group for group in groups if argument.startswith(group + "-")), argument), ""
+
+
+def _subscriptions(found: Iterable[Fact | Unread]) -> list[tuple[str, str]]:
+    facts = (piece for piece in found if isinstance(piece, Fact))
+    return [pair for fact in facts for pair in fact.values.get("subscriptions") or ()]
 
 
 def group_of_rows(argument: str, with_clients: bool) -> str:

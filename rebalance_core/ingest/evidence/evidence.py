@@ -10,9 +10,19 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rebalance_core.ingest.collection.collected_file import ADMIN, GROUPS, CollectedFile
-from rebalance_core.ingest.evidence.dumps import dump_fact, group_of_rows, without_broker
+from rebalance_core.ingest.collection.collected_file import (
+    ADMIN,
+    BROKER_LOG,
+    GROUPS,
+    MODES,
+    TOPICS,
+    CollectedFile,
+)
+from rebalance_core.ingest.evidence.dumps import asked, dump_fact, group_of_rows
 from rebalance_core.ingest.fact import Fact, Unread
+
+PERM_INHERIT = 1
+"""PermName.PERM_INHERIT."""
 
 CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
 
@@ -57,7 +67,8 @@ _TOPIC_KINDS = (
 )  # fmt: skip
 _CLUSTER_KINDS = (
     "broker_starting", "broker_booted", "broker_stopping", "broker_registered", "broker_address",
-    "broker_known", "broker_removed", "broker_cut_off", "broker_expired",
+    "broker_known", "broker_removed", "replica_removed", "broker_cut_off", "broker_expired",
+    "broker_property", "broker_follows",
 )  # fmt: skip
 _CLUSTER_FACTS = ("allocation_failed", "heartbeat_failed")
 FACTS_ONLY = frozenset((*_GROUP_FACTS, *_CLUSTER_FACTS, "subscription_group", "dump"))
@@ -67,7 +78,8 @@ _ADDRESS = (
     dict.fromkeys((*_GROUP_KINDS, *_GROUP_FACTS), (GROUP, "group"))
     | dict.fromkeys(_TOPIC_KINDS, (TOPIC, "topic"))
     | dict.fromkeys((*_CLUSTER_KINDS, *_CLUSTER_FACTS), (CLUSTER, ""))
-    | {"committed": (COMMIT, "group"), "subscription_group": (GROUP, "consumer_group")}
+    | {"committed": (COMMIT, "group")}
+    | dict.fromkeys(("subscription_group", "request_mode"), (GROUP, "consumer_group"))
     | dict.fromkeys(("committed_offset", "local_offset"), (COMMIT, "consumer_group"))
 )
 """Who puts a kind together, and the field that names the group or topic."""
@@ -98,7 +110,7 @@ def evidence_of(
     if fact.kind == "local_offset":
         client_id, group = file.arguments
         values = {**values, "client_id": client_id, "consumer_group": group}
-    yield Evidence(
+    piece = Evidence(
         part,
         values[name] if name else "",
         fact.kind,
@@ -108,13 +120,31 @@ def evidence_of(
         fact.source,
         values,
     )
+    yield piece
+    if file.kind in (BROKER_LOG, TOPICS):
+        yield from _of_folder(piece)
+
+
+def _of_folder(piece: Evidence) -> Iterator[Evidence]:
+    """What a statement on something else says of the broker whose file it is.
+
+    The end of each connection at the broker is its own address. A broker has a topic of its own
+    name, made with one queue and inheritable (`TopicConfigManager`).
+    """
+    v = piece.values
+    if v.get("local"):
+        address = {"address": v["local"]}
+        yield replace(piece, part=CLUSTER, key="", kind="broker_local", values=address)
+    elif piece.kind == "topic_config" and v["perm"] & PERM_INHERIT and v["read_queue_nums"] == 1:
+        topic = {"topic": v["topic"]}
+        yield replace(piece, part=CLUSTER, key="", kind="broker_topic", values=topic)
 
 
 def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> Iterator[Evidence]:
     """A dump's command line stands in its file's name: the group or topic asked for."""
     command, argument = file.arguments[:2]
     if command == "consumerConnection":
-        group, broker = without_broker(argument, brokers)
+        group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
         yield replace(piece, part=GROUP, key=group, place=broker)
     elif command == "consumerStatus":
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
@@ -145,6 +175,11 @@ def of_document(
             return  # it is no such store, or only part of one
         count = {"groups": kinds.count("subscription_group"), "rejected": len(found) - len(kinds)}
         fact = Fact("group_configs", file.written_ms, count, file.name)
+        group, place = None, file.place
+    elif file.kind == MODES:
+        if any(isinstance(piece, Unread) for piece in found):
+            return  # a missing entry may be one that could not be read
+        fact = Fact("request_modes", file.written_ms, {}, file.name)
         group, place = None, file.place
     else:
         return

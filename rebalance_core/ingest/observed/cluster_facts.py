@@ -9,6 +9,7 @@ from rebalance_core.ingest.collection.collected_file import (
     BROKER_LOG,
     GROUPS,
     LOCK_LOG,
+    MODES,
     NAMESRV_LOG,
     OFFSETS,
     TOPICS,
@@ -18,6 +19,7 @@ from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.folder_evidence import own_evidence
 from rebalance_core.ingest.observed.document_facts import dump
 from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.parse.text.client_version import plain_version
@@ -30,6 +32,7 @@ _BROKER_FILES = {
     TOPICS: (STORE, "topics.json"),
     GROUPS: (STORE, "subscriptionGroup.json"),
     OFFSETS: (STORE, "consumerOffset.json"),
+    MODES: (STORE, "messageRequestMode.json"),
 }
 _REGISTERS = ("broker_registered", "broker_address", "broker_known")
 
@@ -51,7 +54,8 @@ def cluster_facts(
     rows = FactRows()
     _expected(rows, collection, context)
     _files(rows, collection, stats, context)
-    ordered = sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
+    own = own_evidence(pieces, context)
+    ordered = sorted(own, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
     for piece in ordered:
         _stated(rows, piece, context.time_of(piece))
     _registered(rows, collection, ordered, context)
@@ -61,7 +65,7 @@ def cluster_facts(
 def _expected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
     span = {"start_ms": context.start_ms, "end_ms": context.end_ms}
     _spanning(rows, "COLLECTED", context, SETTINGS_NAME, span)
-    for broker in collection.settings.brokers:
+    for broker in context.expected:
         _spanning(rows, "EXPECTED_BROKER", context, SETTINGS_NAME, {}, broker)
     for name in collection.settings.name_servers:
         _spanning(rows, "EXPECTED_NAME_SERVER", context, SETTINGS_NAME, {"name": name})
@@ -89,8 +93,12 @@ def _files(
     counted = {one.name: one for one in stats}
     found: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
-        if file.kind == NAMESRV_LOG or file.kind in _BROKER_FILES:
+        if file.kind == NAMESRV_LOG:
             found.setdefault((file.kind, file.place), []).append(file)
+        elif file.kind in _BROKER_FILES:
+            folder = context.folders[file.place]
+            if folder.speaks and not (folder.slave and file.is_log):
+                found.setdefault((file.kind, folder.broker_name), []).append(file)
     for (kind, place), files in sorted(found.items()):
         times = [time for file in files for time in _moments(file, counted[file.name], context)]
         span = (min(times, default=context.end_ms), max(times, default=context.end_ms))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import (
     ADMIN,
@@ -22,18 +23,20 @@ WRONG_FILE_SHARE = 0.5
 
 
 def file_findings(
-    collection: Collection, stats: Iterable[FileStats], assumed: Assumptions
+    collection: Collection,
+    stats: Iterable[FileStats],
+    assumed: Assumptions,
+    context: ClusterContext,
 ) -> list[Row]:
     """Findings on the collection as a whole and on single files."""
-    found = [*_missing(collection), *_zones(collection, assumed)]
+    found = [*_missing(collection, context), *_zones(collection, assumed), *_folders(context)]
     for one in stats:
         found += _of_file(one)
     return found
 
 
-def _missing(collection: Collection) -> list[Row]:
-    places = {kind: {f.place for f in collection.files if f.kind == kind}
-              for kind in (BROKER_LOG, NAMESRV_LOG)}  # fmt: skip
+def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
+    name_servers = {f.place for f in collection.files if f.kind == NAMESRV_LOG}
     rows = [
         finding(
             "INGEST_BROKER_LOG_MISSING",
@@ -42,10 +45,10 @@ def _missing(collection: Collection) -> list[Row]:
             WARNING,
             broker_name=name,
         )
-        for name in collection.settings.brokers
-        if name not in places[BROKER_LOG]
+        for name in context.expected
+        if name not in context.logged
     ]
-    expected, there = len(collection.settings.name_servers), len(places[NAMESRV_LOG])
+    expected, there = len(collection.settings.name_servers), len(name_servers)
     if there < expected:
         names = ", ".join(collection.settings.name_servers)
         rows.append(
@@ -57,6 +60,28 @@ def _missing(collection: Collection) -> list[Row]:
             )
         )
     return rows
+
+
+def _folders(context: ClusterContext) -> Iterator[Row]:
+    """Folders whose broker no file tells, and those of one broker that no file tells apart."""
+    for name, folder in context.folders.items():
+        if not folder.told:
+            what = f"No file tells which broker brokers/{name} is of: taken as the broker {name}."
+        elif not folder.role_told:
+            what = (
+                f"brokers/{name} is of {folder.broker_name} too, and no file tells whether of a "
+                "slave: taken as a slave's, its stores are not used."
+            )
+        else:
+            continue
+        yield finding(
+            "INGEST_BROKER_FOLDER_UNCLEAR",
+            what,
+            "Collect clusterList, or broker.log since the broker's start.",
+            WARNING,
+            broker_name=folder.broker_name,
+            evidence={"folder": f"brokers/{name}"},
+        )
 
 
 def _zones(collection: Collection, assumed: Assumptions) -> list[Row]:

@@ -58,6 +58,8 @@ def _topics(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients) -> No
 
 def _changed(rows: FactRows, piece: Evidence, at_ms: int, _: Clients) -> None:
     v = piece.values
+    if "version" in v and "old" not in v:
+        return  # a version alone: queues changed, or another member subscribes the topic
     kind = "TAGS_CHANGED" if "old" in v else "TOPIC_DROPPED"
     details = {name: v[name] for name in ("old", "new") if name in v}
     where = {"topic": v["topic"], "broker_name": piece.place}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from rebalance_core.ingest.settings.group_strategies import GroupStrategies
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
+    CLIENT_REBALANCE,
     LITE_PULL,
     PULL,
     PUSH,
@@ -32,11 +34,33 @@ _THRESHOLDS = (
 )
 
 
+@dataclass(frozen=True)
+class Told:
+    """What was found out of a group's members.
+
+    Attributes:
+        strategies: see `group_strategies`.
+        versions: client versions by client id.
+        rebalance_modes: see `rebalance_modes`.
+        popped: some topic's request mode is POP, at times.
+    """
+
+    strategies: GroupStrategies
+    versions: Mapping[str, str]
+    rebalance_modes: Mapping[str, str]
+    popped: bool = False
+
+    @property
+    def rebalance_mode(self) -> str:
+        """The group's: BROKER if any member asks, as most then do."""
+        asks = BROKER_REBALANCE in self.rebalance_modes.values()
+        return BROKER_REBALANCE if asks else CLIENT_REBALANCE
+
+
 def settings_row(
     group: str,
     pieces: list[Evidence],
-    strategies: GroupStrategies,
-    versions: dict[str, str],
+    told: Told,
     zone_of: Callable[[str], str],
     context: ClusterContext,
 ) -> tuple[Row, list[Row]]:
@@ -45,23 +69,31 @@ def settings_row(
     Args:
         group: the group.
         pieces: its evidence.
-        strategies: see `group_strategies`.
-        versions: client versions by client id.
+        told: what was found out of the members.
         zone_of: time zone of a client by its id.
         context: the cluster.
     """
-    shown = _shown(pieces, versions, zone_of, context)
+    strategies = told.strategies
+    shown = _shown(pieces, told.versions, zone_of, context)
+    if told.rebalance_modes:
+        shown["rebalance_mode"] = told.rebalance_mode
     if strategies.group is not None:
         shown["strategy"] = strategies.group
     given = context.given.get(group, {})
     assumed = _assumed(context)
+    if told.popped:
+        # a mode that changes nothing for its members would be no use to anybody
+        assumed["rebalance_mode"] = BROKER_REBALANCE
+    connected = any(piece.kind == "consumer_connected" for piece in pieces)
     row: Row = {"consumer_group": group}
     findings = []
     for name in (*assumed, *_THRESHOLDS, "subscriptions", "consume_timestamp_ms"):
         value = shown.get(name, given.get(name))
         if value is None and name in assumed:
             value = assumed[name]
-            if name != "strategy" or row["message_model"] != BROADCASTING:  # it has none
+            default = name == "rebalance_mode" and connected and not told.popped
+            without = name == "strategy" and row["message_model"] == BROADCASTING  # it has none
+            if not (default or without):
                 findings.append(_assumption(group, name, value))
         if value is not None:
             row[name] = value
@@ -87,7 +119,7 @@ def _assumed(context: ClusterContext) -> dict[str, Any]:
 
 def _shown(
     pieces: Iterable[Evidence],
-    versions: dict[str, str],
+    versions: Mapping[str, str],
     zone_of: Callable[[str], str],
     context: ClusterContext,
 ) -> dict[str, Any]:
@@ -98,7 +130,6 @@ def _shown(
         if piece.kind == "consumer_connected":
             shown["consumer_type"] = _consumer_type(v["consume_type"], v["client_id"])
             shown["message_model"] = v["message_model"]
-            shown.setdefault("rebalance_mode", GroupSettings().rebalance_mode)
         elif piece.kind in ("consumer_data", "heartbeat", "group_connection"):
             for name in ("message_model", "consume_from_where"):
                 shown[name] = v[name] or shown.get(name)
@@ -107,8 +138,6 @@ def _shown(
                 shown.setdefault("ordered", False)
         elif piece.kind in ("queue_locked", "lock_refused", "order_lock"):
             shown["ordered"] = True
-        elif piece.kind == "broker_allocated":
-            shown["rebalance_mode"] = BROKER_REBALANCE
         elif piece.kind == "client":
             shown |= {n: x for n, x in _of_client(v, zone_of).items() if x is not None}
     known = sorted({*versions.values()}, key=parse_version)
@@ -126,8 +155,6 @@ def _of_client(values: Any, zone_of: Callable[[str], str]) -> dict[str, Any]:
     }
     if values["ordered"] is not None:
         row["ordered"] = values["ordered"]
-    if values["client_rebalance"] is False and not values["ordered"]:
-        row["rebalance_mode"] = BROKER_REBALANCE
     version = plain_version(values["version"] or "")
     if is_modelled(version):
         row["client_version"] = version

@@ -1,7 +1,8 @@
 """Which strategy each member uses: client logs and ``consumerStatus`` show names, not parameters.
 
-Two parameters can be told from results: CONFIG returns its list as it is (SEM §2.4), and every
-queue of MACHINE_ROOM's rooms goes to somebody, so the rooms of all results are its rooms (§2.5).
+Two parameters can be told from results: CONFIG returns its list as it is (rocketmq.md §2.4), and
+every queue of MACHINE_ROOM's rooms goes to somebody, so the rooms of all results are its rooms
+(rocketmq.md §2.5).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from rebalance_core.strategies import allocate_group, parse_strategy
 CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 """Strategies that need no parameter to be guessed; the first that fits is taken."""
 QUIET_MS = 60_000
-"""Ownership has followed the members when none came or went for so long (SEM §6.4)."""
+"""Ownership has followed the members when none came or went for so long (rocketmq.md §6.4)."""
 
 Owners = dict[MessageQueue, str]
 
@@ -77,11 +77,12 @@ def _dumps(
 ) -> Iterable[tuple[list[str], Owners]]:
     """Members and owners of each topic in each dump that shows a settled group.
 
-    A broker on which the group never committed is left out of the dump (SEM §13.3): only topics
-    that it shows on every broker with a connection of the group are whole.
+    A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
+    only topics that it shows on every broker with a connection of the group are whole.
     """
     pieces = list(pieces)
     connected = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
+    connected -= context.slave_places
     tables: dict[tuple[int, str, str], list[Evidence]] = {}
     for piece in pieces:
         if piece.kind == "queue_progress" and piece.values["with_clients"]:

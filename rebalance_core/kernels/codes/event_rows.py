@@ -46,6 +46,8 @@ class Events:
     """Number of the set that a CONSUMER_JOIN subscribes."""
     words: dict[str, Ints]
     """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`)."""
+    broker_version: Ints
+    """Word of the version that a BROKER_UP names; -1: none."""
     observed: Bools
     window_ms: Ints
 
@@ -95,6 +97,9 @@ def read_events(
         readable=np.where(perm & PERM_READ, read_queue_nums, 0)[order],
         subscriptions=subscriptions[order],
         words={name: values[order] for name, values in words.items()},
+        broker_version=np.where(types == type_code(events.BROKER_UP), codes[EVENTS, "version"], -1)[
+            order
+        ],
         observed=given.equal("detail", OBSERVED)[order],
         window_ms=_windows(types, given.equal("detail", EXPIRED))[order],
     )

@@ -6,7 +6,7 @@ Groups are numbered by kind of strategy, then by name; every array is in the ord
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ from rebalance_core.kernels.codes.offset_rows import (
     read_observations,
 )
 from rebalance_core.kernels.codes.topic_sets import TopicSets
+from rebalance_core.kernels.rebalance_modes import mode_reasons
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 from rebalance_core.strategies import AllocationStrategy
@@ -125,6 +126,8 @@ def read_fleet(
         read_groups(tables[GROUPS], codes, words, sets, retry=options.include_retry_topics),
         tables, numbers[EVENTS], codes, words, strategy_for,
     )  # fmt: skip
+    reason = mode_reasons(tables[EVENTS], tables[GROUPS], numbers[EVENTS], groups.reason)
+    groups = replace(groups, reason=reason)
     order = np.argsort(groups.kind, kind="stable")
     groups = groups.take(order)
     renumbered = np.argsort(order)

@@ -58,7 +58,7 @@ class Groups:
     consumer_type: Ints
     """Index into `TYPES`."""
     has_retry: Bools
-    """Members subscribe the retry topic (SEM §3.4)."""
+    """Members subscribe the retry topic (rocketmq.md §3.4)."""
     ordered: Bools
     timestamp_ms: Ints
     """-1: none."""
@@ -66,6 +66,8 @@ class Groups:
     pull_threshold_size_for_queue: Ints
     pull_threshold_for_topic: Ints
     pull_threshold_size_for_topic: Ints
+    broker_version: Ints
+    """Word; of brokers that no BROKER_UP names a version of."""
     empty_queue_is_zero: Bools
     """The broker answers 0 for a queue without messages."""
     exact_search: Bools
@@ -131,6 +133,7 @@ def read_groups(
         ordered=given.bools("ordered", null=DEFAULTS.ordered),
         timestamp_ms=given.ints("consume_timestamp_ms", null=-1),
         **{name: given.ints(name, null=getattr(DEFAULTS, name)) for name in _THRESHOLDS},
+        broker_version=codes[GROUPS, "broker_version"],
         empty_queue_is_zero=np.array([v < PAGE_CACHE_CHECK for v in broker], np.bool_),
         exact_search=np.array([v >= EXACT_LOWER_BOUND for v in broker], np.bool_),
         overflow_to_max=np.array([v >= OVERFLOW_ALWAYS_TO_MAX for v in broker], np.bool_),
@@ -199,7 +202,8 @@ def divided(
 
 
 def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:
-    """Groups with a member that asks brokers to divide by a strategy they do not know (SEM §2.8).
+    """Groups with a member that asks brokers to divide by a strategy they do not know
+    (rocketmq.md §2.8).
 
     Args:
         groups: all of them.

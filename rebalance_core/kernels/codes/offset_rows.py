@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from rebalance_core.kernels.codes.columns import COMMITS, OFFSETS, Columns, Key
 from rebalance_core.kernels.codes.group_rows import Groups
-from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,31 @@ class Observations:
     at_ms: Ints
     min_offset: Ints
     max_offset: Ints
-    broker_zero: Bools
-    """The broker would answer 0 to a group that never committed (SEM §5.3)."""
+    zero: Bools
+    never_zero: Bools
+    """What the broker answers to a group that never committed (rocketmq.md §5.3): 0, or not 0;
+    neither where that depends on whether entry 0 is in memory, and nobody looked."""
 
     @classmethod
     def none(cls) -> Observations:
         """No row."""
         numbers = np.zeros(0, np.int64)
-        return cls(numbers, numbers, numbers, numbers, numbers, numbers, numbers, numbers > 0)
+        return cls(*(numbers,) * 7, numbers > 0, numbers > 0)
+
+    def with_emptied(self, emptied: Observations) -> Observations:
+        """These rows and those of queues that were emptied, which count alone at their moment."""
+        if not len(emptied.group):
+            return self
+        rows = [
+            np.concatenate([getattr(emptied, f.name), getattr(self, f.name)]) for f in fields(self)
+        ]
+        is_seen = np.arange(len(rows[0])) >= len(emptied.group)
+        group, topic, broker, queue_id, at_ms = rows[:5]
+        order = np.lexsort((is_seen, at_ms, queue_id, broker, topic, group))
+        moment = np.cumsum(first_of_run(*(row[order] for row in rows[:5])))
+        gone = np.isin(moment, moment[~is_seen[order]]) & is_seen[order]
+        again = ~is_seen[order] & ~first_of_run(moment)
+        return Observations(*(row[order][~gone & ~again] for row in rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +70,17 @@ def read_observations(
     topic, broker = codes[OFFSETS, "topic"], codes[OFFSETS, "broker_name"]
     queue_id, at_ms = given.ints("queue_id"), given.ints("observed_ms")
     low, high = given.ints("min_offset"), given.ints("max_offset")
-    cached = given.bools("head_cached", null=True)
-    zero = (low <= 0) & np.where(high <= 0, groups.empty_queue_is_zero[group], cached)
+    empty_is_zero = groups.empty_queue_is_zero[group]
+    cached, uncached = (
+        given.bools("head_cached", null=False),
+        ~given.bools("head_cached", null=True),
+    )
+    zero = (low <= 0) & np.where(high <= 0, empty_is_zero, cached)
+    never_zero = (low > 0) | np.where(high <= 0, ~empty_is_zero, uncached)
     order = np.lexsort((at_ms, queue_id, broker, topic, group))
     return Observations(
         group[order], topic[order], broker[order], queue_id[order], at_ms[order],
-        low[order], high[order], zero[order],
+        low[order], high[order], zero[order], never_zero[order],
     )  # fmt: skip
 
 

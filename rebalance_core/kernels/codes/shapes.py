@@ -27,6 +27,8 @@ REASONS = {
     "MIXED_MODELS": "members with different message models",
     "NO_KERNEL": "a strategy without a kernel, one that always throws, or one that the brokers do "
     "not know and a member asks them for",
+    "POP": "a topic whose request mode is POP",
+    "MIXED_REBALANCE_MODES": "a member with another rebalance mode than the group's",
     "SUSPENDED": "a member was suspended",
     "DUPLICATE_CLIENT_ID": "two live processes with one client id",
     "RESTART_AT_ONCE": "a member that came back in place with another start mode",
@@ -42,6 +44,8 @@ REASONS = {
     MIXED_STRATEGIES,
     MIXED_MODELS,
     NO_KERNEL,
+    POP,
+    MIXED_REBALANCE_MODES,
     SUSPENDED,
     DUPLICATE_CLIENT_ID,
     RESTART_AT_ONCE,

@@ -57,11 +57,6 @@ class Epochs:
     def __len__(self) -> int:
         return len(self.group)
 
-    @property
-    def opens(self) -> Bools:
-        """True for the first epoch of each group."""
-        return self.number == 0
-
 
 @dataclass(frozen=True, slots=True)
 class Turns:

@@ -1,4 +1,6 @@
-"""How many queues of each topic can be read on each broker, as the events say (SEM §6.3)."""
+"""How many queues of each topic can be read on each broker, as the events say
+(rocketmq.md §6.3).
+"""
 
 from __future__ import annotations
 

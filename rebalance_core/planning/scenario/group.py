@@ -17,7 +17,14 @@ from rebalance_core.planning.scenario.timeline import Timeline
 from rebalance_core.synthetic.draws import Draws
 
 LIVE, STARTING, GONE = "LIVE", "STARTING", "GONE"
-JOIN_COLUMNS = ("subscriptions", "strategy", "version", "message_model", "consume_from_where")
+JOIN_COLUMNS = (
+    "subscriptions",
+    "strategy",
+    "version",
+    "message_model",
+    "consume_from_where",
+    "rebalance_mode",
+)
 """What a process states of itself when it joins."""
 
 Settings = dict[str, Any]
@@ -61,7 +68,8 @@ class GroupLife(Timeline):
         self._seed = seed
         self._places: dict[ProcessKey, Member] = {}
         self._members: list[Member] = []
-        self._taken = {(row["client_id"], row["channel_id"]) for row in rows}
+        own = [row for row in rows if row["event_type"] in events.CONSUMER_EVENTS]
+        self._taken = {(row["client_id"], row["channel_id"]) for row in own}
         self._made = 0
 
     def members(self) -> list[Member]:
@@ -153,7 +161,8 @@ class GroupLife(Timeline):
         if row["event_type"] == events.CONSUMER_JOIN:
             self._recorded_join(row, key, member)
         elif member is None:
-            self.log.keep(row)  # of an unknown process: the replay rejects it, as before
+            # of an unknown process: the replay rejects it, as before; or of the group itself
+            self.log.keep(row)
         else:
             self._recorded_change(row, key, member)
 

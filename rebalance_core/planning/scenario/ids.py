@@ -1,7 +1,7 @@
 """Client ids and channels of processes that only a scenario has: by seed, like a recorded one's.
 
 An id that RocketMQ's client makes (`client_id_form`) is new at each start; with an instance name a
-process comes back under the same id on another channel (SEM §1.1).
+process comes back under the same id on another channel (rocketmq.md §1.1).
 """
 
 from __future__ import annotations

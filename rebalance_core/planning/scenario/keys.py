@@ -5,6 +5,7 @@ Readers raise ValueError whose message goes behind ``key = value:``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.strategies import parse_strategy
 
 Reader = Callable[[Any], Any]
+
+_SET = re.compile(r"\[!?+\]?+[^\]]*\]")  # as fnmatch reads one
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,14 @@ def texts(value: Any) -> tuple[str, ...]:
         return tuple(words(item) for item in items)
     except ValueError:
         raise ValueError('expected text or a list of texts, e.g. ["a", "b"]') from None
+
+
+def patterns(value: Any) -> tuple[str, ...]:
+    """One glob or a list of them: ``*``, ``?`` and ``[ab]``."""
+    globs = texts(value)
+    if any("[" in _SET.sub("", glob) for glob in globs):
+        raise ValueError("[ begins a set of characters and ] must end it; [[] is the sign [ itself")
+    return globs
 
 
 def one_of(*valid: str) -> Reader:

@@ -164,7 +164,7 @@ def edit_history(
     rows = list(rows)
     parts: dict[tuple[str, str | None], list[AnyRow]] = {}
     for row in rows:
-        own = row.get("consumer_group") if row["event_type"] in events.CONSUMER_EVENTS else None
+        own = row.get("consumer_group") if row["event_type"] in events.GROUP_EVENTS else None
         parts.setdefault((row["cluster"], own), []).append(row)
     settings = {(row["cluster"], row["consumer_group"]): row for row in consumer_groups}
     warnings = list(unmatched(scenario, names_in(rows)))

@@ -1,9 +1,9 @@
 """Client ids as RocketMQ's clients make them, in parts; hosts for those that only a plan has.
 
 A clustering client without an instance name is ``ip@pid#nanotime``, new at each start; with one it
-is ``ip@name`` (SEM §1.1). Two kinds of plans put new ids together of these parts: `new_client_ids`
-(`what_if`: by a template, each on the next address) and `scenario_ids` (scenarios: by seed, near
-and like a recorded process).
+is ``ip@name`` (rocketmq.md §1.1). Two kinds of plans put new ids together of these parts:
+`new_client_ids` (`what_if`: by a template, each on the next address) and `scenario_ids` (scenarios:
+by seed, near and like a recorded process).
 """
 
 from __future__ import annotations

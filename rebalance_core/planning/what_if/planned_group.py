@@ -60,7 +60,7 @@ class PlannedGroup:
             include_retry_topics=False,
             members=self._members(),
             routes=_GivenRoutes(queues=self.queues),
-            last_topics=self.topics,
+            topics=self.topics,
         )
 
     def _members(self) -> dict[ProcessKey, Member]:

@@ -41,7 +41,7 @@ def judged(tables: Mapping[str, DataFrame], judge: Judge) -> DataFrame:
 
 def case_frames(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The frames of which a group's case is made; each has cluster and consumer_group."""
-    own = tables["cluster_events"].where(sf.col("event_type").isin(*events.CONSUMER_EVENTS))
+    own = tables["cluster_events"].where(sf.col("event_type").isin(*events.GROUP_EVENTS))
     frames = {"cluster_events": own}
     if "consumer_groups" in tables:
         frames["consumer_groups"] = tables["consumer_groups"]

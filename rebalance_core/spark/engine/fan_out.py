@@ -1,8 +1,8 @@
 """Every input row to exactly the groups it concerns: one frame, keyed by cluster and group.
 
-Consumer events and commits name their group. A topic event or a queue's offsets concern the groups
-that ever subscribe the topic; a broker event those with a topic ever configured on that broker.
-Nothing is collected.
+Consumer events, request modes and commits name their group. A topic event or a queue's offsets
+concern the groups that ever subscribe the topic; a broker event those with a topic ever configured
+on that broker. Nothing is collected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def fan_out(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -
 
 def member_rows(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -> DataFrame:
     """`fan_out` of events and settings alone: all that ownership depends on."""
-    own = _wanted(tables["cluster_events"].where(_of_consumer()), group_pattern)
+    own = _wanted(tables["cluster_events"].where(_of_group()), group_pattern)
     parts = [
         _tagged(own, "cluster_events"),
         _tagged(_shared(tables, group_pattern), "cluster_events"),
@@ -88,7 +88,7 @@ def _offset_rows(tables: Mapping[str, DataFrame], group_pattern: str | None) -> 
 
 def _shared(tables: Mapping[str, DataFrame], group_pattern: str | None) -> DataFrame:
     """Topic and broker events once for each group that has an interest in them."""
-    shared = tables["cluster_events"].where(~_of_consumer()).drop("consumer_group")
+    shared = tables["cluster_events"].where(~_of_group()).drop("consumer_group")
     topics = group_topics(tables, group_pattern)
     configured = shared.where(sf.col("event_type") == events.TOPIC_CONFIG)
     brokers = configured.select("cluster", "topic", "broker_name").join(
@@ -110,6 +110,10 @@ def _shared(tables: Mapping[str, DataFrame], group_pattern: str | None) -> DataF
 
 def _union(one: DataFrame, other: DataFrame) -> DataFrame:
     return one.unionByName(other, allowMissingColumns=True)
+
+
+def _of_group() -> Column:
+    return sf.col("event_type").isin(*events.GROUP_EVENTS)
 
 
 def _of_consumer() -> Column:

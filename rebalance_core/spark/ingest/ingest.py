@@ -42,12 +42,12 @@ _OFTEN = (
     "broadcast_refused", "broker_allocation_failed",
 )  # fmt: skip
 """Facts that logs repeat; one a second and place says as much: `FactRows` counts seconds."""
-_ONCE = ("allocated", "broker_allocated")
+_ONCE = ("allocated",)
 """Facts that are the same whenever one file says them."""
-_KNOWN = ("broker_known", "route_broker")
+_KNOWN = ("broker_known", "route_broker", "broker_local", "broker_topic")
 """Facts that repeat and are the same whenever one place says them."""
-_FAILURES = ("heartbeat_failed", "allocation_failed")
-"""Facts of clients without a group; one a minute and place comes to the driver."""
+_FAILURES = ("heartbeat_failed", "allocation_failed", "broker_follows")
+"""Facts of clients without a group, and of slaves; one a minute and place comes to the driver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def ingest(
     context = context_of(collection, cluster, stats, given, assumed)
     of_brokers = broker_tables(cluster, context)
     of_brokers["observed_facts"] = cluster_facts(collection, stats, cluster, context)
-    of_brokers["findings"] += file_findings(collection, stats, assumed)
+    of_brokers["findings"] += file_findings(collection, stats, assumed, context)
     rows = (
         _by_key(evidence, GROUP, _group_rows(context))
         .unionByName(_by_key(evidence, TOPIC, _topic_rows(context)))

@@ -84,8 +84,8 @@ def _edit(
     tables: Mapping[str, DataFrame], count: int, edits: Edits, ends: Mapping[str, int]
 ) -> DataFrame:
     """One pass over the events and settings of whole groups."""
-    of_consumer = sf.col("event_type").isin(*events.CONSUMER_EVENTS)
-    group = sf.when(of_consumer, sf.col("consumer_group")).otherwise(NOBODY)
+    of_group = sf.col("event_type").isin(*events.GROUP_EVENTS)
+    group = sf.when(of_group, sf.col("consumer_group")).otherwise(NOBODY)
     own = tables[EVENTS].select(*INPUT_TABLES[EVENTS].column_names)
     rows = own.withColumn("consumer_group", group).withColumn(TABLE, sf.lit(EVENTS))
     if GROUPS in tables:

@@ -14,6 +14,7 @@ from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
 from rebalance_core.contracts.times import TIME_RANGES
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.request_mode import parse_request_mode
 from rebalance_core.model.versions import parse_version
 from rebalance_core.spark.tables.conform import (
     RAW,
@@ -36,6 +37,7 @@ ISSUE_CODES = {
     "BAD_TIME": "a time is before the year 2000 or after 2200; a consume timestamp is negative",
     "BAD_ENUM": "a field has none of its allowed values",
     "BAD_STRATEGY": "the strategy text does not parse",
+    "BAD_REQUEST_MODE": "the detail of a REQUEST_MODE does not parse",
     "BAD_VERSION": "the version does not parse or is not modelled",
     "BAD_OFFSET": "an offset is negative, or the minimum is above the maximum",
     "BAD_QUEUE_ID": "the queue id is negative or not below the limit",
@@ -49,13 +51,19 @@ MAX_QUEUE_NUMS = 65536
 MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
 
 _BROKER_NEEDED = (*events.BROKER_EVENTS, events.TOPIC_CONFIG)
-_TOPIC_NEEDED = (events.SUBSCRIBE, events.UNSUBSCRIBE, *events.TOPIC_EVENTS)
+_TOPIC_NEEDED = (
+    events.SUBSCRIBE,
+    events.UNSUBSCRIBE,
+    events.REQUEST_MODE,
+    *events.TOPIC_EVENTS,
+)
 NEEDED = {
-    "consumer_group": events.CONSUMER_EVENTS,
+    "consumer_group": events.GROUP_EVENTS,
     "client_id": events.CONSUMER_EVENTS,
     "topic": _TOPIC_NEEDED,
     "broker_name": _BROKER_NEEDED,
     "read_queue_nums": (events.TOPIC_CONFIG,),
+    "detail": (events.REQUEST_MODE,),
 }
 """Columns of cluster_events that some event types need."""
 
@@ -66,7 +74,7 @@ DETAILS = {
     events.BROKER_DOWN: ("STOPPED", "CLOSED", events.EXPIRED),
     events.TOPIC_CONFIG: (events.OBSERVED,),
 }
-"""What `detail` may say, by event type; other types have none."""
+"""What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
 
 ENUMS = {
     "consumer_type": ("PUSH", "LITE_PULL", "PULL"),
@@ -208,13 +216,19 @@ def _event_issues(table: Table) -> list[Column]:
         ~known & (sf.trim(event_type) != ""),
         issue("UNKNOWN_EVENT_TYPE", "event_type is '", event_type, f"'; valid: {valid}"),
     )
-    allowed = sf.lit(False)
+    allowed = event_type == events.REQUEST_MODE
     expected = sf.lit("none")
     for name, details in DETAILS.items():
         allowed = allowed | ((event_type == name) & detail.isin(*details))
         expected = sf.when(event_type == name, sf.lit(", ".join(details))).otherwise(expected)
     message = ("detail is '", detail, "'; valid for ", event_type, ": ", expected)
-    return [unknown, sf.when(known & detail.isNotNull() & ~allowed, issue("BAD_ENUM", *message))]
+    mode = sf.when((event_type == events.REQUEST_MODE) & (sf.trim(detail) != ""), detail)
+    why = _complaints_udf(parse_request_mode)(mode)
+    return [
+        unknown,
+        sf.when(known & detail.isNotNull() & ~allowed, issue("BAD_ENUM", *message)),
+        sf.when(why.isNotNull(), issue("BAD_REQUEST_MODE", "detail: ", why)),
+    ]
 
 
 def _enum_issues(table: Table) -> list[Column]:

@@ -1,4 +1,4 @@
-"""A group's retry topic: one queue on each broker that has one of its topics (SEM §3.4)."""
+"""A group's retry topic: one queue on each broker that has one of its topics (rocketmq.md §3.4)."""
 
 from __future__ import annotations
 

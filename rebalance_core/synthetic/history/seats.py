@@ -1,4 +1,6 @@
-"""Where the processes of a group run, and the client id and channel each start gets (SEM §1.1)."""
+"""Where the processes of a group run, and the client id and channel each start gets
+(rocketmq.md §1.1).
+"""
 
 from __future__ import annotations
 

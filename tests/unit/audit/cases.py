@@ -7,7 +7,7 @@ from rebalance_core.audit.case import GroupCase, Night
 from rebalance_core.audit.finding import Finding
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model import events as kinds
-from rebalance_core.model.events import CONSUMER_EVENTS, TOPIC_EVENTS, Event
+from rebalance_core.model.events import GROUP_EVENTS, TOPIC_EVENTS, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.group_replay import replay_group
@@ -142,7 +142,7 @@ def case_of(
     rows = [{name: getattr(one, name) for name in COLUMNS} for one in happened]
     last = {(r["topic"], r["broker_name"]): r for r in rows if r["event_type"] in TOPIC_EVENTS}
     tables |= {
-        "cluster_events": [row for row in rows if row["event_type"] in CONSUMER_EVENTS],
+        "cluster_events": [row for row in rows if row["event_type"] in GROUP_EVENTS],
         "consumer_groups": [{n: getattr(settings, n) for n in settings.__dataclass_fields__}],
         "topics": list(last.values()),
         "observed_facts": list(facts),

@@ -1,4 +1,6 @@
-"""One pass, statement by statement of SEM §3-§5; recorded passes are in tests/conformance."""
+"""One pass, statement by statement of rocketmq.md §3-§5; recorded passes are in
+tests/conformance.
+"""
 
 from typing import Any
 
@@ -176,3 +178,11 @@ def test_an_unread_residual_offset_is_forgotten_by_persist_all() -> None:
     run_pass(client, view(("c1",), **{"%RETRY%G": RETRY}), world)  # truncates T
     client.store.forget_unused(client.table.keys())
     assert client.store.persist(T[0], world) is None
+
+
+@pytest.mark.parametrize("version", ALL)
+def test_an_offset_left_in_memory_does_not_decide_a_new_start(version: str) -> None:
+    client = holding(version, T[0], consumer_type="LITE_PULL")  # reads its memory first
+    run_pass(client, view(**{"%RETRY%G": RETRY}), brokers())  # truncates T, which forgets nothing
+    record = run_pass(client, view(T=T[:1]), brokers(committed={T[0]: 50}))
+    assert record.added == {T[0]: 50}

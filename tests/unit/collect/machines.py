@@ -37,6 +37,7 @@ FILES = {
     "mq1/store/config/subscriptionGroup.json": "{}",
     "mq2/store/config/subscriptionGroup.json": "{}",
     "mq1/store/config/topics.json.bak": "{}",
+    "mq1/store/config/messageRequestMode.json.bak": "{}",
     "mq1/store/config/delayOffset.json": "not ours",
 }
 

@@ -8,6 +8,7 @@ from tests.unit.collect.machines import Run, collect, executable, machines
 COPIED = [
     "brokers/broker-a/broker.log",
     "brokers/broker-a/config-<ms>/consumerOffset.json",
+    "brokers/broker-a/config-<ms>/messageRequestMode.json",
     "brokers/broker-a/config-<ms>/subscriptionGroup.json",
     "brokers/broker-a/config-<ms>/topics.json",
     "brokers/broker-a/filter.log",

@@ -91,6 +91,7 @@ STEP = st.one_of(
             "broker": BROKER,
             "how": st.sampled_from(("BROKER_DOWN", "BROKER_UP")),
             "detail": st.sampled_from((None, "STOPPED", "EXPIRED")),
+            "version": st.sampled_from((None, "4.9.7", "5.1.4")),
         }
     ),
 )
@@ -133,7 +134,10 @@ class Story:
             case "delete":
                 self._say("TOPIC_DELETED", topic=step["topic"], broker_name=step["broker"])
             case "broker":
-                self._say(step["how"], broker_name=step["broker"], detail=step["detail"])
+                version = step["version"] if step["how"] == "BROKER_UP" else None
+                self._say(
+                    step["how"], broker_name=step["broker"], detail=step["detail"], version=version
+                )
 
     def _say(self, what: str, client: str | None = None, **said: Any) -> None:
         if client is not None:

@@ -5,21 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.tables.starts.lookups import NONE
-from rebalance_core.kernels.tables.starts.stored_starts import chain_lows
+from rebalance_core.kernels.segments import NONE
+from rebalance_core.kernels.tables.starts.stored_starts import BIGGEST, chain_lows
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
 pytestmark = pytest.mark.unit
 
 Rows = list[tuple[int, int, bool]]
-"""Lowest start, lowest commit inside the window, chained."""
+"""Lowest start by itself, where the first pull is sent, chained."""
 
 
 def chained(lanes: list[Rows]) -> list[int]:
-    low, least, links = ([row[i] for rows in lanes for row in rows] for i in range(3))
+    low, back, links = ([row[i] for rows in lanes for row in rows] for i in range(3))
     lane = [number for number, rows in enumerate(lanes) for _ in rows]
     return chain_lows(
-        np.array(low, np.int64), np.array(least, np.int64), np.array(lane, np.int64),
+        np.array(low, np.int64), np.array(back, np.int64), np.array(lane, np.int64),
         np.array(links, np.bool_),
     ).tolist()  # fmt: skip
 
@@ -27,35 +27,42 @@ def chained(lanes: list[Rows]) -> list[int]:
 def passed_on(rows: Rows) -> list[int]:
     """The same for one lane, one row after the other."""
     found, before = [], NONE
-    for low, least, is_link in rows:
+    for low, back, is_link in rows:
         found.append(before if is_link else NONE)
         if is_link:
-            known = [value for value in (least, before) if value > NONE]
-            low = min(known, default=0)
-        before = low
+            low = min(low, max(before, 0))
+        before = min(low, back)
     return found
 
 
+NOWHERE = BIGGEST
+
+
 def test_a_start_is_passed_on_until_a_commit_is_known() -> None:
-    known, unknown = (9, NONE, False), (NONE, NONE, True)
-    assert chained([[known, unknown, unknown, known]]) == [NONE, 9, 9, NONE]
+    known, link = (9, NOWHERE, False), (BIGGEST, NOWHERE, True)
+    assert chained([[known, link, link, known, link]]) == [NONE, 9, 9, NONE, 9]
 
 
-def test_a_lower_commit_inside_a_window_lowers_what_follows() -> None:
-    rows: Rows = [(9, NONE, False), (NONE, 4, True), (NONE, 6, True), (NONE, NONE, True)]
+def test_a_lower_commit_lowers_what_follows() -> None:
+    rows: Rows = [(9, NOWHERE, False), (4, NOWHERE, True), (6, NOWHERE, True), (7, NOWHERE, True)]
     assert chained([rows]) == [NONE, 9, 4, 4]
 
 
-def test_an_unknown_start_leaves_0_or_the_commit_in_the_window() -> None:
-    assert chained([[(NONE, NONE, False), (NONE, NONE, True), (NONE, 7, True)]]) == [
-        *(NONE, NONE, 0)
-    ]
-    assert chained([[(NONE, 3, True), (NONE, 7, True), (NONE, 1, True)]]) == [NONE, 3, 3]
+def test_who_is_sent_back_lowers_what_follows() -> None:
+    rows: Rows = [(9, 5, False), (BIGGEST, 2, True), (BIGGEST, NOWHERE, True)]
+    assert chained([rows]) == [NONE, 5, 2]
+
+
+def test_an_unknown_start_counts_as_0_for_all_but_the_next() -> None:
+    link = (BIGGEST, NOWHERE, True)
+    assert chained([[(NONE, NOWHERE, False), link, link]]) == [NONE, NONE, 0]
+    assert chained([[(7, NOWHERE, True), link]]) == [NONE, 0]
 
 
 def test_lanes_do_not_hear_of_each_other() -> None:
-    rows: Rows = [(2, NONE, False), (NONE, NONE, True)]
-    assert chained([rows, [(NONE, 5, True), (NONE, 8, True)], rows]) == [NONE, 2, NONE, 5, NONE, 2]
+    rows: Rows = [(2, NOWHERE, False), (BIGGEST, NOWHERE, True)]
+    link = (BIGGEST, NOWHERE, True)
+    assert chained([rows, [link, link], rows]) == [NONE, 2, NONE, 0, NONE, 2]
 
 
 def test_no_rows() -> None:
@@ -63,17 +70,12 @@ def test_no_rows() -> None:
 
 
 OFFSET = st.integers(0, 9) | st.sampled_from((2**62, 2**63 - 1))
-FIRST = st.tuples(st.just(NONE) | OFFSET, st.just(NONE), st.just(False))
-LINK = st.tuples(st.just(NONE), st.just(NONE) | OFFSET, st.just(True))
-KNOWN = st.tuples(OFFSET, st.just(NONE) | OFFSET, st.just(False))
-# once a commit is known it stays known, so the links of a lane follow each other
-LANE = st.builds(
-    lambda first, links, known: first + links + known,
-    st.lists(FIRST, max_size=1), st.lists(LINK, max_size=4), st.lists(KNOWN, max_size=2),
-)  # fmt: skip
+BACK = st.just(NOWHERE) | OFFSET
+FREE = st.tuples(st.just(NONE) | OFFSET, BACK, st.just(False))
+LINK = st.tuples(st.just(BIGGEST) | OFFSET, BACK, st.just(True))
 
 
 @RANDOM
-@given(st.lists(LANE, max_size=5))
+@given(st.lists(st.lists(st.one_of(FREE, LINK, LINK), max_size=7), max_size=5))
 def test_chains_of_many_lanes_are_those_of_each(lanes: list[Rows]) -> None:
     assert chained(lanes) == [low for rows in lanes for low in passed_on(rows)]

@@ -42,6 +42,13 @@ def names(count: int) -> tuple[str, ...]:
     return tuple(f"T{number:02}" for number in range(count))
 
 
+POP = "POP(share_queue_num=-1)"
+
+
+def mode(at_ms: int, detail: str = "PULL") -> Event:
+    return event(at_ms, "REQUEST_MODE", topic="T", detail=detail)
+
+
 def lost(at_ms: int, client_id: str, channel_id: str | None = None) -> Event:
     return event(at_ms, "CONSUMER_LOST", client_id, channel_id=channel_id)
 
@@ -86,6 +93,14 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "all that join are old",
      group(topic(0, 4), join(0, "x", version="4.9.7"), strategy="CONSISTENT_HASH",
            rebalance_mode="BROKER")),
+    # request modes
+    ("POP", "for a while", later(mode(10_000, POP), mode(20_000), rebalance_mode="BROKER")),
+    ("POP", "though nobody asks for it", later(mode(10_000, POP))),
+    ("REGULAR", "never but PULL", later(mode(10_000), rebalance_mode="BROKER")),
+    ("MIXED_REBALANCE_MODES", "one member asks", later(join(9, "z", rebalance_mode="BROKER"))),
+    ("REGULAR", "a member repeats the group's mode",
+     later(join(9, "z", rebalance_mode="BROKER"), rebalance_mode="BROKER")),
+    ("REGULAR", "a member repeats the default", later(join(9, "z", rebalance_mode="CLIENT"))),
     # members
     ("SUSPENDED", "a member", later(event(10_000, "CONSUMER_SUSPEND", "y"))),
     ("SUSPENDED", "for no time at all",

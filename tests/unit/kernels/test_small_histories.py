@@ -39,6 +39,10 @@ CASES = {
         topic(0, 2), join(0, "x"), leave(99_000, "x"), join(99_000, "y"), join(99_000, "z"),
         message_model="BROADCASTING",
     ),
+    "each reads everything of its own topics alone": group(
+        topic(0, 2), topic(0, 2, "U"), join(0, "x", "T"), join(0, "y", "U"), join(9, "z", "T", "U"),
+        leave(99_000, "z"), message_model="BROADCASTING",
+    ),
     "queues come as the only member there ever was goes": group(
         topic(0, 2), join(0, "x"), topic(99_000, 4), leave(99_000, "x"),
     ),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import __main__ as driver
-from tests.mutants import report
+from tests.mutants import equivalents, report
 from tests.mutants.packages import PACKAGES, TREE
 from tests.mutants.sites import Site, sites_of
 
@@ -59,9 +59,28 @@ def test_the_report_names_the_survivors(tree: Path, capsys: pytest.CaptureFixtur
     rows = [(plus(), {"status": "survived"}), (plus(), {"status": "killed"})]
     assert report.write_report(tree / "report.md", rows, sites=9, seed=1) == 1
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == f"survived: {FILE}:2 arithmetic: + -> -"
+    assert printed[0] == f"survived: {FILE}:2 arithmetic: + -> -: no test notices"
     assert printed[-1] == "2 mutants, 1 killed, 1 survived: 50.0 %"
     assert f"`{FILE}:2` (arithmetic): `+ -> -`" in (tree / "report.md").read_text("utf-8")
+
+
+def test_every_equivalent_is_a_mistake_that_can_be_made() -> None:
+    paths = {path for path, *_ in equivalents.EQUIVALENT}
+    sites = [site for path in paths for site in sites_of(path, (TREE / path).read_bytes())]
+    known = {equivalents.why_equivalent(site) for site in sites} - {None}
+    assert known == set(equivalents.EQUIVALENT.values())
+
+
+def test_a_change_of_the_code_changes_the_sample_only_there() -> None:
+    def shown(path: str, source: str) -> set[tuple[str, str]]:
+        sites = sites_of(path, source.encode())
+        return {(site.text, site.operator) for site in driver.sample_of(sites, 10, seed=1)}
+
+    lines = [f"x{i} = a{i} + {i}" for i in range(20)]
+    before = shown("rules/m.py", "\n".join(lines))
+    assert len(before) == 10
+    assert shown("protocol/m.py", "\n".join(["y = b", *lines])) == before
+    assert len(shown("rules/m.py", "\n".join(lines[1:])) & before) >= 8
 
 
 def test_the_tests_of_every_package_are_there() -> None:

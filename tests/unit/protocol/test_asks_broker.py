@@ -1,4 +1,4 @@
-"""Who asks a broker for its share (SEM §2.8)."""
+"""Who asks a broker for its share (rocketmq.md §2.8)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The broker's answer for an offset never committed (SEM §5.3)."""
+"""The broker's answer for an offset never committed (rocketmq.md §5.3)."""
 
 import pytest
 

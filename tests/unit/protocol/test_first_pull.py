@@ -1,4 +1,4 @@
-"""Corrections of the first pull (SEM §5.5)."""
+"""Corrections of the first pull (rocketmq.md §5.5)."""
 
 import pytest
 

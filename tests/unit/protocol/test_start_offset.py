@@ -1,4 +1,4 @@
-"""Start offsets row by row of SEM §5.1; the complete grid is in tests/conformance."""
+"""Start offsets row by row of rocketmq.md §5.1; the complete grid is in tests/conformance."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Thresholds per queue (SEM §4.4)."""
+"""Thresholds per queue (rocketmq.md §4.4)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A BROADCASTING consumer's pass (SEM §3.3, §5.2)."""
+"""A BROADCASTING consumer's pass (rocketmq.md §3.3, §5.2)."""
 
 import pytest
 

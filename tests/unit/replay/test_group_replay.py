@@ -323,11 +323,16 @@ def test_of_one_group_only_those_are_frozen_that_ask_the_broker() -> None:
     free = replay(topic(0, 4), join(1, "x"), join(9, "y"), strategy="CONSISTENT_HASH")
     assert set(owners(free).values()) == {"x", "y"}
     assert owners(tables) == {q: "x" if c == "x" else "-" for q, c in owners(free).items()}
-    old = replay(
-        topic(0, 4), join(1, "x", version="5.0.0"), strategy="CONSISTENT_HASH",
-        rebalance_mode="BROKER", client_version="4.9",
-    )  # fmt: skip
-    assert column(old, "status") == ["FROZEN"]
+    settings: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"version": "5.0.0"}, {"client_version": "4.9"}),
+        ({"message_model": "CLUSTERING"}, {"message_model": "BROADCASTING"}),
+    ]
+    for own, others in settings:
+        asks = replay(
+            topic(0, 4), join(1, "x", **own), strategy="CONSISTENT_HASH", rebalance_mode="BROKER",
+            **others,
+        )  # fmt: skip
+        assert column(asks, "status") == ["FROZEN"]
 
 
 # --- retry topics that are no longer read ----------------------------------------------------

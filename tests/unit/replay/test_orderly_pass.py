@@ -1,4 +1,4 @@
-"""Order locks, zombies and unlocks of an orderly consumer's pass (SEM §4.2, §7)."""
+"""Order locks, zombies and unlocks of an orderly consumer's pass (rocketmq.md §4.2, §7)."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_an_orderly_removal_unlocks_at_once_when_nothing_is_cached(version: str)
     assert record.delayed_unlocks == {}
 
 
-@pytest.mark.parametrize(("version", "delayed"), [(V4, True), (V51, True), (V5, False)])
+@pytest.mark.parametrize(("version", "delayed"), [(V4, True), (V51, True), ("5.2.0", False)])
 def test_cached_messages_delay_the_unlock_until_5_1_4(version: str, delayed: bool) -> None:
     client, world = holding(version, T[0], ordered=True), brokers(locks={T[0]: "c1"})
     client.table[T[0]].holds_messages = True
@@ -71,7 +71,13 @@ def test_a_busy_listener_leaves_a_zombie_that_blocks_its_queue(version: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("version", "age", "forced"), [(V5, 20_000, False), (V5, 20_001, True), (V51, 30_000, False)]
+    ("version", "age", "forced"),
+    [
+        (V5, 20_000, False),
+        (V5, 20_001, True),
+        ("5.2.0", 20_001, True),
+        (V51, 30_000, False),
+    ],
 )
 def test_5_2_unlocks_by_force_20_s_after_the_last_renewal(
     version: str, age: int, forced: bool

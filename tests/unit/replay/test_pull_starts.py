@@ -226,6 +226,11 @@ def test_broadcasting_reads_the_clients_own_store() -> None:
     assert row["stored_offset"] == 35
 
 
+def test_broadcasting_that_persists_inside_the_window_starts_between_its_rows() -> None:
+    rows = [commit("a0", 40_000, 35, "x"), commit("a0", JOINED_MS + 1_000, 60, "x")]
+    assert short(broadcast(commits=rows)) == ("LOCAL_STORE", 60, 35, 60, "OK")
+
+
 def test_broadcasting_without_its_row_is_anywhere_up_to_the_end() -> None:
     assert short(broadcast()) == ("LOCAL_STORE", None, 0, 90, "UNKNOWN")
 

@@ -51,6 +51,7 @@ EVENTS = st.one_of(
             "strategy": st.sampled_from((None,) * 9 + STRATEGIES),
             "message_model": st.sampled_from((None, None, None, *MODELS)),
             "version": st.sampled_from((None, None, None, "4.9", "5.3")),
+            "rebalance_mode": st.sampled_from((None, None, None, "CLIENT", "BROKER")),
             "detail": st.sampled_from((None, None, "OBSERVED")),
         }
     ),
@@ -93,6 +94,13 @@ EVENTS = st.one_of(
         }
     ),
 )
+MODE_CHANGES = st.lists(
+    st.builds(
+        lambda at, name, detail: event(at, "REQUEST_MODE", topic=name, detail=detail),
+        MOMENT, st.sampled_from(TOPICS), st.sampled_from(("POP(share_queue_num=0)", "PULL")),
+    ),
+    max_size=3,
+)  # fmt: skip
 TIMED = st.builds(lambda at, fields: {"event_ms": at, **fields}, MOMENT, EVENTS)
 # Offsets only grow: a queue that shrinks is another queue.
 OFFSETS = st.lists(
@@ -118,6 +126,7 @@ def histories(draw: Any) -> GroupHistory:
         topic(0, 3), topic(0, 2, "U", "b"), join(0, "x"), join(7_000, "y"),
         *(event(fields.pop("event_ms"), fields.pop("event_type"), **fields)
           for fields in [dict(e) for e in events]),
+        *draw(st.just([]) | MODE_CHANGES),
         offsets=[seen(name, at, at // 70_000 * low, at // 1_000) for name, at, low in offsets],
         commits=commits and [commit(name, at, offset, who) for name, at, offset, who in commits],
         strategy=draw(st.sampled_from(("AVG", "AVG_BY_CIRCLE", *STRATEGIES))),

@@ -1,4 +1,4 @@
-"""SEM Appendix A: answers of the released classes, small enough to read."""
+"""rocketmq.md Appendix A: answers of the released classes, small enough to read."""
 
 import pytest
 

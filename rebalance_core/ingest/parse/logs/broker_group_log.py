@@ -1,10 +1,12 @@
-"""Lines of broker.log on a group's configuration, subscriptions and commits (SEM §10.2, §13)."""
+"""Lines of broker.log on a group's configuration, subscriptions and commits
+(rocketmq.md §10.2, §13).
+"""
 
 from __future__ import annotations
 
 from rebalance_core.ingest.parse.text.cut import cut
 from rebalance_core.ingest.parse.text.java_numbers import long_of
-from rebalance_core.ingest.parse.text.rendered import INT_MAX, whole
+from rebalance_core.ingest.parse.text.rendered import INT_MAX, MS_MAX, whole
 from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template, named
 from rebalance_core.ingest.refusal import Unreadable
 
@@ -12,8 +14,9 @@ KINDS = {
     "group_created": "group, by (auto, admin)",
     "group_deleted": "group",
     "subscription_changed": (
-        "group, topic, and where the expression changed old and new: else a heartbeat lacked the "
-        "topic and took it out of the group's table"
+        "group, topic; version: a heartbeat brought a newer subVersion, old and new where the "
+        "expression changed too; without it a heartbeat lacked the topic and took it out of the "
+        "group's table"
     ),
     "no_subscription": "group, topic: a pull was refused",
     "offset_went_back": "group, topic, queue_id, host, asked, stored: a commit too low",
@@ -51,7 +54,7 @@ def _changed(message: str) -> Fields:
     dropped = cut(message, _CHANGED, " remove topic ", " SubscriptionData [")
     if dropped is not None:
         return named(("group", "topic"), dropped)
-    expression = (", topic=", ", subString=", ", tagsSet=")
+    expression = (", topic=", ", subString=", ", tagsSet=", ", subVersion=", ", expressionType=")
     pieces = cut(
         message,
         _CHANGED,
@@ -62,9 +65,11 @@ def _changed(message: str) -> Fields:
     )
     if pieces is None or not pieces[0] or not pieces[2]:
         return None
-    group, _, topic, old, _, _, _, new = pieces
-    # the version alone changes whenever a client's queues do
-    return NOTHING if old == new else {"group": group, "topic": topic, "old": old, "new": new}
+    group, _, topic, old, _, _, _, _, _, new, _, version, *_ = pieces
+    fields = {"group": group, "topic": topic, "version": whole(version, MS_MAX)}
+    if fields["version"] is None:
+        return None
+    return fields if old == new else fields | {"old": old, "new": new}
 
 
 def _refused(message: str) -> Fields:

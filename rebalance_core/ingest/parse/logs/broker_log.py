@@ -1,4 +1,6 @@
-"""broker.log: who registered, left or was dropped; topics; starts of the broker (SEM §10.2)."""
+"""broker.log: who registered, left or was dropped; topics; starts of the broker
+(rocketmq.md §10.2).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from rebalance_core.ingest.parse.text.rendered import (
 )
 from rebalance_core.ingest.parse.text.templates import (
     NOT_OURS,
+    NOTHING,
     Fields,
     Template,
     headless,
@@ -35,6 +38,8 @@ KINDS = {
     "topic_deleted": "topic",
     "broker_starting": "perm: brokerPermission; the broker's consumer table is empty",
     "broker_booted": "broker, address",
+    "broker_property": "name (brokerName, brokerId: 4.9; brokerRole) and value, at the start",
+    "broker_follows": "address of the master that this slave copies from",
     "broker_stopping": "nothing more: the shutdown hook runs",
     **broker_group_log.KINDS,
 }
@@ -117,6 +122,20 @@ def _booted(message: str) -> Fields:
     return named(("broker", "address"), cut(message, "The broker[", ", ", "] boot success"))
 
 
+def _property(message: str) -> Fields:
+    name, _, value = message.partition("=")
+    return {"name": name, "value": value} if value else NOTHING
+
+
+def _follows(message: str) -> Fields:
+    """``Update slave … from master, ADDR`` and ``Sync… Exception, ADDR`` of SlaveSynchronize."""
+    address = message.rpartition(", ")[2]
+    return {"address": address} if ":" in address else NOTHING
+
+
+_PROPERTIES = ("brokerName=", "brokerId=", "brokerRole=")
+"""What a broker prints at its start stands in other lines too: without a time it is not ours."""
+
 TEMPLATES: tuple[Template, ...] = (
     ("consumer_connected", "new consumer connected, group: ", _connected),
     ("consumer_data", "ClientManageProcessor: " + _CHANGED, _data),
@@ -132,17 +151,24 @@ TEMPLATES: tuple[Template, ...] = (
     ("topic_deleted", "delete topic config OK, topic: ", _deleted),
     ("broker_starting", "brokerPermission=", _permission),
     ("broker_booted", "The broker[", _booted),
+    *(("broker_property", name, _property) for name in _PROPERTIES),
+    ("broker_follows", "Update slave ", _follows),
+    ("broker_follows", "SyncTopicConfig Exception, ", _follows),
+    ("broker_follows", "SyncConsumerOffset Exception, ", _follows),
+    ("broker_follows", "SyncDelayOffset Exception, ", _follows),
+    ("broker_follows", "SyncSubscriptionGroup Exception, ", _follows),
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
     *broker_group_log.TEMPLATES,
 )
 WORDS = tuple(words for _, words, _ in TEMPLATES)
+_HEADLESS_WORDS = tuple(words for words in WORDS if words not in _PROPERTIES)
 
 
 def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
     """What one line of broker.log states; most lines state nothing of ours."""
     line = server_line(text, clock)
     if line is None:
-        return headless(WORDS, text, source)
+        return headless(_HEADLESS_WORDS, text, source)
     if not line.message.startswith(WORDS):
         return NOT_OURS
     return read_message(TEMPLATES, line, text, source)

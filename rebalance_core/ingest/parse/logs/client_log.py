@@ -1,4 +1,4 @@
-"""rocketmq_client.log: strategies, commits, suspensions; who a process is (SEM §10.5)."""
+"""rocketmq_client.log: strategies, commits, suspensions; who a process is (rocketmq.md §10.5)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rebalance_core.ingest.parse.text.templates import (
 
 KINDS = {
     "allocated": "group, client_id, topic, strategy, queues (where they tell the parameters)",
-    "broker_allocated": "group, client_id, strategy: the broker allocates (QueryAssignment)",
+    "broker_allocated": "group, client_id, topic, strategy, mode (None: no queue): QueryAssignment",
     "heartbeat": "client_id and the fields of consumer_data; one fact a group",
     "committed": "group, client_id, topic, broker, queue_id, offset",
     "suspended": "group",
@@ -73,9 +73,14 @@ def _allocated(message: str) -> Fields:
 
 def _broker_allocated(message: str) -> Fields:
     pieces = cut(
-        message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet="
-    )
-    return named(("strategy", "group", "topic", "client_id"), pieces)
+        message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet=",
+        ""
+    )  # fmt: skip
+    fields = named(("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    modes = [mode for mode in ("POP", "PULL") if f"], Mode={mode}]" in pieces[4]]
+    return fields | {"mode": modes[0] if modes else None}
 
 
 def _committed(message: str) -> Fields:

@@ -1,4 +1,6 @@
-"""Lines of a client's log on what failed: members, strategies, heartbeats, pulls (SEM §13)."""
+"""Lines of a client's log on what failed: members, strategies, heartbeats, pulls
+(rocketmq.md §13).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Order-lock lines: lock.log, in 5.3 filter.log (SEM §10.3, §13.1). They tell who is orderly."""
+"""Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They tell who is
+orderly.
+"""
 
 from __future__ import annotations
 

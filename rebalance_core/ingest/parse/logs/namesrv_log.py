@@ -1,4 +1,4 @@
-"""namesrv.log: brokers that register, leave, are cut off or expire (SEM §10.4)."""
+"""namesrv.log: brokers that register, leave, are cut off or expire (rocketmq.md §10.4)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ KINDS = {
     "broker_address": "broker, address: the name of a master's new address (4.9)",
     "broker_known": "the same, repeated at every registration of a master (4.9)",
     "broker_removed": "broker: no replica of that name is left here",
+    "replica_removed": "address: one process of a broker is out of the route here",
     "topic_registered": "topic, broker_name, read, write, perm: the first queues of a topic",
     "topic_route": "topic, broker_name, read, write, perm, and old: the same before",
     "broker_cut_off": "nothing more: a broker's channel was seen closing",
     "broker_expired": "address: no registration for 120 s",
 }
+
+
+_REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
 
 
 def _registered(message: str) -> Fields:
@@ -65,6 +69,16 @@ def _removed_4_9(message: str) -> Fields:
     return named(("broker",), cut(message, "remove brokerName[", "]"))
 
 
+def _replica(message: str) -> Fields:
+    return _address(message.removeprefix(_REPLICA_REMOVED))
+
+
+def _replica_4_9(message: str) -> Fields:
+    """``remove brokerAddr[<id>, <address>] from brokerAddrTable, because channel destroyed``."""
+    pieces = cut(message, "remove brokerAddr[", ", ", "]")
+    return None if pieces is None else _address(pieces[1])
+
+
 def _topic_registered(message: str) -> Fields:
     pieces = cut(message, "new topic registered, ", " QueueData [")
     data = queue_data(message[message.find("QueueData [") :])
@@ -89,6 +103,8 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_address", "cluster [", _named),
     ("broker_removed", "unregisterBroker, remove name from brokerAddrTable OK, ", _removed),
     ("broker_removed", "remove brokerName[", _removed_4_9),
+    ("replica_removed", _REPLICA_REMOVED, _replica),
+    ("replica_removed", "remove brokerAddr[", _replica_4_9),
     ("broker_cut_off", "the broker's channel destroyed, ", lambda message: {}),
     ("topic_registered", "new topic registered, ", _topic_registered),
     ("topic_route", "topic changed, ", _topic_route),

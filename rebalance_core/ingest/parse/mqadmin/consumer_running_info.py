@@ -30,7 +30,10 @@ KINDS = {
     "client_subscription": "a topic the client subscribes: topic, expression, class_filter",
     "client_offset": "the commit offset once more: topic, broker_name, queue_id, commit_offset",
     "client_queue": f"a queue the client holds: topic, broker_name, queue_id, {QUEUE_FIELDS}",
-    "client_pop_queue": f"a queue it pops (5.x): topic, broker_name, queue_id, {POP_FIELDS}",
+    "client_pop_queue": (
+        "a queue it pops (5.x): topic, broker_name, queue_id (-1: any of the broker's), "
+        f"{POP_FIELDS}"
+    ),
     "client_rates": (
         "speeds of one topic: topic, pull_rt, pull_tps, consume_rt, consume_ok_tps, "
         "consume_failed_tps, consume_failed_msgs (of the last hour)"
@@ -38,6 +41,7 @@ KINDS = {
     "user_info": "what the application lets the client say: key, value",
 }
 
+ANY_QUEUE = -1  # what a member pops where every queue of a broker is everybody's (rocketmq.md §2.8)
 PROPERTIES = "#Consumer Properties#"
 JSTACK = "#Consumer jstack#"
 
@@ -135,16 +139,17 @@ def _offset(line: Line) -> Fact:
 
 
 def _pop_queue(line: Line) -> Fact:
-    queue, info = _queue_of(_QUEUE_ROW, line)
+    queue, info = _queue_of(_QUEUE_ROW, line, any_queue=True)
     return Fact("client_pop_queue", None, queue | pop_queue_values(info), line.source)
 
 
-def _queue_of(row: PrintfRow, line: Line) -> tuple[dict[str, Any], str]:
+def _queue_of(row: PrintfRow, line: Line, *, any_queue: bool = False) -> tuple[dict[str, Any], str]:
     topic, broker_name, queue_id, rest = row.read(whole(line))
+    every = any_queue and queue_id == str(ANY_QUEUE)
     queue = {
         "topic": token_of(topic, "topic"),
         "broker_name": filled(broker_name, "broker name"),
-        "queue_id": count_of(queue_id, "queue id"),
+        "queue_id": ANY_QUEUE if every else count_of(queue_id, "queue id"),
     }
     return queue, rest
 

@@ -1,7 +1,7 @@
 """Clocks of log files: text of a time to epoch milliseconds UTC.
 
 Servers and 5.1+ clients write GMT+8 whatever the host's zone is (pattern ``%d{…,GMT+8}``); 4.9 and
-5.0 clients write the host's local time (SEM §10.1).
+5.0 clients write the host's local time (rocketmq.md §10.1).
 """
 
 from __future__ import annotations

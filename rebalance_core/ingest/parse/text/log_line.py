@@ -1,4 +1,6 @@
-"""The head of a log line: when, and the message that follows (SEM §10.1, Appendix C L1 to L3)."""
+"""The head of a log line: when, and the message that follows
+(rocketmq.md §10.1, Appendix C L1 to L3).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java objects as the logs render them, back to plain values (SEM §10.2)."""
+"""Java objects as the logs render them, back to plain values (rocketmq.md §10.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def channel_info(text: str) -> dict[str, Any] | None:
     """``ClientChannelInfo [channel=[id: 0x…, L:/ip:port - R:/ip:port], clientId=…, …]``.
 
     A closed channel prints ``!`` for ``-`` and may lack its remote part; ``channel`` is then the
-    channel's id, else the remote address.
+    channel's id, else the remote address. ``local`` is the broker's own address, empty if missing.
     """
     pieces = cut(
         text,
@@ -37,8 +37,10 @@ def channel_info(text: str) -> dict[str, Any] | None:
         return None
     channel_id, _, addresses = channel.partition(", ")
     remote = addresses.partition("R:")[2].rpartition("/")[2]
+    local = addresses.partition("R:")[0].partition("L:")[2].rpartition("/")[2].rstrip(" -!")
     return {
         "channel": remote or channel_id,
+        "local": local,
         "client_id": client_id,
         "language": language,
         "version": version_ordinal,
@@ -73,20 +75,23 @@ def consumer_data(text: str) -> dict[str, Any] | None:
 def _subscriptions(text: str) -> dict[str, Any]:
     """Topics, sorted, and expressions of ``SubscriptionData […, topic=…, subString=…, …]``.
 
-    ``known_ms`` is the lowest subVersion: a client sets one when it subscribes and again when its
-    queues change, so it was there at that time.
+    ``versions`` has the subVersion of each topic: a client sets it when it subscribes and again
+    when its queues of the topic change. It was there at the lowest, ``known_ms``.
     """
-    topics, versions = {}, []
+    topics: dict[str, str] = {}
+    versions: dict[str, int] = {}
     for part in text.split("SubscriptionData [classFilterMode=")[1:]:
         pieces = cut(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
         if pieces is not None and pieces[1]:
             topics[pieces[1]] = pieces[2].rpartition(", tagsSet=")[0] or pieces[2]
-            versions.append(whole(pieces[3], MS_MAX))
-    known = [version for version in versions if version is not None]
+            version = whole(pieces[3], MS_MAX)
+            if version is not None:
+                versions[pieces[1]] = version
     return {
         "topics": sorted(topics),
         "expressions": topics,
-        "known_ms": min(known, default=None),
+        "versions": versions,
+        "known_ms": min(versions.values(), default=None),
     }
 
 

@@ -1,7 +1,7 @@
 """When, inside its second, something happened that a server logged.
 
-Broker and name server logs have seconds only (SEM §10.1). An event is placed in the middle of its
-second, at most half a second off, unless another file tells the millisecond: a registration
+Broker and name server logs have seconds only (rocketmq.md §10.1). An event is placed in the middle
+of its second, at most half a second off, unless another file tells the millisecond: a registration
 carries its own, and a CHANGE notification reaches every member's log within milliseconds of a leave
 or loss.
 """

@@ -9,8 +9,8 @@ import numpy as np
 from rebalance_core.kernels.codes.group_rows import TYPES
 from rebalance_core.kernels.ownership.changes import Changes
 from rebalance_core.kernels.ownership.world import World
-from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.kernels.tables.starts.lookups import NONE, SeenOffsets, pick
+from rebalance_core.kernels.segments import NONE, Bools, Ints
+from rebalance_core.kernels.tables.starts.lookups import SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import (
     BROKER_ZERO,
     FAILED,
@@ -41,7 +41,10 @@ class _Asked:
     min_offset: Ints
     max_offset: Ints
     zero: Bools
-    """The broker would answer 0."""
+    never_zero: Bools
+    """What the broker answers, as in `Observations`."""
+    open: Bools
+    """Nothing was seen after the window that says whether the broker still answers so."""
 
 
 def first_starts(
@@ -61,14 +64,16 @@ def first_starts(
     if not asks_broker:
         return starts
     at_zero = (starts.offset == 0) & (starts.high == 0)
-    starts.zero(at_zero & asked.seen & asked.zero, BROKER_ZERO)
+    starts.zero(at_zero & asked.seen & ~asked.never_zero, BROKER_ZERO)
     starts.put(~at_zero & ~asked.seen, NONE, NONE, NONE, NONE, UNKNOWN)
     looked = ~at_zero & asked.seen
-    rows, zeros = offsets.zeros_within(asked.queue, asked.earliest_ms, asked.latest_ms)
-    always, never = asked.zero & (zeros == rows), ~asked.zero & (zeros == 0)
-    starts.zero(looked & always, BROKER_ZERO)
-    starts.put(looked & asked.zero & ~always, BROKER_ZERO, 0, 0, starts.high)
-    np.copyto(starts.low, 0, where=looked & ~asked.zero & ~never)
+    rows, zeros, never = offsets.zeros_around(asked.queue, asked.earliest_ms, asked.latest_ms)
+    always_zero = asked.zero & (zeros == rows) & ~asked.open
+    always_client = asked.never_zero & (never == rows) & ~asked.open
+    starts.zero(looked & always_zero, BROKER_ZERO)
+    either = looked & ~always_zero & ~always_client
+    starts.put(either & ~asked.never_zero, BROKER_ZERO, 0, 0, starts.high)
+    np.copyto(starts.low, 0, where=either)
     return starts
 
 
@@ -77,14 +82,22 @@ def _ask(world: World, offsets: SeenOffsets, adds: Changes, retry: Bools) -> _As
     epochs, groups = world.epochs, world.fleet.groups
     earliest_ms, group = epochs.from_ms[adds.epoch], epochs.group[adds.epoch]
     row = offsets.newest(adds.queue, earliest_ms)
-    created = retry & ~offsets.any(adds.queue)
-    zero = np.append(offsets.rows.broker_zero, False)[row]
+    known = offsets.any(adds.queue)
+    created = retry & ~known
+    empty_is_zero = groups.empty_queue_is_zero[group]
+    zero, never_zero = (
+        np.append(values, False)[row] for values in (offsets.rows.zero, offsets.rows.never_zero)
+    )
+    min_offset = np.where(created, 0, pick(offsets.rows.min_offset, row))
+    after = offsets.first_from(adds.queue, adds.latest_ms, earliest_ms)
     return _Asked(
         adds.queue, earliest_ms, adds.latest_ms, group, retry,
         seen=(row >= 0) | created,
-        min_offset=np.where(created, 0, pick(offsets.rows.min_offset, row)),
+        min_offset=min_offset,
         max_offset=np.where(created, 0, pick(offsets.rows.max_offset, row)),
-        zero=np.where(created, groups.empty_queue_is_zero[group], zero),
+        zero=np.where(created, empty_is_zero, zero),
+        never_zero=np.where(created, ~empty_is_zero, never_zero),
+        open=(after < 0) & (min_offset <= 0) & known,
     )  # fmt: skip
 
 
@@ -97,7 +110,7 @@ def _client_starts(world: World, offsets: SeenOffsets, asked: _Asked, adds: Chan
         for names in ((FIRST_OFFSET,), (TIMESTAMP,), DEPRECATED_MODES)
     )
     starts = Starts.unknown(len(adds.queue))
-    newest = offsets.max_by(asked.queue, asked.latest_ms)
+    newest = offsets.max_by(asked.queue, asked.latest_ms, asked.earliest_ms)
     refused = deprecated & (groups.consumer_type[asked.group] == TYPES.index(LITE_PULL))
     starts.put(
         asked.seen, np.where(asked.retry, RETRY_MAX, MAX_OFFSET), asked.max_offset,
@@ -122,8 +135,12 @@ def _timestamp_starts(
     before = offsets.last_before(queue, at_ms, asked.earliest_ms[rows])
     low = np.where(before >= 0, pick(seen.max_offset, before), floor)
     low = np.maximum(low - ~groups.exact_search[group], floor)
-    after = offsets.first_from(queue, at_ms)
-    later_floor = pick(seen.min_offset, offsets.newest(queue, asked.latest_ms[rows]))
+    earliest_ms, latest_ms = asked.earliest_ms[rows], asked.latest_ms[rows]
+    from_ms = np.maximum(at_ms, offsets.emptied_ms(queue, earliest_ms))
+    after = offsets.first_from(queue, from_ms, earliest_ms)
+    later = offsets.first_from(queue, latest_ms, earliest_ms)
+    later = np.where(later >= 0, later, offsets.newest(queue, latest_ms))
+    later_floor = pick(seen.min_offset, later)
     high = np.where(after >= 0, np.maximum(pick(seen.max_offset, after), later_floor), NONE)
     most = np.where(
         (high >= 0) & (newest[rows] >= 0),

@@ -6,15 +6,15 @@ import numpy as np
 
 from rebalance_core.kernels.ownership.changes import Changes
 from rebalance_core.kernels.ownership.world import World
-from rebalance_core.kernels.segments import Bools, extreme, pointers
-from rebalance_core.kernels.tables.starts.lookups import NONE, SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.segments import NONE, Bools, extreme, pointers
+from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import LOCAL_STORE, OK, UNKNOWN, Starts
 
 
 def local_starts(
     world: World,
     commits: SeenCommits,
-    offsets: SeenOffsets | None,
+    offsets: SeenOffsets,
     adds: Changes,
     held_before: Bools,
 ) -> tuple[Starts, Bools]:
@@ -23,7 +23,7 @@ def local_starts(
     Args:
         world: the groups.
         commits: what was committed.
-        offsets: what was seen of the queues; None: nothing.
+        offsets: what was seen of the queues.
         adds: the rows.
         held_before: by row: the client held the queue before.
 
@@ -44,6 +44,6 @@ def local_starts(
         row >= 0, LOCAL_STORE, newest, np.minimum(low, offset),
         np.maximum(extreme(np.maximum, seen, bounds, NONE), offset), OK,
     )  # fmt: skip
-    top = np.full(count, NONE) if offsets is None else offsets.max_by(adds.queue, adds.latest_ms)
+    top = offsets.max_by(adds.queue, adds.latest_ms, earliest_ms)
     starts.put((row < 0) & held_before, LOCAL_STORE, NONE, 0, top, UNKNOWN)
     return starts, (row < 0) & ~held_before

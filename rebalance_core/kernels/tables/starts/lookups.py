@@ -5,47 +5,38 @@ from __future__ import annotations
 import numpy as np
 
 from rebalance_core.kernels.codes.offset_rows import Commits, Observations
+from rebalance_core.kernels.deletions import Deletions, emptied
 from rebalance_core.kernels.ownership.world import World
-from rebalance_core.kernels.segments import Bools, Ints, pair, pointers
+from rebalance_core.kernels.segments import NONE, Bools, Ints, bisect, pair, pointers
 from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.state.routes import index_of
-
-NONE = -1
-"""No row, or no offset."""
-
-
-def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) -> Ints:
-    """`bisect_left` or `bisect_right` of each wanted value in ``values[low:high]``."""
-    low, high = low.copy(), high.copy()
-    left = np.flatnonzero(low < high)
-    while len(left):
-        middle = (low[left] + high[left]) >> 1
-        seen = values[middle]
-        beyond = seen <= wanted[left] if right else seen < wanted[left]
-        low[left[beyond]] = middle[beyond] + 1
-        high[left[~beyond]] = middle[~beyond]
-        left = left[low[left] < high[left]]
-    return low
+from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 
 
 class SeenOffsets:
-    """Observations of each queue, oldest first.
+    """Observations of each queue, oldest first; a deletion is one of an empty queue.
 
     Args:
         world: the groups.
         queues: the queues asked about, by their index.
         rows: rows of queue_offsets.
+        deletions: of the world.
     """
 
-    def __init__(self, world: World, queues: Queues, rows: Observations) -> None:
+    def __init__(
+        self, world: World, queues: Queues, rows: Observations, deletions: Deletions
+    ) -> None:
+        rows = rows.with_emptied(emptied(world, queues, deletions))
         self.rows = rows
+        self._topic_broker, self._deletions = queues.topic_broker, deletions
         keys = _queue_keys(world, rows)
         self._order = np.flatnonzero(keys >= 0)
         wanted = pair(queues.topic_broker, queues.queue_id)
         self._first = np.searchsorted(keys[self._order], wanted)
         self._end = np.searchsorted(keys[self._order], wanted, side="right")
         self._at_ms = rows.at_ms[self._order]
-        self._zeros = pointers(rows.broker_zero[self._order])
+        self._zeros = pointers(rows.zero[self._order])
+        self._never_zeros = pointers(rows.never_zero[self._order])
 
     def any(self, queue: Ints) -> Bools:
         """Whether the queue was ever observed."""
@@ -56,25 +47,44 @@ class SeenOffsets:
         at = self._after(queue, at_ms) - 1
         return self._rows(at, at >= self._first[queue])
 
-    def first_from(self, queue: Ints, at_ms: Ints) -> Ints:
-        """The oldest row not earlier than a moment, or `NONE`."""
+    def emptied_ms(self, queue: Ints, at_ms: Ints) -> Ints:
+        """The last deletion not later than a moment, or `NONE`."""
+        return self._deletions.last(self._topic_broker[queue], at_ms)
+
+    def first_from(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
+        """The oldest row not earlier than a moment, or `NONE`.
+
+        `NONE`, too, where the queue that is asked about is deleted before.
+        """
         at = self._from(queue, at_ms)
-        return self._rows(at, at < self._end[queue])
+        row = self._rows(at, at < self._end[queue])
+        same = self.emptied_ms(queue, pick(self.rows.at_ms, row)) <= asked_ms
+        return np.where(same, row, NONE)
 
     def last_before(self, queue: Ints, before_ms: Ints, by_ms: Ints) -> Ints:
-        """The newest row earlier than one moment and not later than another, or `NONE`."""
+        """The newest row earlier than one moment and not later than another, or `NONE`.
+
+        Of the queue that is there at the second moment.
+        """
         at = np.minimum(self._from(queue, before_ms), self._after(queue, by_ms)) - 1
-        return self._rows(at, at >= self._first[queue])
+        row = self._rows(at, at >= self._first[queue])
+        same = pick(self.rows.at_ms, row) >= self.emptied_ms(queue, by_ms)
+        return np.where(same, row, NONE)
 
-    def zeros_within(self, queue: Ints, from_ms: Ints, to_ms: Ints) -> tuple[Ints, Ints]:
-        """Rows in [from_ms, to_ms]: how many, and in how many the broker would answer 0."""
-        first, end = self._from(queue, from_ms), self._after(queue, to_ms)
-        return end - first, self._zeros[end] - self._zeros[first]
+    def zeros_around(self, queue: Ints, from_ms: Ints, to_ms: Ints) -> tuple[Ints, Ints, Ints]:
+        """Rows in [from_ms, to_ms] and the first one after them.
 
-    def max_by(self, queue: Ints, at_ms: Ints) -> Ints:
+        How many, in how many the broker would answer 0, and in how many surely not 0.
+        """
+        row = self.first_from(queue, to_ms, from_ms)
+        end_ms = np.where(row >= 0, pick(self.rows.at_ms, row), to_ms)
+        first, end = self._from(queue, from_ms), self._after(queue, end_ms)
+        zeros, never = self._zeros, self._never_zeros
+        return end - first, zeros[end] - zeros[first], never[end] - never[first]
+
+    def max_by(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
         """An upper bound of the max offset at a moment; `NONE` after the last observation."""
-        row = self.first_from(queue, at_ms)
-        return pick(self.rows.max_offset, row)
+        return pick(self.rows.max_offset, self.first_from(queue, at_ms, asked_ms))
 
     def _from(self, queue: Ints, at_ms: Ints) -> Ints:
         return bisect(self._at_ms, self._first[queue], self._end[queue], at_ms, right=False)
@@ -122,11 +132,22 @@ class SeenCommits:
         return bisect(self.at_ms, self._first[queue], self._end[queue], at_ms, right=True)
 
     def newest_of(self, queue: Ints, client: Ints, at_ms: Ints) -> Ints:
-        """The newest row of one client not later than a moment, or `NONE`."""
+        """The newest row of one client not later than a moment, or `NONE`.
+
+        Client -1 is the broker: rows that do not say who committed.
+        """
         first, end = self._of_client(queue, client)
         at = bisect(self._client_ms, first, end, at_ms, right=True) - 1
         known = at >= first
         return np.where(known, np.append(self._by_client, NONE)[np.where(known, at, -1)], NONE)
+
+    def arrived(self, queue: Ints, at_ms: Ints) -> Ints:
+        """The newest row that the broker surely has at a moment, or `NONE`.
+
+        What a client says it has sent may still be under way; what was seen on the broker is there.
+        """
+        sent = self.newest(queue, at_ms - COMMIT_TRANSIT_MS)
+        return np.maximum(sent, self.newest_of(queue, np.full(len(queue), NONE), at_ms))
 
     def within_of(
         self, queue: Ints, client: Ints, after_ms: Ints, to_ms: Ints

@@ -8,18 +8,21 @@ import pyarrow as pa
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.codes.group_rows import TYPES
 from rebalance_core.kernels.codes.offset_rows import Observations
+from rebalance_core.kernels.deletions import find_deletions
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes, Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.world import World
 from rebalance_core.kernels.segments import (
+    NEVER,
+    NONE,
     Bools,
     Ints,
-    extreme,
     find,
     first_of_run,
+    last_of_run,
     pair,
-    pointers,
     ranges,
+    running_max,
 )
 from rebalance_core.kernels.state.cells import Broadcast, Piece
 from rebalance_core.kernels.state.epochs import lost_clients
@@ -27,21 +30,33 @@ from rebalance_core.kernels.tables.output import group_columns, nullable, table_
 from rebalance_core.kernels.tables.ownership import queue_columns
 from rebalance_core.kernels.tables.starts.first_starts import first_starts
 from rebalance_core.kernels.tables.starts.local_starts import local_starts
-from rebalance_core.kernels.tables.starts.lookups import NONE, SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import (
+    BROKER_ZERO,
     LOCAL_STORE,
+    MAX_OFFSET,
+    OK,
     PULL_ALWAYS_ZERO,
+    RETRY_MAX,
     RULES,
     STATUSES,
+    STORED,
+    TIMESTAMP_SEARCH,
     Starts,
 )
 from rebalance_core.kernels.tables.starts.stored_starts import (
+    BIGGEST,
     Handover,
     Inside,
+    StoredStarts,
     chain_lows,
-    stored_starts,
+    highest,
 )
 from rebalance_core.model.group_settings import PULL
+from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
+
+OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
+"""Rules whose answer is another one when the topic is deleted and made anew."""
 
 
 class PullStarts:
@@ -57,7 +72,9 @@ class PullStarts:
         self._differ = Differ(world, holdings.queues)
         fleet, queues = world.fleet, holdings.queues
         rows = fleet.observations if fleet.observations is not None else Observations.none()
-        self._offsets = SeenOffsets(world, queues, rows)
+        deletions = find_deletions(world)
+        self._forgetting = deletions.forgetting()
+        self._offsets = SeenOffsets(world, queues, rows, deletions)
         self._commits = None if fleet.commits is None else SeenCommits(world, queues, fleet.commits)
         epoch, client = lost_clients(fleet.events, world.membership, world.epochs)
         self._lost = np.unique(pair(epoch, client))
@@ -68,80 +85,133 @@ class PullStarts:
         """One row per ADD of the piece that is not INITIAL."""
         changes = self._differ.changes(piece)
         adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
-        starts = self._starts(adds, drops, local=isinstance(piece, Broadcast))
-        return self._table(adds.where(adds.kind != INITIAL), starts)
-
-    def _starts(self, adds: Changes, drops: Changes, *, local: bool) -> Starts:
-        """The starts of the adds that are not INITIAL; ``local``: clients keep offset files."""
-        again = ~first_of_run(adds.queue, adds.client if local else adds.queue)
-        wanted = adds.kind != INITIAL
-        mine, held_before = adds.where(wanted), again[wanted]
+        mine = adds.where(adds.kind != INITIAL)
         starts = Starts.unknown(len(mine.queue))
-        if self._commits is not None:
-            if local:
-                starts, unset = local_starts(
-                    self._world, self._commits, self._offsets, mine, held_before
-                )
-            else:
-                earliest_ms = self._world.epochs.from_ms[mine.epoch]
-                known = self._commits.newest(mine.queue, earliest_ms) >= 0
-                unset = ~held_before & ~known
-            first = np.flatnonzero(unset)
-            some = mine.where(first)
-            starts.update(
-                first,
-                first_starts(
-                    self._world, self._offsets, some, self._retry[some.queue],
-                    asks_broker=not local,
-                ),
-            )  # fmt: skip
-            if not local:
-                self._put_stored(adds, drops, wanted, ~unset, starts)
+        if self._commits is not None and isinstance(piece, Broadcast):
+            self._put_local(self._commits, adds, mine, starts)
+        elif self._commits is not None:
+            self._put_stored(self._commits, adds, drops, mine, starts)
         group = self._world.epochs.group[mine.epoch]
         pulls = self._world.fleet.groups.consumer_type[group] == TYPES.index(PULL)
         starts.zero(pulls, PULL_ALWAYS_ZERO)
-        return starts
+        return self._table(mine, starts)
+
+    def _put_local(
+        self, commits: SeenCommits, adds: Changes, mine: Changes, starts: Starts
+    ) -> None:
+        """The starts of clients that keep offset files."""
+        held_before = ~first_of_run(adds.queue, adds.client)[adds.kind != INITIAL]
+        answers, unset = local_starts(self._world, commits, self._offsets, mine, held_before)
+        starts.update(np.arange(len(mine.queue)), answers)
+        self._put_first(mine, unset, starts, asks_broker=False)
+        self._open_deleted(mine, starts)
+
+    def _put_first(
+        self, mine: Changes, wanted: Bools, starts: Starts, *, asks_broker: bool
+    ) -> None:
+        """Set the rows that no commit decides."""
+        rows = np.flatnonzero(wanted)
+        some, retry = mine.where(rows), self._retry[mine.queue[rows]]
+        starts.update(
+            rows, first_starts(self._world, self._offsets, some, retry, asks_broker=asks_broker)
+        )
 
     def _put_stored(
-        self, adds: Changes, drops: Changes, wanted: Bools, stored: Bools, starts: Starts
+        self, commits: SeenCommits, adds: Changes, drops: Changes, mine: Changes, starts: Starts
     ) -> None:
-        """Set the rows that the group's commits decide."""
-        assert self._commits is not None
-        handover = self._handovers(adds, drops, wanted)
-        inside = self._inside(adds, handover)
-        kept = stored[inside.row]
-        inside = Inside(inside.row[kept], inside.offset[kept], inside.client[kept])
-        bounds = pointers(np.bincount(inside.row, minlength=len(stored)))
-        known = self._commits.newest(handover.queue, handover.earliest_ms) >= 0
-        past_low = chain_lows(
-            starts.low,
-            extreme(np.minimum, inside.offset, bounds, NONE),
-            handover.queue,
-            stored & ~known,
-        )
-        answers = stored_starts(self._commits, self._offsets, handover, inside, past_low)
-        rows = np.flatnonzero(stored)
+        """The starts of groups whose commits the broker keeps."""
+        handover = self._handovers(adds, drops, mine)
+        of_group = StoredStarts(commits, self._offsets, handover, self._inside(adds, handover))
+        self._put_first(mine, of_group.arrived < 0, starts, asks_broker=True)
+        open_ = handover.given_back & (of_group.arrived < 0) & (starts.low >= 0)
+        top = self._offsets.max_by(mine.queue, mine.latest_ms, handover.earliest_ms)
+        np.copyto(starts.high, highest(starts.high, top), where=open_)
+        starts.low[open_] = 0
+        unset = (of_group.stored < 0) & (handover.first | handover.forgotten)
+        answers, chained = of_group.starts(starts)
+        rows, chained = np.flatnonzero(~unset), chained & ~unset
         starts.update(rows, answers.take(rows))
+        back = handover.forgotten & (handover.gone_ms + COMMIT_TRANSIT_MS > handover.earliest_ms)
+        starts.high[unset & back] = NONE
+        self._open_deleted(mine, starts)
+        before = chain_lows(
+            starts.low, self._sent_back(mine, starts, of_group.stored), mine.queue, chained
+        )
+        low = np.minimum(starts.low, np.maximum(before, 0))
+        np.copyto(starts.low, low, where=chained)
+        unknown = chained & (starts.offset < 0)
+        np.copyto(starts.offset, before, where=unknown)
+        starts.status[unknown & (before >= 0)] = OK
 
-    def _handovers(self, adds: Changes, drops: Changes, wanted: Bools) -> Handover:
+    def _open_deleted(self, mine: Changes, starts: Starts) -> None:
+        """A topic that is deleted and made anew inside the window has other answers."""
+        earliest_ms = self._world.epochs.from_ms[mine.epoch]
+        deleted = self._offsets.emptied_ms(mine.queue, mine.latest_ms) > earliest_ms
+        deleted &= (starts.low >= 0) & np.isin(starts.rule, OF_THE_QUEUE)
+        starts.low[deleted], starts.high[deleted] = 0, NONE
+
+    def _sent_back(self, mine: Changes, starts: Starts, stored: Ints) -> Ints:
+        """Where the first pull is sent, if what was seen of the queue is as new as its commit."""
+        assert self._commits is not None
+        seen = self._offsets.newest(mine.queue, self._world.epochs.from_ms[mine.epoch])
+        corrected = self._corrected(mine, starts, seen)
+        newer = pick(self._offsets.rows.at_ms, seen) >= pick(self._commits.at_ms, stored)
+        return np.where((corrected >= 0) & (stored >= 0) & newer, corrected, BIGGEST)
+
+    def _corrected(self, mine: Changes, starts: Starts, seen: Ints) -> Ints:
+        """`NONE`: pulled as it is, or nothing is known."""
+        least, most = (
+            pick(values, seen)
+            for values in (self._offsets.rows.min_offset, self._offsets.rows.max_offset)
+        )
+        group = self._world.epochs.group[mine.epoch]
+        overflow = self._world.fleet.groups.overflow_to_max[group]
+        known = (starts.offset >= 0) & (seen >= 0)
+        return np.where(known, _corrected(starts.offset, least, most, overflow), NONE)
+
+    def _handovers(self, adds: Changes, drops: Changes, mine: Changes) -> Handover:
         """Who had the queue before each wanted row."""
-        epochs = self._world.epochs
-        last = np.where(first_of_run(adds.queue), NONE, np.roll(adds.client, 1))[wanted]
-        mine = adds.where(wanted)
-        at = np.searchsorted(drops.cell, mine.cell, side="right") - 1
-        of = np.maximum(at, 0)
-        dropped = (at >= 0) & (np.append(drops.queue, NONE)[of] == mine.queue)
-        now = dropped & (np.append(drops.cell, NONE)[of] == mine.cell)
+        epochs, wanted = self._world.epochs, adds.kind != INITIAL
+        from_ms = epochs.from_ms[adds.epoch]
+        first = first_of_run(adds.queue)
+        before = np.roll(np.arange(len(first)), 1)
+        last = np.where(first, NONE, adds.client[before])[wanted]
+        taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
+        gone_ms, dropped_ms = self._gone_ms(adds, drops)
         return Handover(
             queue=mine.queue,
             client=mine.client,
-            earliest_ms=epochs.from_ms[mine.epoch],
+            earliest_ms=from_ms[wanted],
             latest_ms=mine.latest_ms,
             last_client=last,
-            held_until_now=now,
-            free_since_ms=np.where(dropped, np.append(drops.latest_ms, NONE)[of], NONE),
+            held_until_now=(dropped_ms == from_ms)[wanted],
+            since_ms=from_ms[before][wanted],
+            taken_ms=taken_ms[before][wanted],
+            alone_ms=gone_ms[before][wanted],
+            dropped_ms=dropped_ms[wanted],
+            gone_ms=gone_ms[wanted],
             lost=find(self._lost, pair(mine.epoch, np.maximum(last, 0))) >= 0,
+            given_back=(_next_ms(adds, from_ms) <= adds.latest_ms)[wanted],
+            emptied_ms=self._offsets.emptied_ms(mine.queue, from_ms[wanted]),
+            forgotten_ms=self._forgotten_ms(mine.queue, from_ms[wanted]),
         )
+
+    def _gone_ms(self, adds: Changes, drops: Changes) -> tuple[Ints, Ints]:
+        """By when all had given the queue up that did so by each add, and when the last was told.
+
+        -1 where nobody did. Adds and drops are by queue and cell.
+        """
+        gone_ms = running_max(drops.latest_ms, drops.queue)
+        at = np.searchsorted(drops.cell, adds.cell, side="right") - 1
+        mine = (at >= 0) & (np.append(drops.queue, NONE)[at] == adds.queue)
+        told_ms = self._world.epochs.from_ms[drops.epoch]
+        return (
+            np.where(mine, np.append(gone_ms, NONE)[at], NONE),
+            np.where(mine, np.append(told_ms, NONE)[at], NONE),
+        )
+
+    def _forgotten_ms(self, queue: Ints, at_ms: Ints) -> Ints:
+        return self._forgetting.last(self._queues.topic_broker[queue], at_ms)
 
     def _inside(self, adds: Changes, rows: Handover) -> Inside:
         """Commits in (earliest_ms, latest_ms] of clients that held the queue before."""
@@ -157,7 +227,8 @@ class PullStarts:
         at = find(pairs, pair(rows.queue[row], np.maximum(client, 0)))
         since = self._world.epochs.from_ms[np.append(adds.epoch[held], 0)[at]]
         before = (client >= 0) & (at >= 0) & (since < rows.earliest_ms[row])
-        return Inside(row[before], commits.offset[commit[before]], client[before])
+        commit = commit[before]
+        return Inside(row[before], commits.at_ms[commit], commits.offset[commit], client[before])
 
     def _table(self, adds: Changes, starts: Starts) -> pa.RecordBatch:
         world, epoch = self._world, adds.epoch
@@ -167,8 +238,7 @@ class PullStarts:
         least, most = pick(offsets.rows.min_offset, seen), pick(offsets.rows.max_offset, seen)
         stored = self._stored(adds, starts.rule == LOCAL_STORE, earliest_ms)
         known = (starts.offset >= 0) & (seen >= 0)
-        overflow = world.fleet.groups.overflow_to_max[group]
-        corrected = np.where(known, _corrected(starts.offset, least, most, overflow), NONE)
+        corrected = self._corrected(adds, starts, seen)
         effective = np.where(corrected >= 0, corrected, starts.offset)
         skipped = np.maximum(0, effective - np.maximum(least, np.maximum(stored, 0)))
         return table_rows(
@@ -200,8 +270,18 @@ class PullStarts:
         if commits is None:
             return np.full(len(local), NONE, np.int64)
         row = commits.newest(adds.queue, earliest_ms)
+        forgotten = pick(commits.at_ms, row) <= self._forgotten_ms(adds.queue, earliest_ms)
         own = commits.newest_of(adds.queue, adds.client, earliest_ms)
-        return pick(commits.offset, np.where(local, own, row))
+        return pick(commits.offset, np.where(local, own, np.where(forgotten, NONE, row)))
+
+
+def _next_ms(adds: Changes, from_ms: Ints) -> Ints:
+    """When the client of each add is given the queue the next time, or `NEVER`."""
+    order = np.lexsort((adds.epoch, adds.client, adds.queue))
+    last = last_of_run(adds.queue[order], adds.client[order])
+    next_ms = np.empty(len(order), np.int64)
+    next_ms[order] = np.where(last, NEVER, np.roll(from_ms[order], -1))
+    return next_ms
 
 
 def _offsets(values: Ints) -> pa.Array:

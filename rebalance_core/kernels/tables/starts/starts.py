@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.kernels.tables.starts.lookups import NONE
+from rebalance_core.kernels.segments import NONE, Bools, Ints
 
 RULES = (
     "STORED",

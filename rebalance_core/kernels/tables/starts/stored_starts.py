@@ -1,4 +1,7 @@
-"""Where members start on queues that somebody of their group held or committed before."""
+"""Where members start on queues that somebody of their group held or committed before.
+
+What bounds a start, and why, says `replay.stored_start`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels.segments import (
+    NONE,
     Bools,
     Ints,
     extreme,
@@ -14,8 +18,14 @@ from rebalance_core.kernels.segments import (
     pointers,
     running_min,
 )
-from rebalance_core.kernels.tables.starts.lookups import NONE, SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import OK, STORED, UNKNOWN, Starts
+from rebalance_core.protocol.commits import (
+    COMMIT_TRANSIT_MS,
+    FINAL_COMMIT_STORED_MS,
+    OWN_COMMIT_STORED_MS,
+)
+from rebalance_core.protocol.windows import ROUTE_MS
 
 BIGGEST = np.iinfo(np.int64).max
 """No offset is higher."""
@@ -32,10 +42,39 @@ class Handover:
     last_client: Ints
     """The last holder; -1: nobody ever held it."""
     held_until_now: Bools
-    free_since_ms: Ints
-    """By when the last holder has given it up; -1: it never did."""
+    since_ms: Ints
+    """When the last holder was given the queue."""
+    taken_ms: Ints
+    """By when it had taken it; -1: before the log began."""
+    alone_ms: Ints
+    """By when everybody before it had given the queue up; -1: there was nobody."""
+    dropped_ms: Ints
+    """When the last holder was told to give it up; -1: never."""
+    gone_ms: Ints
+    """By when all had done so that ever gave it up; -1: nobody did."""
     lost: Bools
     """The last holder was lost at this moment."""
+    given_back: Bools
+    """The new owner is given the queue again inside the window; others may have it meanwhile."""
+    emptied_ms: Ints
+    """When the topic was deleted last; -1: never."""
+    forgotten_ms: Ints
+    """When the broker forgot its commits last; -1: never."""
+
+    @property
+    def first(self) -> Bools:
+        """Nobody ever held it."""
+        return self.last_client < 0
+
+    @property
+    def outlived(self) -> Bools:
+        """The queue was deleted while, or after, the last holder had it."""
+        return ~self.first & (self.since_ms < self.emptied_ms)
+
+    @property
+    def forgotten(self) -> Bools:
+        """All that the last holder can have committed, but for what it did on its way out."""
+        return ~self.first & ~self.held_until_now & (self.dropped_ms <= self.forgotten_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,90 +82,152 @@ class Inside:
     """Commits in each row's window by clients that held the queue before; by row, oldest first."""
 
     row: Ints
+    at_ms: Ints
     offset: Ints
     client: Ints
 
 
-def stored_starts(
-    commits: SeenCommits,
-    offsets: SeenOffsets | None,
-    rows: Handover,
-    inside: Inside,
-    past_low: Ints,
-) -> Starts:
-    """`replay.pull_starts.PullStarts._stored_start` of many.
+class StoredStarts:
+    """`replay.stored_start.StoredStarts` of many.
 
     Args:
         commits: what was committed.
-        offsets: what was seen of the queues; None: nothing.
+        offsets: what was seen of the queues.
         rows: the new owners.
         inside: of these rows.
-        past_low: the lowest start of the owner before, where no commit is known before the row;
-            else, or if that start is unknown, `NONE`.
     """
-    count, queue = len(rows.queue), rows.queue
-    bounds = pointers(np.bincount(inside.row, minlength=count))
-    stored = commits.newest(queue, rows.earliest_ms)
-    known = stored >= 0
-    own = commits.newest_of(queue, rows.last_client, rows.earliest_ms)
-    offset = pick(commits.offset, stored)
-    own_offset = np.where(known & (rows.last_client >= 0), pick(commits.offset, own), NONE)
-    least = extreme(np.minimum, inside.offset, bounds, BIGGEST)
-    most = extreme(np.maximum, inside.offset, bounds, NONE)
-    for values in (offset, own_offset, past_low):
-        least = np.minimum(least, np.where(values >= 0, values, BIGGEST))
-        most = np.maximum(most, values)
-    low = np.where(most >= 0, least, 0)
-    by_last = (inside.client == rows.last_client[inside.row]) & (inside.client >= 0)
-    handing = rows.held_until_now & ~rows.lost & (rows.last_client != rows.client)
-    handed = np.full(count, NONE, np.int64)
-    mine = by_last & handing[inside.row]
-    handed[inside.row[mine]] = inside.offset[mine]
-    estimate = np.where(handed >= 0, handed, np.where(known, offset, past_low))
-    high = _high(rows, offsets, most, np.bincount(inside.row[by_last], minlength=count) > 0)
-    status = np.where(estimate >= 0, OK, UNKNOWN)
-    starts = Starts(np.full(count, STORED), estimate, low, high, status)
-    settled = known & (rows.free_since_ms >= 0)
-    settled &= pick(commits.at_ms, stored) >= rows.free_since_ms
-    starts.put(settled, STORED, offset, least, most)
-    return starts
+
+    def __init__(
+        self, commits: SeenCommits, offsets: SeenOffsets, rows: Handover, inside: Inside
+    ) -> None:
+        self._commits, self._offsets, self._rows, self._inside = commits, offsets, rows, inside
+        self._bounds = pointers(np.bincount(inside.row, minlength=len(rows.queue)))
+        self.stored = self._since(commits.newest(rows.queue, rows.earliest_ms), rows.forgotten_ms)
+        """The newest commit that the broker still knows, or `NONE`."""
+        self.arrived = self._since(commits.arrived(rows.queue, rows.earliest_ms), rows.forgotten_ms)
+        """The newest one that it surely has."""
+
+    def starts(self, uncommitted: Starts) -> tuple[Starts, Bools]:
+        """The starts, and which rows' lowest still depends on the owner's before.
+
+        Such a row's low, and its offset where that is `NONE`, are completed by `chain_lows`.
+
+        Args:
+            uncommitted: where the members start if the broker knows no commit.
+        """
+        rows, commits = self._rows, self._commits
+        known, unsure = self.stored >= 0, self.arrived < 0
+        offset = pick(commits.offset, self.stored)
+        least = extreme(np.minimum, self._inside.offset, self._bounds, BIGGEST)
+        most = extreme(np.maximum, self._inside.offset, self._bounds, NONE)
+        least, most = _with(offset, least, most)
+        final_low, final_high = least, most
+        own = self._since(self._newest_own(rows.earliest_ms), rows.forgotten_ms)
+        least, most = _with(pick(commits.offset, own), least, most)
+        base = self._base()
+        low = np.minimum(least, np.where(base >= 0, pick(commits.offset, base), BIGGEST))
+        low[(base < 0) & (rows.first | rows.outlived)] = 0
+        low = np.where(unsure, np.minimum(low, np.maximum(uncommitted.low, 0)), low)
+        high = np.where(self._may_be_old(base), NONE, self._high(most))
+        high = np.where(unsure, highest(high, uncommitted.high), high)
+        estimate = np.where(known, offset, np.where(rows.outlived, 0, NONE))
+        handed = self._handed_over()
+        estimate = np.where(handed >= 0, handed, estimate)
+        status = np.where(estimate >= 0, OK, UNKNOWN)
+        starts = Starts(np.full(len(low), STORED), estimate, low, high, status)
+        final = known & ~rows.given_back & self._is_final(self.stored)
+        starts.put(final, STORED, offset, final_low, final_high)
+        return starts, ~final & ~rows.first & ~rows.outlived & (base < 0)
+
+    def _since(self, row: Ints, after_ms: Ints) -> Ints:
+        return np.where(pick(self._commits.at_ms, row) > after_ms, row, NONE)
+
+    def _newest_own(self, at_ms: Ints) -> Ints:
+        """The last holder's newest."""
+        row = self._commits.newest_of(self._rows.queue, self._rows.last_client, at_ms)
+        return np.where(self._rows.first, NONE, row)
+
+    def _is_final(self, row: Ints) -> Bools:
+        """Nobody could write any more when the commit arrived, and it had by the event."""
+        rows = self._rows
+        at_ms, client = pick(self._commits.at_ms, row), pick(self._commits.client, row)
+        sent = (at_ms >= rows.gone_ms) & (at_ms <= rows.earliest_ms - COMMIT_TRANSIT_MS)
+        seen = at_ms >= rows.gone_ms + FINAL_COMMIT_STORED_MS
+        return (row >= 0) & ~rows.first & ~rows.held_until_now & np.where(client < 0, seen, sent)
+
+    def _base(self) -> Ints:
+        """The newest commit after which nobody wrote less, or `NONE`."""
+        rows, arrived = self._rows, self.arrived
+        alone_ms = np.maximum(rows.forgotten_ms, rows.alone_ms + COMMIT_TRANSIT_MS - 1)
+        own = self._since(self._newest_own(rows.earliest_ms - COMMIT_TRANSIT_MS), alone_ms)
+        settled_ms = np.maximum(rows.taken_ms, rows.alone_ms) + OWN_COMMIT_STORED_MS
+        broker = np.full(len(rows.queue), NONE)
+        seen = self._commits.newest_of(rows.queue, broker, rows.earliest_ms)
+        seen = self._since(seen, np.maximum(rows.forgotten_ms, settled_ms - 1))
+        alone = np.where(rows.taken_ms < 0, arrived, np.maximum(own, seen))
+        alone = np.where(rows.outlived, NONE, alone)
+        return np.where(rows.first | self._is_final(arrived), arrived, alone)
+
+    def _handed_over(self) -> Ints:
+        """What the last holder is seen to persist on the way out, or `NONE`."""
+        rows, inside = self._rows, self._inside
+        handing = rows.held_until_now & ~rows.lost & (rows.last_client != rows.client)
+        by_last = (inside.client == rows.last_client[inside.row]) & handing[inside.row]
+        handed = np.full(len(rows.queue), NONE, np.int64)
+        handed[inside.row[by_last]] = inside.offset[by_last]
+        return handed
+
+    def _high(self, most: Ints) -> Ints:
+        """What the queue had when the last one gave it up that can have written."""
+        rows = self._rows
+        end_ms = np.minimum(rows.gone_ms, rows.latest_ms)
+        last_ms = extreme(np.maximum, self._inside.at_ms, self._bounds, NONE)
+        back = last_ms > end_ms + COMMIT_TRANSIT_MS
+        end_ms = np.where(back | rows.given_back | rows.first, rows.latest_ms, end_ms)
+        top = self._offsets.max_by(rows.queue, end_ms, rows.earliest_ms)
+        return np.where(top >= 0, np.maximum(top, most), NONE)
+
+    def _may_be_old(self, base: Ints) -> Bools:
+        """The broker may answer what was committed on a queue of that name that was deleted."""
+        rows, born_ms = self._rows, self._rows.emptied_ms
+        kept = rows.forgotten_ms < born_ms
+        recent = rows.earliest_ms <= born_ms + ROUTE_MS + COMMIT_TRANSIT_MS
+        old = (born_ms >= 0) & (pick(self._commits.at_ms, base) <= born_ms)
+        return old & (kept | recent | rows.outlived)
 
 
-def _high(rows: Handover, offsets: SeenOffsets | None, most: Ints, last_seen: Bools) -> Ints:
-    """The last holder's own commit where it holds on or was lost, else what the queue had."""
-    unseen_drop = rows.held_until_now & ~rows.lost
-    free = np.where(rows.free_since_ms > 0, rows.free_since_ms, rows.latest_ms)
-    top = np.full(len(most), NONE)
-    if offsets is not None:
-        top = offsets.max_by(rows.queue, np.minimum(free, rows.latest_ms))
-    by_queue = np.where(top >= 0, np.maximum(top, most), NONE)
-    return np.where(~unseen_drop & last_seen, most, by_queue)
+def _with(offset: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
+    """The extremes with one more offset, where it is known."""
+    return np.minimum(least, np.where(offset >= 0, offset, BIGGEST)), np.maximum(most, offset)
 
 
-def chain_lows(low: Ints, least: Ints, queue: Ints, chained: Bools) -> Ints:
-    """The lowest start of the owner before, for rows before which no commit is known.
+def highest(one: Ints, other: Ints) -> Ints:
+    """The higher of two upper bounds; `NONE`: there is none."""
+    return np.where((one >= 0) & (other >= 0), np.maximum(one, other), NONE)
 
-    The rows of a queue that are chained follow each other: each one's lowest start is the lowest
-    of what was committed in its window and of the owner's before; without either it is 0.
+
+def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
+    """The lowest start of the owner before, its first pull corrected, for each chained row.
+
+    Chained rows of a queue follow each other: what one owner can have started at bounds the next.
 
     Args:
-        low: of the rows that are not chained; `NONE` where it is unknown.
-        least: lowest commit inside each row's window, `NONE` without any.
+        low: the lowest start of each row; of a chained row without what came before (`BIGGEST`:
+            nothing else bounds it); `NONE`: unknown.
+        sent_back: where the row's owner is sent if its start is illegal; `BIGGEST`: nowhere.
         queue: the queue of each row; rows are by queue and moment.
-        chained: rows whose queue was held before and for which no commit is known.
+        chained: rows whose lowest start depends on the owner's before.
 
     Returns:
-        `NONE` for the first row of a queue and for rows that are not chained.
+        `NONE` for rows that are not chained, and where the start of the owner before is unknown.
     """
     first = first_of_run(queue)
-    previous = np.where(first, NONE, np.roll(low, 1))
+    unknown = first | np.roll((low < 0) & ~chained, 1)
+    before = np.minimum(np.maximum(np.roll(low, 1), 0), np.roll(sent_back, 1))
+    before[unknown] = 0
     links = np.flatnonzero(chained)
-    begins = first_of_run(queue[links])
-    value = np.where(least >= 0, least, BIGGEST)[links]
-    opening = links[begins]
-    known = previous[opening] >= 0
-    alone = np.maximum(least[opening], 0)
-    value[begins] = np.where(known, np.minimum(value[begins], previous[opening]), alone)
-    lows = low.copy()
-    lows[links] = running_min(value, queue[links])
-    return np.where(chained & ~first, np.roll(lows, 1), NONE)
+    run = np.cumsum(~(chained & ~first), dtype=np.int64)[links]
+    lows = np.full(len(low), NONE, np.int64)
+    lows[links] = running_min(before[links], run)
+    lows[chained & unknown] = NONE
+    return lows

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from rebalance_core.planning.scenario.edits.spi import GroupEdit, exactly_one
 from rebalance_core.planning.scenario.group import GroupLife
-from rebalance_core.planning.scenario.keys import Key, number, required, texts, whole
+from rebalance_core.planning.scenario.keys import Key, number, patterns, required, whole
 from rebalance_core.planning.scenario.time import read_duration
 
 MOST_CONSUMERS = 10_000
@@ -23,7 +23,7 @@ class AddConsumers(GroupEdit):
 
     KIND = "add_consumers"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(texts),
+        "group": required(patterns),
         "count": Key(whole(1, MOST_CONSUMERS)),
         "share": Key(number(0, 100)),
         "every": Key(read_duration, 0),

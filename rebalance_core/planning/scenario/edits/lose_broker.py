@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from rebalance_core.planning.scenario.cluster import ClusterLife
 from rebalance_core.planning.scenario.edits.spi import Edit, matches
-from rebalance_core.planning.scenario.keys import Key, one_of, required, texts
+from rebalance_core.planning.scenario.keys import Key, one_of, patterns, required
 from rebalance_core.planning.scenario.time import read_duration
 
 
@@ -19,7 +19,7 @@ class LoseBroker(Edit):
 
     KIND = "lose_broker"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "broker": required(texts),
+        "broker": required(patterns),
         "how": Key(one_of("stopped", "closed", "expired"), "closed"),
         "back_after": Key(read_duration),
     }

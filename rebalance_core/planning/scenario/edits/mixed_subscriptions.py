@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from rebalance_core.planning.scenario.edits.rolling_restart import DOWN_MS, EVERY_MS, in_steps
 from rebalance_core.planning.scenario.edits.spi import GroupEdit, exactly_one
 from rebalance_core.planning.scenario.group import GroupLife, Member, Settings
-from rebalance_core.planning.scenario.keys import Key, number, required, texts, words
+from rebalance_core.planning.scenario.keys import Key, number, patterns, required, words
 from rebalance_core.planning.scenario.time import read_duration
 
 
@@ -22,7 +22,7 @@ class MixedSubscriptions(GroupEdit):
 
     KIND = "mixed_subscriptions"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(texts),
+        "group": required(patterns),
         "percent": required(number(0, 100)),
         "extra": Key(words),
         "lacking": Key(words),

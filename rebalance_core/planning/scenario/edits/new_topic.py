@@ -8,7 +8,7 @@ from rebalance_core.planning.scenario.cluster import ClusterLife, topic_settings
 from rebalance_core.planning.scenario.edits.scale_queues import MOST_QUEUES
 from rebalance_core.planning.scenario.edits.spi import Edit, matches
 from rebalance_core.planning.scenario.group import GroupLife, Settings
-from rebalance_core.planning.scenario.keys import Key, required, texts, whole, words
+from rebalance_core.planning.scenario.keys import Key, patterns, required, whole, words
 from rebalance_core.planning.scenario.time import read_duration
 
 
@@ -24,8 +24,8 @@ class NewTopic(Edit):
     KEYS: ClassVar[Mapping[str, Key]] = {
         "name": required(words),
         "queues": required(whole(1, MOST_QUEUES)),
-        "broker": Key(texts, ("*",)),
-        "subscribed_by": Key(texts, ()),
+        "broker": Key(patterns, ("*",)),
+        "subscribed_by": Key(patterns, ()),
         "subscribe_after": Key(read_duration, 0),
         "every": Key(read_duration, 0),
     }

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from rebalance_core.planning.scenario.edits.add_consumers import MOST_CONSUMERS
 from rebalance_core.planning.scenario.edits.spi import LOSS_DETAILS, GroupEdit, exactly_one
 from rebalance_core.planning.scenario.group import GroupLife
-from rebalance_core.planning.scenario.keys import Key, number, one_of, required, texts, whole
+from rebalance_core.planning.scenario.keys import Key, number, one_of, patterns, required, whole
 from rebalance_core.planning.scenario.time import read_duration
 
 
@@ -21,7 +21,7 @@ class RemoveConsumers(GroupEdit):
 
     KIND = "remove_consumers"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(texts),
+        "group": required(patterns),
         "count": Key(whole(1, MOST_CONSUMERS)),
         "share": Key(number(0, 1)),
         "how": Key(one_of(*LOSS_DETAILS), "leave"),

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rebalance_core.planning.scenario.edits.spi import LOSS_DETAILS, GroupEdit
 from rebalance_core.planning.scenario.group import GroupLife, Member
-from rebalance_core.planning.scenario.keys import Key, number, one_of, required, texts
+from rebalance_core.planning.scenario.keys import Key, number, one_of, patterns, required
 from rebalance_core.planning.scenario.time import read_duration
 
 DOWN_MS = 10_000
@@ -25,7 +25,7 @@ class RollingRestart(GroupEdit):
 
     KIND = "rolling_restart"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(texts),
+        "group": required(patterns),
         "percent": Key(number(0, 100), 10.0),
         "every": Key(read_duration, EVERY_MS),
         "down": Key(read_duration, DOWN_MS),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from rebalance_core.planning.scenario.cluster import ClusterLife, TopicSettings
 from rebalance_core.planning.scenario.edits.spi import Edit, exactly_one, matches
-from rebalance_core.planning.scenario.keys import Key, number, required, texts, whole
+from rebalance_core.planning.scenario.keys import Key, number, patterns, required, whole
 
 MOST_QUEUES = 65_536  # limits.max_queue_nums
 
@@ -21,8 +21,8 @@ class ScaleQueues(Edit):
 
     KIND = "scale_queues"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "topic": required(texts),
-        "broker": Key(texts, ("*",)),
+        "topic": required(patterns),
+        "broker": Key(patterns, ("*",)),
         "queues": Key(whole(0, MOST_QUEUES)),
         "read": Key(whole(0, MOST_QUEUES)),
         "write": Key(whole(0, MOST_QUEUES)),

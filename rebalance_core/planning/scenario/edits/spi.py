@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 
 from rebalance_core.planning.scenario.cluster import ClusterLife
 from rebalance_core.planning.scenario.group import GroupLife
-from rebalance_core.planning.scenario.keys import Key, texts
+from rebalance_core.planning.scenario.keys import Key, patterns
 from rebalance_core.planning.scenario.time import END_MOMENT, Moment, read_moment
 
 LOSS_DETAILS = {"leave": None, "crash": "CLOSED", "expired": "EXPIRED"}
 """How a member goes: it says so, its connection is seen closing, or only the scan finds out."""
 
-COMMON_KEYS = {"at": Key(read_moment, END_MOMENT), "cluster": Key(texts, ("*",))}
+COMMON_KEYS = {"at": Key(read_moment, END_MOMENT), "cluster": Key(patterns, ("*",))}
 
 
 @dataclass(frozen=True, kw_only=True)

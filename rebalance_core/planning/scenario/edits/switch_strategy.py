@@ -12,9 +12,9 @@ from rebalance_core.planning.scenario.keys import (
     Key,
     number,
     one_of,
+    patterns,
     required,
     strategy,
-    texts,
 )
 from rebalance_core.planning.scenario.time import read_duration
 
@@ -31,7 +31,7 @@ class SwitchStrategy(GroupEdit):
 
     KIND = "switch_strategy"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(texts),
+        "group": required(patterns),
         "strategy": required(strategy),
         "how": Key(one_of(AT_ONCE, ROLLING), AT_ONCE),
         "percent": Key(number(0, 100), 10.0),

@@ -34,5 +34,16 @@ def test_the_one_line_that_matters(text: str, line: str, exit_code: int) -> None
     assert failure.exit_code == exit_code
 
 
+def test_what_the_operator_reads() -> None:
+    text = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a.gz. SQLSTATE"
+    refused = explain_spark_failure(Exception(f"{text}\nCaused by: java.io.EOFException"))
+    assert (str(refused), refused.exit_code) == ("/a.gz cannot be read: truncated gzip", 4)
+    died = explain_spark_failure(Exception("Error while sending or receiving"))
+    assert str(died).splitlines() == [
+        "Spark failed: Error while sending or receiving",
+        "  hint: the JVM died; was it killed for memory?",
+    ]
+
+
 def test_other_errors_are_not_sparks() -> None:
     assert not is_spark_failure(ValueError("x"))

@@ -1,7 +1,9 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.evidence.evidence import Evidence
@@ -15,8 +17,10 @@ def said(second: int, kind: str, place: str = "n", **values: Any) -> Evidence:
     return Evidence("cluster", "", kind, second * 1_000, place, second, f"{place}:{second}", values)
 
 
-def events(*pieces: Evidence) -> list[tuple[str, int, str | None]]:
-    rows = broker_tables(pieces, CONTEXT)["cluster_events"]
+def events(
+    *pieces: Evidence, context: ClusterContext = CONTEXT
+) -> list[tuple[str, int, str | None]]:
+    rows = broker_tables(pieces, context)["cluster_events"]
     return [(row["event_type"], row["event_ms"], row.get("detail")) for row in rows]
 
 
@@ -72,3 +76,56 @@ def test_without_a_name_server_s_log_the_broker_s_own_counts_and_a_finding_says_
         ("BROKER_DOWN", 9_500),
     ]
     assert [r["rule_id"] for r in tables["findings"]] == ["INGEST_NO_NAMESRV_LOG"]
+
+
+REPLICATED = replace(
+    CONTEXT,
+    folders={
+        "a": BrokerFolder("a", "a", addresses=frozenset({"1:1"})),
+        "s": BrokerFolder("a", "brokers/s", False, True, frozenset({"1:2"})),
+    },
+    slaves=frozenset({"1:2"}),
+    logged=frozenset({"a", "brokers/s"}),
+)
+
+
+def test_a_replica_that_goes_or_comes_changes_nothing_while_another_is_there() -> None:
+    assert events(
+        said(5, "broker_registered", address="1:1"),
+        said(6, "broker_registered", address="1:2"),
+        said(9, "broker_cut_off"),
+        said(9, "replica_removed", address="1:1"),
+        said(20, "broker_registered", address="1:1"),
+        said(30, "replica_removed", address="1:2"),
+        said(31, "replica_removed", address="1:1"),
+        said(31, "broker_removed", broker="a"),
+        context=REPLICATED,
+    ) == [("BROKER_UP", 5_500, None), ("BROKER_DOWN", 31_500, "STOPPED")]
+
+
+@pytest.mark.parametrize(("version", "up_ms"), [("5.5.0", 20_500), ("4.9.7", 25_500)])
+def test_a_slave_alone_has_a_route_from_5_0_on_only(version: str, up_ms: int) -> None:
+    context = replace(REPLICATED, versions={"a": version})
+    assert events(
+        said(5, "broker_registered", address="1:1"),
+        said(6, "broker_registered", address="1:2"),
+        said(9, "broker_removed", broker="a"),
+        said(20, "broker_registered", address="1:2"),
+        said(25, "broker_registered", address="1:1"),
+        context=context,
+    )[-1] == ("BROKER_UP", up_ms, None)
+
+
+def test_own_logs_tell_of_an_end_once_no_process_of_the_name_is_left() -> None:
+    starts = [
+        said(1, "broker_booted", "a", broker="a", address="1:1"),
+        said(2, "broker_booted", "s", broker="a", address="1:2"),
+    ]
+    stops = [said(9, "broker_stopping", "a"), said(12, "broker_stopping", "s")]
+    assert events(*starts, *stops, context=REPLICATED) == [
+        ("BROKER_UP", 1_500, None), ("BROKER_DOWN", 12_500, "STOPPED"),
+    ]  # fmt: skip
+    running = [starts[0], stops[0]]  # the slave's log does not begin with its start
+    assert events(*running, context=REPLICATED) == [("BROKER_UP", 0, "OBSERVED")]
+    alone = replace(REPLICATED, folders={"s": REPLICATED.folders["s"]}, start_ms=500)
+    assert events(starts[1], stops[1], context=alone) == [("BROKER_UP", 500, "OBSERVED")]

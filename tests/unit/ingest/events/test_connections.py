@@ -78,6 +78,26 @@ def test_a_broker_out_of_the_route_counts_for_nothing() -> None:
     assert len(found.remove("a", "1:1", 5_000, "")) == 1
 
 
+def test_who_unregistered_while_a_broker_was_dead_left_then_not_when_it_is_known_dead() -> None:
+    for known in ("forget", "restart"):
+        found = Connections()
+        found.connect("a", "1:1", 1_000, "a:1")
+        found.connect("b", "1:2", 1_000, "b:1")
+        assert found.remove("b", "1:2", 5_000, "b:2", graceful=True) == []
+        changes = found.forget("a") if known == "forget" else found.restart("a", 9_000, "a:9")
+        assert [(c.at_ms, c.graceful, c.source) for c in changes] == [(5_000, True, "b:2")]
+        assert found.live == []
+
+
+def test_who_lost_a_connection_may_live_at_a_broker_that_is_dead() -> None:
+    found = Connections()
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_000, "")
+    assert found.remove("b", "1:2", 5_000, "") == []
+    assert found.forget("a") == []
+    assert found.live == ["1:1"]
+
+
 def test_whatever_the_brokers_say_joins_and_leaves_alternate(seed: int) -> None:
     for round_ in range(300):
         choose = random.Random(seed * 1_000 + round_)
@@ -93,8 +113,7 @@ def test_whatever_the_brokers_say_joins_and_leaves_alternate(seed: int) -> None:
             elif act == "restart":
                 changes = found.restart(broker, at_ms, "")
             else:
-                found.forget(broker)
-                changes = []
+                changes = found.forget(broker)
             for change in changes:
                 if change.joined:
                     live.append(change.channel)

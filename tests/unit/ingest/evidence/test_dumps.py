@@ -68,3 +68,20 @@ def test_rows_and_errors_are_counted_and_named() -> None:
         CollectedFile("f", "mqadmin", arguments=("topicList", "")), [Unread("f", "", "", "")], ()
     )
     assert (odd.values["rows"], odd.values["rejected"]) == (0, 1)
+
+
+def test_the_retry_topic_names_the_group_where_the_broker_asked_is_not_known() -> None:
+    table = (
+        "#ClientId                            #ClientAddr            #Language  #Version\n"
+        "c@1                                  1.1.1.1:1              JAVA       V5_5_0\n\n"
+        "Below is subscription:\n#Topic               #SubExpression\n"
+        "%RETRY%g-x           *\nT                    *\n\nConsumeType: CONSUME_PASSIVELY\n"
+    )
+    for name, group, broker in (
+        ("g-x-a-b", "g-x", "a-b"),
+        ("g-x-host17", "g-x", None),
+        ("g-x", "g-x", None),
+        ("other-host17", "other-host17", None),
+    ):
+        told = dump(f"consumerConnection-{name}.txt", table)
+        assert (told["group"], told["broker"] or None) == (group, broker), name

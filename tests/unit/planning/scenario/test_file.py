@@ -50,6 +50,9 @@ def test_a_file_is_read() -> None:
         (GOOD + "[[edit]]\nkind = 'lose_broker'\nbroker = 'a'\nat = 2026-11-21T03:00:00",
          "the time zone is missing"),
         (GOOD + "[[edit]]\nkind = 'add_consumers'\ngroup = 'g'", "needs count or share"),
+        (GOOD + "[[edit]]\nkind = 'add_consumers'\ngroup = ['[ab]', 'g[']\ncount = 1",
+         "f.toml:5: group = ['[ab]', 'g[']: [ begins a set"),
+        (GOOD + "[[edit]]\nkind = 'lose_broker'\nbroker = '[!]'", "[ begins a set"),
         (GOOD + "[[edit]]\nkind = 'add_consumers'\ngroup = 'g'\ncount = 1\nshare = 0.5",
          "f.toml:7: share excludes count"),
         (GOOD + "[[edit]]\nkind = 'add_consumers'\ngroup = 'g'\ncount = true", "whole number"),
@@ -63,6 +66,11 @@ def test_a_mistake_has_its_line_and_the_nearest_name(text: str, said: str) -> No
     found = mistakes(text)
     assert len(found) == 1
     assert said in found[0]
+
+
+@pytest.mark.parametrize("glob", ["*", "a?", "[ab]-*", "[!a]", "[]]", "[[]x", "x]"])
+def test_a_glob_that_is_one(glob: str) -> None:
+    assert mistakes(GOOD + f"[[edit]]\nkind = 'lose_broker'\nbroker = '{glob}'") == []
 
 
 def test_lines_behind_values_of_several_lines() -> None:

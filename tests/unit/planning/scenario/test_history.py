@@ -156,3 +156,19 @@ def test_what_is_kept_dropped_and_added_is_everything() -> None:
 def test_sequences_where_scenarios_begin_are_refused() -> None:
     with pytest.raises(InputRefused, match="is not below 2\\^62"):
         edited([join(1, 1) | {"sequence": FIRST_SEQUENCE}])
+
+
+def test_request_modes_stay_and_newcomers_ask_as_their_model_does() -> None:
+    mode = event(
+        0, "REQUEST_MODE", consumer_group=GROUP, topic="T", detail="POP(share_queue_num=0)"
+    )
+    asking = [join(10, number, rebalance_mode="BROKER") for number in (1, 2)]
+    before = numbered([topic(0, 6), mode, *asking])
+    rows, warnings = edited(before, 'kind = "add_consumers"; group = "g"; count = 1; at = "+1m"')
+    assert warnings == ()
+    assert [row["detail"] for row in rows if row["event_type"] == "REQUEST_MODE"] == [
+        mode["detail"]
+    ]
+    joins = [row["rebalance_mode"] for row in rows if row["event_type"] == "CONSUMER_JOIN"]
+    assert joins == ["BROKER"] * 3
+    assert {row["topic"] for row in replayed(rows)["ownership"]} == {"%RETRY%g"}

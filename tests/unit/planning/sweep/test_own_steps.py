@@ -110,3 +110,15 @@ def test_broadcasting_and_frozen_topics_are_rocketmqs_business() -> None:
     lost = history(topic(0, 4), join(1, "x"), event(2, "BROKER_DOWN", broker_name="a"))
     last = step_row(own_epochs(recorded_replay(lost), strategy)[-1])
     assert (last["status"], last["moved"]) == ("FROZEN", 0)
+
+
+def test_nobody_holds_what_is_popped() -> None:
+    mode = event(1_000, "REQUEST_MODE", topic="T", detail="POP(share_queue_num=0)")
+    given_history = history(
+        topic(0, 3), topic(0, 2, "U"), join(0, "x"), join(0, "y"), mode,
+        subscriptions=("T", "U"), rebalance_mode="BROKER",
+    )  # fmt: skip
+    steps = own_epochs(recorded_replay(given_history), planning_strategy("AVG"), False)
+    held = {queue.topic for queues in steps[-1].holdings.values() for queue in queues}
+    assert held == {"U"}
+    assert step_row(steps[-1])["queues"] == 2

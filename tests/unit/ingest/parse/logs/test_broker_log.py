@@ -12,6 +12,7 @@ CHANNEL = (
 )
 CHANNEL_FIELDS = {
     "channel": "127.0.0.1:44102",
+    "local": "127.0.0.1:23030",
     "client_id": "10.0.1.12@8508#35984",
     "language": "JAVA",
     "version": 479,
@@ -31,6 +32,7 @@ DATA_FIELDS = {
     "consume_from_where": "CONSUME_FROM_LAST_OFFSET",
     "topics": ["%RETRY%g", "T"],
     "expressions": {"%RETRY%g": "*", "T": "a || b"},
+    "versions": {"%RETRY%g": 7, "T": 5},
     "known_ms": 5,
     "channel": "10.0.0.7:1234",
 }
@@ -128,12 +130,32 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
             f"subscription changed, group: crm OLD: {SUBSCRIPTION.format('a || b', 5)} "
             f"NEW: {SUBSCRIPTION.format('c', 6)}",
             "subscription_changed",
-            {"group": "crm", "topic": "orders", "old": "a || b", "new": "c"},
+            {"group": "crm", "topic": "orders", "old": "a || b", "new": "c", "version": 6},
+        ),
+        (
+            # also whenever the client's queues change
+            f"subscription changed, group: g OLD: {SUBSCRIPTION.format('a', 5)} "
+            f"NEW: {SUBSCRIPTION.format('a', 6)}",
+            "subscription_changed",
+            {"group": "g", "topic": "orders", "version": 6},
         ),
         (
             f"subscription changed, group: crm remove topic orders {SUBSCRIPTION.format('*', 5)}",
             "subscription_changed",
             {"group": "crm", "topic": "orders"},
+        ),
+        ("brokerName=b", "broker_property", {"name": "brokerName", "value": "b"}),
+        ("brokerId=1", "broker_property", {"name": "brokerId", "value": "1"}),
+        ("brokerRole=SLAVE", "broker_property", {"name": "brokerRole", "value": "SLAVE"}),
+        (
+            "Update slave topic config from master, 127.0.0.1:26020",
+            "broker_follows",
+            {"address": "127.0.0.1:26020"},
+        ),
+        (
+            "SyncConsumerOffset Exception, 127.0.0.1:26020",
+            "broker_follows",
+            {"address": "127.0.0.1:26020"},
         ),
         (
             "the consumer's subscription not exist, group: crm, topic:clicks",
@@ -172,17 +194,21 @@ def test_a_closed_channel_without_a_remote_part_goes_by_its_id() -> None:
     [
         "new producer connected, group: g channel: " + CHANNEL,
         f"subscription changed, add new topic, group: g {SUBSCRIPTION.format('*', 5)}",
-        # its version changes whenever the client's queues do
-        f"subscription changed, group: g OLD: {SUBSCRIPTION.format('a', 5)} "
-        f"NEW: {SUBSCRIPTION.format('a', 6)}",
         f"load exist subscription group, {GROUP_5}",
         "QueryLoad: no assignment for group[g] topic[T], get consumer id list failed",
+        "Update slave Message Request Mode from master, null",
+        "brokerRole=",
         "",
         "anything else",
     ],
 )
 def test_other_lines_state_nothing(message: str) -> None:
     assert read(message) == ()
+
+
+def test_properties_stand_in_other_lines_too_where_they_state_nothing() -> None:
+    line = "    at MessageQueue [topic=T, brokerName=b, queueId=1], brokerId=0, brokerRole=SLAVE"
+    assert parse_broker_line(line, "broker.log:1", ServerClock()) == ()
 
 
 @pytest.mark.parametrize(

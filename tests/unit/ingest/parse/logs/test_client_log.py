@@ -47,7 +47,17 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
             "broker rebalanced result changed. allocateMessageQueueStrategyName=AVG, group=g, "
             "topic=T, clientId=c, assignmentSet=[]",
             "broker_allocated",
-            {"strategy": "AVG", "group": "g", "topic": "T", "client_id": "c"},
+            {"strategy": "AVG", "group": "g", "topic": "T", "client_id": "c", "mode": None},
+        ),
+        *(
+            (
+                "broker rebalanced result changed. allocateMessageQueueStrategyName=AVG, group=g, "
+                "topic=T, clientId=c, assignmentSet=[MessageQueueAssignment [MessageQueue="
+                f"MessageQueue [topic=T, brokerName=b, queueId={number}], Mode={mode}]]",
+                "broker_allocated",
+                {"strategy": "AVG", "group": "g", "topic": "T", "client_id": "c", "mode": mode},
+            )
+            for number, mode in ((-1, "POP"), (3, "PULL"))
         ),
         ("suspend this consumer, g", "suspended", {"group": "g"}),
         ("resume this consumer, g", "resumed", {"group": "g"}),

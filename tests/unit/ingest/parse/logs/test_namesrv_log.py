@@ -35,6 +35,22 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
             {"broker": "b", "address": "1.1.1.1:1"},
         ),
         (
+            "unregisterBroker, remove addr from brokerAddrTable OK, BrokerIdentityInfo "
+            "[clusterName=C, brokerAddr=127.0.0.1:26020]",
+            "replica_removed",
+            {"address": "127.0.0.1:26020"},
+        ),
+        (
+            "unregisterBroker, remove addr from brokerAddrTable OK, 127.0.0.1:28040",
+            "replica_removed",
+            {"address": "127.0.0.1:28040"},
+        ),
+        (
+            "remove brokerAddr[1, 127.0.0.1:28050] from brokerAddrTable, because channel destroyed",
+            "replica_removed",
+            {"address": "127.0.0.1:28050"},
+        ),
+        (
             "unregisterBroker, remove name from brokerAddrTable OK, broker-c",
             "broker_removed",
             {"broker": "broker-c"},

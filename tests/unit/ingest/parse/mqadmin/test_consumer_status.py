@@ -149,6 +149,17 @@ def test_4_9_2_and_before_have_narrower_columns():
 def test_queues_that_are_popped():
     [queue] = facts(parse_consumer_status(CLIENT, "f"), "client_pop_queue")
     assert (queue["wait_ack_count"], queue["last_pop_ms"]) == (2, 1795233060778)
+    assert queue["queue_id"] == 1
+
+
+def test_any_queue_of_a_broker_can_be_popped_but_not_held():
+    any_queue = CLIENT.replace("  1     PopProcess", "  -1    PopProcess")
+    [queue] = facts(parse_consumer_status(any_queue, "f"), "client_pop_queue")
+    assert queue["queue_id"] == -1
+    below = CLIENT.replace("  1     PopProcess", "  -2    PopProcess")
+    assert codes(parse_consumer_status(below, "f")) == ["BAD_NUMBER"]
+    held = CLIENT.replace("  0     ProcessQueue", "  -1    ProcessQueue")
+    assert codes(parse_consumer_status(held, "f")) == ["BAD_NUMBER"]
 
 
 def test_a_topic_wider_than_its_column():

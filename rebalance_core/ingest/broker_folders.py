@@ -1,0 +1,205 @@
+"""Which broker the files of each folder of ``brokers/`` are of: told by files, not by its name.
+
+A master and its slaves have one broker name (rocketmq.md §15), and people name folders as they
+like. A slave's stores are copies of its master's; its log has members of its own, as clients send
+heartbeats to slaves too (rocketmq.md §6.2).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rebalance_core.ingest.evidence.evidence import Evidence
+
+MASTER_ID = 0
+"""MixAll.MASTER_ID."""
+SYNC_MEMBER_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""TopicValidator.SYNC_BROKER_MEMBER_GROUP_PREFIX (5.x): the broker's own name follows."""
+
+
+@dataclass(frozen=True)
+class BrokerFolder:
+    """One folder.
+
+    Attributes:
+        broker_name: the broker whose files lie there.
+        place: whose table of consumers its log tells of: that of the broker's master, by the
+            broker's name, or one of its own, by the path of the folder.
+        speaks: True for the master's, else for one of its slaves': its stores are the broker's.
+        slave: True if files tell that it is a slave's.
+        addresses: its own, where files tell them.
+        told: False if no file says whose it is: it is taken as the broker of its own name.
+        role_told: False if another folder speaks for the broker and no file tells how the two are
+            related.
+    """
+
+    broker_name: str
+    place: str
+    speaks: bool = True
+    slave: bool = False
+    addresses: frozenset[str] = frozenset()
+    told: bool = True
+    role_told: bool = True
+
+
+@dataclass
+class _Clues:
+    """What files say of one folder; ``slave``: statements with their times."""
+
+    booted: list[tuple[int, str, str]] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)
+    local: set[str] = field(default_factory=set)
+    addresses: set[str] = field(default_factory=set)
+    masters: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+    slave: list[tuple[int, bool]] = field(default_factory=list)
+
+
+@dataclass
+class BrokerDirectory:
+    """Names and roles by address, from dumps and the name servers' logs."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    _listed: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    _routes: dict[str, set[bool]] = field(default_factory=dict)
+
+    def read(self, piece: Evidence, end_ms: int) -> None:
+        """Take what one piece of evidence on the cluster says."""
+        v, at_ms = piece.values, end_ms if piece.at_ms is None else piece.at_ms
+        if piece.kind in ("broker_address", "broker_known"):
+            self._list(v["address"], v["broker"], False, at_ms)
+        elif piece.kind == "broker":
+            self._list(v["addr"], v["broker_name"], int(v["broker_id"]) != MASTER_ID, at_ms)
+        elif piece.kind == "route_broker":
+            for broker_id, address in v["addresses"].items():
+                self.names[address] = v["broker_name"]
+                self._routes.setdefault(address, set()).add(int(broker_id) != MASTER_ID)
+            self.known.add(v["broker_name"])
+        elif piece.kind == "broker_removed":
+            self.known.add(v["broker"])
+
+    def _list(self, address: str, name: str, slave: bool, at_ms: int) -> None:
+        self.names[address] = name
+        self.known.add(name)
+        if self._listed.get(address, (at_ms, slave))[0] <= at_ms:
+            self._listed[address] = (at_ms, slave)
+
+    def role(self, address: str) -> tuple[int, bool] | None:
+        """When it was told last, and True for a slave; None: nothing tells, or routes differ."""
+        if address in self._listed:
+            return self._listed[address]
+        routes = self._routes.get(address, set())
+        return (0, True in routes) if len(routes) == 1 else None
+
+    @property
+    def slaves(self) -> frozenset[str]:
+        """Addresses whose last word is that of a slave."""
+        roles = {address: self.role(address) for address in self.names}
+        return frozenset(address for address, role in roles.items() if role and role[1])
+
+
+def broker_folders(
+    folders: Iterable[str], pieces: Iterable[Evidence], expected: Iterable[str], end_ms: int
+) -> tuple[Mapping[str, BrokerFolder], BrokerDirectory]:
+    """Each folder's broker, and what is known of addresses.
+
+    Args:
+        folders: names of the folders.
+        pieces: evidence on the cluster.
+        expected: broker names of ``collection.toml``.
+        end_ms: of the collection.
+    """
+    clues = {folder: _Clues() for folder in sorted(folders)}
+    directory = BrokerDirectory(known=set(expected))
+    for piece in pieces:
+        directory.read(piece, end_ms)
+        if piece.place in clues:
+            _read(clues[piece.place], piece, end_ms)
+    seen = Counter(address for found in clues.values() for address in found.local)
+    for found in clues.values():
+        # behind a proxy of its host every broker sees the same local address
+        found.addresses |= {address for address in found.local if seen[address] == 1}
+        for _, booted, address in found.booted:
+            directory.known.add(booted)
+            directory.names.setdefault(address, booted)
+    names = {folder: _name(folder, found, directory) for folder, found in clues.items()}
+    told: dict[str, BrokerFolder] = {}
+    for name in set(names.values()) - {None}:
+        of_name = {folder: clues[folder] for folder, its in names.items() if its == name}
+        told |= _replicas(str(name), of_name, directory)
+    for its in told.values():
+        directory.names |= dict.fromkeys(its.addresses - directory.names.keys(), its.broker_name)
+    untold = {f: BrokerFolder(f, f, told=False) for f, name in names.items() if name is None}
+    return told | untold, directory
+
+
+def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
+    v, at_ms = piece.values, end_ms if piece.at_ms is None else piece.at_ms
+    if piece.kind == "broker_booted":
+        clues.booted.append((at_ms, v["broker"], v["address"]))
+        clues.addresses.add(v["address"])
+    elif piece.kind == "broker_property":
+        if v["name"] == "brokerName":
+            clues.named.add(v["value"])
+        elif v["name"] == "brokerId":
+            clues.slave.append((at_ms, v["value"] != str(MASTER_ID)))
+        else:
+            clues.slave.append((at_ms, v["value"] == "SLAVE"))
+    elif piece.kind == "broker_local":
+        clues.local.add(v["address"])
+    elif piece.kind == "broker_follows":
+        clues.masters.add(v["address"])
+        clues.slave.append((at_ms, True))
+    elif piece.kind == "broker_topic":
+        clues.topics.add(v["topic"])
+
+
+def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
+    """The name by the best clue there is: of clues of one kind that differ none counts."""
+    prefix = SYNC_MEMBER_TOPIC
+    own = {topic.removeprefix(prefix) for topic in clues.topics if topic.startswith(prefix)}
+    for names in (
+        {max(clues.booted)[1]} if clues.booted else set(),
+        clues.named,
+        {directory.names[a] for a in clues.addresses if a in directory.names},
+        {directory.names[a] for a in clues.masters if a in directory.names},
+        own,
+        clues.topics & directory.known,
+        {folder} & directory.known,
+    ):
+        if len(names) == 1:
+            return next(iter(names))
+    return None
+
+
+def _replicas(
+    name: str, clues: Mapping[str, _Clues], directory: BrokerDirectory
+) -> dict[str, BrokerFolder]:
+    """The folders of one broker: its master's speaks for it, else one of its slaves'."""
+    roles = {folder: _is_slave(found, directory) for folder, found in clues.items()}
+    rank = {False: 0, None: 1, True: 2}
+    first = min(clues, key=lambda folder: (rank[roles[folder]], folder != name, folder))
+    place = f"brokers/{first}" if roles[first] else name
+    found = {}
+    for folder, its in clues.items():
+        speaks = folder == first or bool(its.addresses & clues[first].addresses)
+        another = bool(its.addresses) and roles[first] is False  # than the master: a slave
+        found[folder] = BrokerFolder(
+            name,
+            place if speaks else f"brokers/{folder}",
+            speaks,
+            roles[folder] is True,
+            frozenset(its.addresses),
+            role_told=speaks or roles[folder] is not None or another,
+        )
+    return found
+
+
+def _is_slave(clues: _Clues, directory: BrokerDirectory) -> bool | None:
+    """The newest word on its role."""
+    by_address = [directory.role(address) for address in sorted(clues.addresses)]
+    told = [*clues.slave, *(role for role in by_address if role is not None)]
+    return max(told)[1] if told else None

@@ -1,0 +1,188 @@
+"""REQUEST_MODE events: which topics a group pops, and since when (rocketmq.md §14).
+
+Brokers log no change of a mode. Their stores show it when they were copied, clients when they got
+an assignment. So a change lies between the last statement of the old mode and the first of the
+new one, and all the time between counts as POP: nobody is said to own what may have been shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.rows import Row, event, finding
+from rebalance_core.model.events import REQUEST_MODE
+from rebalance_core.model.request_mode import (
+    DEFAULT_SHARE_QUEUE_NUM,
+    PULL_MODE,
+    RequestMode,
+    can_be_popped,
+    parse_request_mode,
+)
+from rebalance_core.protocol.windows import OWN_PASS_MS
+
+_ANY_BROKER = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """What a broker's store, or a client, says of the mode of one topic."""
+
+    at_ms: int
+    source: str
+    mode: RequestMode | None
+    """None: POP, with a share that the client does not tell."""
+    broker: str | None = None
+    client_id: str | None = None
+
+
+def request_mode_events(
+    group: str, pieces: Iterable[Evidence], context: ClusterContext
+) -> tuple[list[Row], list[Row]]:
+    """The events of every topic that was ever popped, and INFO findings on what is not certain.
+
+    Args:
+        group: its name.
+        pieces: its evidence, in order of time and place.
+        context: of the cluster.
+    """
+    events: list[Row] = []
+    findings: list[Row] = []
+    for topic, statements in sorted(_by_topic(pieces, context).items()):
+        if all(one.mode == PULL_MODE for one in statements):
+            continue
+        shares = [one.mode for one in statements if one.mode is not None and one.mode.is_pop]
+        if not shares:
+            findings.append(_assumed(group, topic))
+        share = shares[0] if shares else RequestMode(DEFAULT_SHARE_QUEUE_NUM)
+        history = _History(group, topic, context.start_ms, share)
+        statements += _absences(statements, context)
+        statements.sort(key=lambda one: one.at_ms)
+        for _, at_once in groupby(statements, key=lambda one: one.at_ms):
+            history.take(list(at_once))
+        events += history.events
+        findings += history.findings
+    return events, findings
+
+
+def _by_topic(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, list[_Statement]]:
+    found: dict[str, list[_Statement]] = {}
+    for piece in pieces:
+        statement = _statement(piece, context.time_of(piece))
+        if statement is not None and can_be_popped(piece.values["topic"]):
+            found.setdefault(piece.values["topic"], []).append(statement)
+    return found
+
+
+def _statement(piece: Evidence, at_ms: int) -> _Statement | None:
+    v = piece.values
+    if piece.kind == "request_mode":
+        return _Statement(at_ms, piece.source, parse_request_mode(v["mode"]), broker=piece.place)
+    if piece.kind == "broker_allocated" and v["mode"] is not None:
+        mode = PULL_MODE if v["mode"] == "PULL" else None
+        return _Statement(at_ms, piece.source, mode, client_id=v["client_id"])
+    if piece.kind == "client_pop_queue" and not v["dropped"]:
+        return _Statement(at_ms, piece.source, None, client_id=v.get("client_file"))
+    return None
+
+
+def _absences(statements: Iterable[_Statement], context: ClusterContext) -> list[_Statement]:
+    """Stores without an entry for the topic: it is pulled."""
+    told = {(one.broker, one.at_ms) for one in statements}
+    return [
+        _Statement(at_ms, source, PULL_MODE, broker=broker)
+        for broker, at_ms, source in context.mode_stores
+        if (broker, at_ms) not in told
+    ]
+
+
+@dataclass(slots=True)
+class _History:
+    """The mode of one topic over time; POP while any broker says so."""
+
+    group: str
+    topic: str
+    start_ms: int
+    pop: RequestMode
+    """What a client's POP is taken for where no store was seen before."""
+    events: list[Row] = field(default_factory=list)
+    findings: list[Row] = field(default_factory=list)
+    _now: RequestMode | None = None
+    _brokers: dict[str, RequestMode] = field(default_factory=dict)
+    _pulled_ms: int = 0
+    _pulling: set[str] = field(default_factory=set)
+
+    def take(self, at_once: list[_Statement]) -> None:
+        """Statements of one moment."""
+        for one in at_once:
+            if one.broker is not None and one.mode is not None:
+                self._brokers.pop(_ANY_BROKER, None)
+                self._brokers[one.broker] = one.mode
+            else:
+                self._answered(one)
+        popped = [mode for mode in self._brokers.values() if mode.is_pop]
+        self._turn(popped[0] if popped else PULL_MODE, at_once[0])
+        if not popped:
+            self._pulled_ms = at_once[0].at_ms
+            self._pulling |= {one.client_id for one in at_once if one.client_id is not None}
+
+    def _answered(self, one: _Statement) -> None:
+        """A client does not say which broker it asked, nor how many shares it has."""
+        for broker in self._brokers or (_ANY_BROKER,):
+            known = self._brokers.get(broker, PULL_MODE)
+            if one.mode is not None or not known.is_pop:
+                self._brokers[broker] = one.mode or self.pop
+
+    def _turn(self, mode: RequestMode, one: _Statement) -> None:
+        before, self._now = self._now, mode
+        if mode == (before or PULL_MODE):
+            return
+        since_ms = self._since_ms(one) if before == PULL_MODE else one.at_ms
+        at_ms = self.start_ms if before is None else since_ms
+        self.events.append(
+            event(
+                REQUEST_MODE, at_ms, one.source, consumer_group=self.group, topic=self.topic,
+                detail=str(mode),
+            )
+        )  # fmt: skip
+        if before is not None:
+            self.findings.append(self._dated(before, mode, at_ms, one))
+
+    def _since_ms(self, one: _Statement) -> int:
+        """The earliest moment at which the topic may have been popped.
+
+        A client that had pulled asks again within 20 s.
+        """
+        since_ms = self._pulled_ms + 1
+        if one.client_id in self._pulling:
+            since_ms = max(since_ms, one.at_ms - OWN_PASS_MS)
+        return since_ms
+
+    def _dated(self, before: RequestMode, mode: RequestMode, at_ms: int, one: _Statement) -> Row:
+        return finding(
+            "INGEST_REQUEST_MODE_CHANGED",
+            f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "
+            f"change; {one.source} shows it first, and what lies between counts as POP.",
+            "Copy messageRequestMode.json, or collect the clients' logs, more often to know it "
+            "better.",
+            consumer_group=self.group,
+            topic=self.topic,
+            first_ms=at_ms,
+            last_ms=one.at_ms,
+            evidence={"before": before, "after": mode, "source": one.source},
+        )
+
+
+def _assumed(group: str, topic: str) -> Row:
+    return finding(
+        "INGEST_ASSUMED",
+        f"popShareQueueNum of {group} on {topic} is in no file of the collection; taken as "
+        f"{DEFAULT_SHARE_QUEUE_NUM}.",
+        "Collect messageRequestMode.json of every broker.",
+        consumer_group=group,
+        topic=topic,
+        evidence={"share_queue_num": DEFAULT_SHARE_QUEUE_NUM},
+    )

@@ -1,0 +1,91 @@
+"""subVersions that heartbeats brought to the brokers: the client's own millisecond of subscribe().
+
+A client sets the subVersion of a topic when it subscribes and again when its queues of the topic
+change (rocketmq.md §4.4); either way it sends a heartbeat at once, and a broker that knows an older
+one logs it. Where the topic is new to the broker's table the line has the member's connection;
+where another member brought the topic before, only ``OLD`` and ``NEW``, without a member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.subscription_table import (
+    HEARTBEAT_MS,
+    SAME_MOMENT_MS,
+    Member,
+    SubscriptionTable,
+)
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.parse.text.second_resolution import SECOND_MS
+from rebalance_core.ingest.rows import Row
+from rebalance_core.model.events import SUBSCRIBE
+
+RESETTLE_MS = 53_000
+"""A change of members or topics has reached everybody: route poll, pass and 3 s
+(rocketmq.md §6.4).
+"""
+
+Topics = Mapping[Member, frozenset[str]]
+
+
+class SubscriptionVersions:
+    """The lines without a member, by broker and topic."""
+
+    def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
+        self._lines: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        for piece in pieces:
+            if piece.kind == "subscription_changed" and "version" in piece.values:
+                key = (piece.place, piece.values["topic"])
+                line = (context.time_of(piece), piece.position, piece.values["version"])
+                self._lines.setdefault(key, []).append(line)
+        for lines in self._lines.values():
+            lines.sort()
+
+    def of_silent(
+        self, broker: str, table: SubscriptionTable, topics: Topics, events: Iterable[Row]
+    ) -> dict[Member, dict[str, int]]:
+        """When a silent member subscribed a topic that another member brought before.
+
+        The next newer subVersion is its own if it alone lacked the topic and nothing moved the
+        queues of the others; else nothing is known.
+
+        Args:
+            broker: whose table it is.
+            table: as the last line on a member left it.
+            topics: those known so far of the members that send heartbeats there.
+            events: of the group.
+        """
+        found: dict[Member, dict[str, int]] = {}
+        events = list(events)
+        for topic in sorted(table.topics):
+            lacking = [member for member, known in topics.items() if topic not in known]
+            version = self._next(broker, topic, table) if len(lacking) == 1 else None
+            if version is not None and not _moving(topic, version, table, events):
+                found.setdefault(lacking[0], {})[topic] = version
+        return found
+
+    def _next(self, broker: str, topic: str, table: SubscriptionTable) -> int | None:
+        """The first one newer than the table's after its line, if it came when it was set."""
+        known = table.versions.get(topic)
+        for second_ms, position, version in self._lines.get((broker, topic), ()):
+            if (second_ms, position) > table.line and known is not None and version > known:
+                in_time = second_ms < table.line[0] + HEARTBEAT_MS
+                at_once = second_ms - SAME_MOMENT_MS <= version < second_ms + SECOND_MS
+                return version if in_time and at_once else None
+        return None
+
+
+def _moving(topic: str, at_ms: int, table: SubscriptionTable, events: Iterable[Row]) -> bool:
+    """True if queues may have changed hands then.
+
+    The reporter's own subscription is over once its subVersion rose: it has its queues.
+    """
+    for row in events:
+        if at_ms - RESETTLE_MS <= row["event_ms"] <= at_ms:
+            subscribed = row["event_type"] == SUBSCRIBE and row["topic"] == topic
+            own = Member(row["client_id"], row["channel_id"]) == table.reporter
+            if not (subscribed and own and row["event_ms"] < table.versions[topic]):
+                return True
+    return False

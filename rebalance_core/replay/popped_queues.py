@@ -1,0 +1,63 @@
+"""Queues that were popped before somebody owns them again, and where that owner may start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.changes import ADD, Change
+from rebalance_core.replay.history import Epoch
+from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.start_rule import STORED, UNKNOWN, Start
+
+
+class PoppedQueues:
+    """Follows the epochs of one group; to be told of every one, in order."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, int] = {}
+        self._owned_again: set[MessageQueue] = set()
+
+    def follow(self, epoch: Epoch, changes: Iterable[Change]) -> None:
+        """Remember which topics are popped now, and which queues have an owner again."""
+        for topic in epoch.shared_topics:
+            self._since.setdefault(topic, epoch.from_ms)
+        self._owned_again |= {change.queue for change in changes if change.action == ADD}
+        if epoch.shared_topics:
+            self._owned_again = {
+                queue for queue in self._owned_again if queue.topic not in epoch.shared_topics
+            }
+
+    def since_ms(self, queue: MessageQueue) -> int | None:
+        """When the topic was popped first; None: not since the queue's last owner."""
+        return None if queue in self._owned_again else self._since.get(queue.topic)
+
+
+def popped_start(
+    change: Change,
+    since_ms: int,
+    forgotten_ms: int,
+    commits: CommittedOffsets,
+    offsets: QueueOffsets,
+) -> Start:
+    """Owners go on where the last pop ended: brokers commit for both under one key
+    (rocketmq.md §14).
+
+    When the mode changed is rarely known to the moment, so low is what was committed before the
+    topic was popped, and high is all that can have been popped. What was committed up to
+    ``forgotten_ms`` went with a topic that was deleted.
+    """
+    before, stored = (
+        None if commit is None or commit.observed_ms <= forgotten_ms else commit
+        for commit in (
+            commits.newest(change.queue, since_ms),
+            commits.newest(change.queue, change.earliest_ms),
+        )
+    )
+    low = 0 if before is None else before.committed_offset
+    top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
+    if stored is None:
+        return Start(STORED, None, low, top, UNKNOWN)
+    estimate = stored.committed_offset
+    high = None if top is None else max(top, estimate)
+    return Start(STORED, estimate, min(low, estimate), high)

@@ -1,0 +1,215 @@
+"""The start of a queue that somebody held or committed: the group's commit, and what may move it.
+
+A queue's commit is what its owners' one-way requests made of it, the last to arrive. An owner never
+goes back, but it starts from what it read: a new owner that reads before the old one's last commit
+arrives commits less than that afterwards. So what bounds a start from below is a commit of the last
+owner itself, made when nobody else could write any more, or else that owner's own lowest start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.commits import (
+    COMMIT_TRANSIT_MS,
+    FINAL_COMMIT_STORED_MS,
+    OWN_COMMIT_STORED_MS,
+)
+from rebalance_core.protocol.windows import ROUTE_MS
+from rebalance_core.replay.changes import Change
+from rebalance_core.replay.deletions import NEVER_MS, Deletions
+from rebalance_core.replay.history import CommittedOffset
+from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets, newer
+from rebalance_core.replay.start_rule import OK, STORED, UNKNOWN, Start
+
+
+@dataclass(slots=True)
+class Past:
+    """Who held a queue before, and where its owner started."""
+
+    clients: set[str] = field(default_factory=set)
+    last_holders: set[str] = field(default_factory=set)
+    held: bool = False
+    """Somebody holds it still."""
+    since_ms: int = NEVER_MS
+    """When the last holder was given it."""
+    taken_ms: int = NEVER_MS
+    """By when it had taken it; `NEVER_MS`: before the log began."""
+    alone_ms: int | None = None
+    """By when everybody before had given it up; None: others hold it, too."""
+    dropped_ms: int = NEVER_MS
+    """When the last holder was told to give it up."""
+    gone_ms: int = NEVER_MS
+    """By when all had done so that ever gave it up."""
+    low: int | None = None
+    """The lowest offset at which the last holder can have started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """One ADD of a queue, and who else may write its commit until the new owner has read it."""
+
+    change: Change
+    past: Past
+    gone_ms: int
+    """As `Past.gone_ms`, with the drops of this epoch."""
+    stays: bool
+    """Somebody else goes on holding the queue."""
+    others_start: bool
+    """Somebody else may be given it, and commit, before the new owner reads."""
+    persists: Set[str]
+    """Clients that persist the queue on the way out."""
+
+    @property
+    def queue(self) -> MessageQueue:
+        """What is handed over."""
+        return self.change.queue
+
+    @property
+    def shared(self) -> bool:
+        """Somebody else may read and commit until the end of the window."""
+        return self.stays or self.others_start
+
+
+class StoredStarts:
+    """Answers from what was seen of one group.
+
+    Args:
+        offsets: of its queues.
+        commits: of the group.
+        deletions: of its queues.
+    """
+
+    def __init__(
+        self, offsets: QueueOffsets, commits: CommittedOffsets, deletions: Deletions
+    ) -> None:
+        self._offsets, self._commits, self._deletions = offsets, commits, deletions
+
+    def newest(self, queue: MessageQueue, at_ms: int) -> CommittedOffset | None:
+        """The newest commit that the broker still knows."""
+        return self._commits.newest(queue, at_ms, after_ms=self._deletions.forgotten(queue, at_ms))
+
+    def may_be_unknown(self, queue: MessageQueue, at_ms: int) -> bool:
+        """Nothing says that a commit had arrived by then."""
+        after_ms = self._deletions.forgotten(queue, at_ms)
+        return self._commits.newest_arrived(queue, at_ms, after_ms) is None
+
+    def start(self, handover: Handover, uncommitted: Start | None) -> Start:
+        """The start of the new owner.
+
+        Args:
+            handover: who had the queue before.
+            uncommitted: where it starts if the broker knows no commit; None: it knows one.
+        """
+        change, past, queue = handover.change, handover.past, handover.queue
+        stored = self.newest(queue, change.earliest_ms)
+        inside = self._commits.within(queue, change.earliest_ms, change.latest_ms, past.clients)
+        values = [row.committed_offset for row in inside]
+        if stored is not None:
+            values.append(stored.committed_offset)
+            if not handover.shared and self._is_final(handover, stored):
+                return Start(STORED, stored.committed_offset, min(values), max(values))
+        values += [row.committed_offset for row in self._of_last_holders(handover)]
+        estimate = self._estimate(handover, stored, inside)
+        base = self._base(handover)
+        low = min([self._floor(handover, base), *values])
+        high = None if self._may_be_old(handover, base) else self._high(handover, inside, values)
+        if uncommitted is not None:
+            low = min(low, uncommitted.low or 0)
+            high = highest(high, uncommitted.high)
+        return Start(STORED, estimate, low, high, UNKNOWN if estimate is None else OK)
+
+    def _estimate(
+        self, handover: Handover, stored: CommittedOffset | None, inside: list[CommittedOffset]
+    ) -> int | None:
+        # Only who held the queue until now persists it on the way out; whoever lost it earlier,
+        # was lost, or takes it back commits what it read afterwards.
+        past = handover.past
+        handed_over = [row for row in inside if past.held and row.client_id in handover.persists]
+        if handed_over:
+            return handed_over[-1].committed_offset
+        if stored is not None:
+            return stored.committed_offset
+        return 0 if self._outlived(handover) else past.low
+
+    def _of_last_holders(self, handover: Handover) -> list[CommittedOffset]:
+        queue, at_ms = handover.queue, handover.change.earliest_ms
+        after_ms = self._deletions.forgotten(queue, at_ms)
+        own = (
+            self._commits.newest(queue, at_ms, client_id, after_ms=after_ms)
+            for client_id in handover.past.last_holders
+        )
+        return [row for row in own if row is not None]
+
+    def _outlived(self, handover: Handover) -> bool:
+        """The queue was deleted while, or after, the last holder had it."""
+        past = handover.past
+        born_ms = self._deletions.last(handover.queue, handover.change.earliest_ms)
+        return bool(past.last_holders) and past.since_ms < born_ms
+
+    def _is_final(self, handover: Handover, row: CommittedOffset) -> bool:
+        """Nobody could write any more when the commit arrived, and it had by the event."""
+        past, earliest_ms = handover.past, handover.change.earliest_ms
+        if past.held or not past.last_holders:
+            return False
+        if row.client_id is None:
+            return row.observed_ms >= handover.gone_ms + FINAL_COMMIT_STORED_MS
+        return handover.gone_ms <= row.observed_ms <= earliest_ms - COMMIT_TRANSIT_MS
+
+    def _may_be_old(self, handover: Handover, base: CommittedOffset | None) -> bool:
+        """The broker may answer what was committed on the queue of that name that was deleted.
+
+        4.9 keeps those commits; later brokers may get them anew from whoever has not let go yet.
+        """
+        queue, earliest_ms = handover.queue, handover.change.earliest_ms
+        born_ms = self._deletions.last(queue, earliest_ms)
+        if born_ms == NEVER_MS or (base is not None and base.observed_ms > born_ms):
+            return False
+        kept = self._deletions.forgotten(queue, earliest_ms) < born_ms
+        recent = earliest_ms <= born_ms + ROUTE_MS + COMMIT_TRANSIT_MS
+        return kept or recent or self._outlived(handover)
+
+    def _floor(self, handover: Handover, base: CommittedOffset | None) -> int:
+        """What the last owner, and so whoever reads after it, cannot have been below."""
+        if base is not None:
+            return base.committed_offset
+        return 0 if self._outlived(handover) else handover.past.low or 0
+
+    def _base(self, handover: Handover) -> CommittedOffset | None:
+        """The newest commit after which nobody wrote less."""
+        past, queue, at_ms = handover.past, handover.queue, handover.change.earliest_ms
+        after_ms = self._deletions.forgotten(queue, at_ms)
+        arrived = self._commits.newest_arrived(queue, at_ms, after_ms)
+        if arrived is None or not past.last_holders or self._is_final(handover, arrived):
+            return arrived
+        if past.alone_ms is None or self._outlived(handover):
+            return None
+        if past.taken_ms == NEVER_MS:
+            return arrived
+        (holder,) = past.last_holders
+        own = self._commits.newest(
+            queue, at_ms - COMMIT_TRANSIT_MS, holder,
+            after_ms=max(after_ms, past.alone_ms + COMMIT_TRANSIT_MS - 1),
+        )  # fmt: skip
+        settled_ms = max(past.taken_ms, past.alone_ms) + OWN_COMMIT_STORED_MS
+        seen = self._commits.newest(queue, at_ms, None, after_ms=max(after_ms, settled_ms - 1))
+        return newer(own, seen)
+
+    def _high(
+        self, handover: Handover, inside: Iterable[CommittedOffset], values: list[int]
+    ) -> int | None:
+        """What the queue had when the last one gave it up that can have written."""
+        change, past = handover.change, handover.past
+        end_ms = min(handover.gone_ms, change.latest_ms)
+        back = any(row.observed_ms > end_ms + COMMIT_TRANSIT_MS for row in inside)
+        if back or handover.shared or not past.last_holders:
+            end_ms = change.latest_ms
+        top = self._offsets.max_by(handover.queue, end_ms, change.earliest_ms)
+        return None if top is None else max([top, *values])
+
+
+def highest(*bounds: int | None) -> int | None:
+    """The highest of some upper bounds; None: there is none."""
+    return None if None in bounds else max(bound for bound in bounds if bound is not None)

@@ -1,0 +1,37 @@
+"""Mistakes that no test can notice because they change no answer, and why.
+
+They are in the sample like all others and count as survivors; they are only not run. Each is named
+by its file, its line without indent, and what becomes of what.
+"""
+
+from tests.mutants.sites import Site
+
+KERNELS = "rebalance_core/kernels"
+EQUIVALENT = {
+    (f"{KERNELS}/changes.py", "entry = np.full(len(block.entry), -1, np.int64)", "1", "2"): (
+        "every element is overwritten: all but the first at once, the first as a run's first"
+    ),
+    (f"{KERNELS}/changes.py", "other = np.full(len(cell), -1, np.int64)", "1", "2"): (
+        "every element is overwritten: each row is an ADD or a DROP"
+    ),
+    (f"{KERNELS}/owners/machine_room_nearby.py", "NO_ROOM = -1", "1", "2"): (
+        "a name for no room, written and compared here alone; rooms count from 0"
+    ),
+    (
+        f"{KERNELS}/roster.py",
+        "return np.int32 if len(self) <= MOST_NARROW else np.int64",
+        "len(self) <= MOST_NARROW",
+        "(not (len(self) <= MOST_NARROW))",
+    ): "the same numbers in twice the memory; 2^31 entries fit into no test",
+    (
+        f"{KERNELS}/routes.py",
+        "of = np.concatenate([config_of.reshape(-1), on])",
+        "1",
+        "2",
+    ): "numpy takes any negative size for the one that is not given",
+}
+
+
+def why_equivalent(site: Site) -> str | None:
+    """Why no test can notice this mistake; None: some test should."""
+    return EQUIVALENT.get((site.path, site.text, site.before, site.after))

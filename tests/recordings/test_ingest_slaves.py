@@ -1,0 +1,234 @@
+"""Masters that die while their slaves live: a slave is no broker, its log is evidence on members.
+
+Orderly queues that move while their master is gone have no owner (rocketmq.md §15), which the
+ledger does not model yet: those differences are listed, nothing else may differ.
+"""
+
+import json
+import shutil
+from collections import defaultdict
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.ingest.in_process import ingest_collection
+from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
+from tests.recordings.truth import BEFORE_MS, Queue, covers
+
+REPLICATED = ("slave", "slave-read")
+BROKERS = {"broker-a", "broker-b"}
+CHANGES = {
+    "broker_killed", "broker_restarted", "broker_stopped", "client_started", "client_shutdown",
+    "suspend", "resume", "traffic_off",
+}  # fmt: skip
+REST_MS = 40_000
+"""The recorder's host was overloaded: nothing moved later than this after a change."""
+LEAVES = {
+    "slave": ("10.0.0.1@2451#4778980909063", 1795332443897, "10.0.0.1@2451#4782906062050"),
+    "slave-read": ("10.0.0.1@12560#5357886501038", 1795333037086, "10.0.0.1@12560#5368736988982"),
+}
+"""c2 of order-service, when its shutdown() began, and c2 of ledger, which follows."""
+SHUTDOWN_MS = 1_000
+REST_POINTS = {"slave": 7, "slave-read": 5}
+
+
+@cache
+def tables(name: str) -> Tables:
+    return ingest_collection(DATA / name / "collection").tables
+
+
+def events_of(found: Tables, *kinds: str) -> list[Row]:
+    return [row for row in found["cluster_events"] if row["event_type"] in kinds]
+
+
+def collection_without(name: str, folder: Path, *patterns: str) -> Path:
+    copied = Path(shutil.copytree(DATA / name / "collection", folder / "collection"))
+    for pattern in patterns:
+        for path in copied.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return copied
+
+
+def leaves(found: Tables) -> list[tuple[str, str, int, str]]:
+    gone = events_of(found, "CONSUMER_LEAVE", "CONSUMER_LOST")
+    gone.sort(key=lambda row: row["event_ms"])
+    return [(r["event_type"], r["client_id"], r["event_ms"], r["source"]) for r in gone]
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_no_table_has_a_slave_for_a_broker(name: str) -> None:
+    for table, found in tables(name).items():
+        named = {row.get("broker_name") or row.get("asked_broker") for row in found}
+        assert named <= BROKERS | {None}, table
+    assert tables(name)["rejected"] == []
+    files = [r for r in tables(name)["observed_facts"] if r["kind"] == "BROKER_FILE"]
+    assert all(r["source"].startswith(f"brokers/{r['broker_name']}/") for r in files)
+    in_cluster = [r for r in tables(name)["observed_facts"] if r["kind"] == "BROKER_IN_CLUSTER"]
+    assert {r["details"]["broker_id"] for r in in_cluster} == {"0", "1"}
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_a_master_that_dies_is_no_broker_down_while_its_slave_lives(name: str) -> None:
+    found = events_of(tables(name), "BROKER_UP", "BROKER_DOWN")
+    assert [(r["event_type"], r["broker_name"]) for r in found] == [
+        ("BROKER_UP", "broker-b"), ("BROKER_UP", "broker-a"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_a_graceful_leave_while_the_master_is_dead_is_one(name: str) -> None:
+    first, began_ms, second = LEAVES[name]
+    found = leaves(tables(name))
+    assert [(kind, client) for kind, client, _, _ in found] == [
+        ("CONSUMER_LEAVE", first), ("CONSUMER_LEAVE", second),
+    ]  # fmt: skip
+    assert all(0 <= at_ms - began_ms <= SHUTDOWN_MS for _, _, at_ms, _ in found)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        ["brokers/broker-b"],
+        ["brokers/broker-b", "brokers/broker-a"],
+        ["brokers/broker-b", "mqadmin"],
+        ["brokers/broker-b", "clients/c2"],
+    ],
+)
+@pytest.mark.parametrize("name", REPLICATED)
+def test_the_slaves_lines_alone_tell_of_the_leave(
+    name: str, missing: list[str], tmp_path: Path
+) -> None:
+    first, began_ms, second = LEAVES[name]
+    found = ingest_collection(collection_without(name, tmp_path, *missing)).tables
+    assert [(kind, client) for kind, client, _, _ in leaves(found)] == [
+        ("CONSUMER_LEAVE", first), ("CONSUMER_LEAVE", second),
+    ]  # fmt: skip
+    for _, _, at_ms, source in leaves(found):
+        assert 0 <= at_ms - began_ms <= SHUTDOWN_MS
+        assert "-s/broker.log" in source
+    members = {row["client_id"] for row in events_of(found, "CONSUMER_JOIN")}
+    assert len(members) == len(events_of(found, "CONSUMER_JOIN")) == 8
+    assert {row.get("broker_name") for row in found["cluster_events"]} == BROKERS | {None}
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_without_name_servers_the_restart_of_the_master_dates_no_leave(
+    name: str, tmp_path: Path
+) -> None:
+    found = ingest_collection(collection_without(name, tmp_path, "namesrv")).tables
+    assert [one[:3] for one in leaves(found)] == [one[:3] for one in leaves(tables(name))]
+    up = {r["broker_name"] for r in events_of(found, "BROKER_UP")}
+    assert up == BROKERS
+    assert events_of(found, "BROKER_DOWN") == []
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_expected_folders_of_slaves_are_no_brokers(name: str, tmp_path: Path) -> None:
+    folder = collection_without(name, tmp_path)
+    settings = folder / "collection.toml"
+    names = sorted(path.name for path in (folder / "brokers").iterdir())
+    text = settings.read_text().replace('["broker-a", "broker-b"]', json.dumps(names))
+    assert str(names[-1]) in text
+    settings.write_text(text)
+    found = ingest_collection(folder).tables
+    for table, told in tables(name).items():
+        assert plain(found[table]) == plain(told), table
+
+
+def plain(found: list[Row]) -> list[str]:
+    """The rows without where they came from, in any order."""
+    where = ("source", "sequence")
+    return sorted(
+        json.dumps({key: value for key, value in row.items() if key not in where}, sort_keys=True)
+        for row in found
+    )
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_names_of_folders_do_not_matter(name: str, tmp_path: Path) -> None:
+    """Nor do logs without the broker's start, as those of most nights are."""
+    folder = collection_without(name, tmp_path)
+    for number, broker in enumerate(sorted((folder / "brokers").iterdir())):
+        log = broker / "broker.log"
+        lines = log.read_text().splitlines(keepends=True)
+        own = ("boot success", "brokerRole=")
+        log.write_text("".join(line for line in lines if not any(word in line for word in own)))
+        broker.rename(folder / "brokers" / f"host{3 - number}")
+    found = ingest_collection(folder).tables
+
+    told = ("cluster_events", "committed_offsets", "queue_offsets", "consumer_groups")
+    for table in (*told, "observed_ownership"):
+        assert plain(found[table]) == plain(tables(name)[table]), table
+    assert {f["rule_id"] for f in found["findings"]} <= {"INGEST_NOT_UNDERSTOOD"}
+
+
+def rest_points(name: str) -> list[int]:
+    """Moments just before a change, at which nothing had changed for `REST_MS`."""
+    changes = [
+        row for row in rows(DATA / name / "events.jsonl") if row["event"] in (*CHANGES, "end")
+    ]
+    times = sorted(row["t"] for row in changes)
+    first = max(row["t"] for row in changes[:3] if row["event"] == "client_started")
+    return [
+        following - 2 * BEFORE_MS
+        for before, following in pairwise(times)
+        if before >= first and following - before >= REST_MS
+    ]
+
+
+def owned(name: str, group: str, at_ms: int) -> dict[str, set[Queue]]:
+    """What each client really held."""
+    held: dict[str, set[Queue]] = {}
+    for path in sorted((DATA / name / "truth").glob("*.jsonl")):
+        of_group = [r for r in rows(path) if r["group"] == group and r["t"] <= at_ms]
+        newest = {r["topic"]: r for r in of_group if r["kind"] == "owned"}
+        for client_id in (r["client_id"] for r in of_group if r["kind"] == "started"):
+            held[client_id] = {(t, b, q) for t, r in newest.items() for b, q in r["queues"]}
+    return {client_id: queues for client_id, queues in held.items() if queues}
+
+
+def without_owner(name: str) -> dict[tuple[str, int], dict[str, set[Queue]]]:
+    """Queues by group and moment that the ledger gives to a client and nobody held."""
+    ledger = ledger_of(tables(name))
+    found: dict[tuple[str, int], dict[str, set[Queue]]] = {}
+    for group in ("order-service", "ledger"):
+        for at_ms in rest_points(name):
+            told: dict[str, set[Queue]] = defaultdict(set)
+            for row in ledger["ownership"]:
+                if row["consumer_group"] == group and row["client_id"] and covers(row, at_ms):
+                    queue = (row["topic"], row["broker_name"], row["queue_id"])
+                    told[row["client_id"]].add(queue)
+            real = owned(name, group, at_ms)
+            for client_id in told.keys() | real.keys():
+                assert real.get(client_id, set()) <= told[client_id], (group, at_ms, client_id)
+            found[group, at_ms] = {
+                client_id: queues - real.get(client_id, set())
+                for client_id, queues in told.items()
+                if queues - real.get(client_id, set())
+            }
+    return found
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_owned_sets_at_rest_are_the_real_ones_but_for_orderly_moves_without_a_master(
+    name: str,
+) -> None:
+    changes = rows(DATA / name / "events.jsonl")
+    killed = min(row["t"] for row in changes if row["event"] == "broker_killed")
+    back = min(row["t"] for row in changes if row["event"] == "broker_restarted")
+    joined = max(row["t"] for row in changes if row["event"] == "client_started")
+    found = without_owner(name)
+    wrong = {key: queues for key, queues in found.items() if queues}
+    assert killed < joined
+    # locks are asked of the master only
+    assert wrong.keys() == {("ledger", at) for at in rest_points(name) if joined < at < back}
+    moved = {
+        (broker, queue_id)
+        for queues in wrong.values()
+        for of_client in queues.values()
+        for _, broker, queue_id in of_client
+    }
+    assert moved == {("broker-a", 2), ("broker-a", 3)}
+    assert len(found) == 2 * REST_POINTS[name]

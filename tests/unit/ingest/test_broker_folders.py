@@ -1,0 +1,132 @@
+"""Whose files lie in a folder of brokers/: the clues one by one, and what contradicts itself."""
+
+from typing import Any
+
+import pytest
+
+from rebalance_core.ingest.broker_folders import BrokerFolder, broker_folders
+from rebalance_core.ingest.evidence.evidence import Evidence
+
+MASTER, SLAVE = "1.1.1.1:1", "1.1.1.2:1"
+LISTED = ("broker_name", "broker_id", "addr", "version")
+
+
+def said(kind: str, place: str = "", at_ms: int | None = 1_000, **values: Any) -> Evidence:
+    return Evidence("cluster", "", kind, at_ms, place, 0, f"{place}:1", values)
+
+
+def listed(name: str, broker_id: int, address: str, at_ms: int = 1_000) -> Evidence:
+    return said("broker", "", at_ms, **dict(zip(LISTED, (name, broker_id, address, None))))  # noqa: B905
+
+
+def booted(folder: str, name: str, address: str, at_ms: int = 1_000) -> Evidence:
+    return said("broker_booted", folder, at_ms, broker=name, address=address)
+
+
+def folders(names: str, *pieces: Evidence, expected: str = "") -> dict[str, BrokerFolder]:
+    found, _ = broker_folders(names.split(), pieces, expected.split(), 9_000)
+    return dict(found)
+
+
+def test_a_suffix_says_nothing() -> None:
+    found = folders("b b-s", expected="b b-s")
+    assert {name: (f.broker_name, f.slave) for name, f in found.items()} == {
+        "b": ("b", False), "b-s": ("b-s", False),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "clues",
+    [
+        [booted("x", "b", SLAVE), listed("b", 1, SLAVE)],
+        [said("broker_local", "x", address=SLAVE), listed("b", 1, SLAVE)],
+        [
+            said("broker_local", "x", address=SLAVE),
+            said("route_broker", broker_name="b", addresses={"0": MASTER, "1": SLAVE}),
+        ],
+        [
+            said("broker_property", "x", name="brokerName", value="b"),
+            said("broker_property", "x", name="brokerId", value="3"),
+        ],
+        [booted("x", "b", SLAVE), said("broker_property", "x", name="brokerRole", value="SLAVE")],
+        [said("broker_follows", "x", address=MASTER), listed("b", 0, MASTER)],
+        [
+            said("broker_follows", "x", address=MASTER),
+            said("broker_address", "namesrv", broker="b", address=MASTER),
+        ],
+        [
+            said("broker_topic", "x", topic="rmq_sys_SYNC_BROKER_MEMBER_b"),
+            said("broker_follows", "x", address=MASTER),
+        ],
+        [
+            said("broker_topic", "x", topic="b"),
+            said("broker_topic", "x", topic="made-by-hand"),
+            said("broker_removed", "namesrv", broker="b"),
+            said("broker_follows", "x", address=MASTER),
+        ],
+    ],
+)
+def test_each_clue_tells_a_slave(clues: list[Evidence]) -> None:
+    found = folders("m x", booted("m", "b", MASTER), listed("b", 0, MASTER), *clues)
+    assert found["m"] == BrokerFolder("b", "b", addresses=frozenset({MASTER}))
+    slave = found["x"]
+    assert (slave.broker_name, slave.place, slave.speaks, slave.slave) == (
+        "b", "brokers/x", False, True,
+    )  # fmt: skip
+    assert (slave.told, slave.role_told) == (True, True)
+
+
+def test_the_master_may_lie_in_a_folder_of_any_name_even_a_slave_s_in_one_of_the_broker_s() -> None:
+    pieces = [booted("b", "b", SLAVE), booted("host7", "b", MASTER)]
+    found = folders("b host7", *pieces, listed("b", 0, MASTER), listed("b", 1, SLAVE))
+    assert (found["host7"].place, found["host7"].speaks) == ("b", True)
+    assert (found["b"].place, found["b"].speaks, found["b"].slave) == ("brokers/b", False, True)
+
+
+def test_a_slave_alone_speaks_for_its_broker_with_a_consumer_table_of_its_own() -> None:
+    found = folders("x", booted("x", "b", SLAVE), listed("b", 1, SLAVE))
+    assert (found["x"].broker_name, found["x"].place, found["x"].speaks) == ("b", "brokers/x", True)
+
+
+def test_the_newest_word_on_a_role_counts() -> None:
+    pieces = [
+        booted("x", "b", SLAVE),
+        said("broker_follows", "x", 2_000, address=MASTER),
+        booted("m", "b", MASTER),
+        listed("b", 0, MASTER, 3_000),
+        listed("b", 0, SLAVE, 5_000),
+        listed("b", 1, MASTER, 5_000),
+    ]
+    found = folders("m x", *pieces)
+    assert (found["x"].slave, found["x"].place) == (False, "b")
+    assert (found["m"].slave, found["m"].place) == (True, "brokers/m")
+
+
+def test_two_folders_of_one_process_are_one_place() -> None:
+    found = folders("b old", booted("b", "b", MASTER), booted("old", "b", MASTER))
+    assert [(f.place, f.speaks, f.role_told) for f in found.values()] == [("b", True, True)] * 2
+
+
+def test_a_local_address_that_several_brokers_have_is_nobody_s() -> None:
+    """Connections through a proxy on each host."""
+    pieces = [said("broker_local", folder, address="127.0.0.1:10911") for folder in ("m", "x")]
+    found = folders("m x", booted("m", "b", MASTER), *pieces)
+    assert (found["m"].broker_name, found["m"].addresses) == ("b", frozenset({MASTER}))
+    assert (found["x"].broker_name, found["x"].told) == ("x", False)
+
+
+def test_what_is_not_told_stays_and_is_marked() -> None:
+    alone = folders("x")["x"]
+    assert (alone.broker_name, alone.place, alone.speaks, alone.told) == ("x", "x", True, False)
+    two = folders("b x", booted("b", "b", MASTER), booted("x", "b", SLAVE))
+    assert (two["b"].speaks, two["b"].role_told) == (True, True)
+    assert (two["x"].place, two["x"].speaks, two["x"].role_told) == ("brokers/x", False, False)
+
+
+def test_clues_of_one_kind_that_differ_give_way_to_the_next_kind() -> None:
+    pieces = [
+        said("broker_topic", "b", topic="rmq_sys_SYNC_BROKER_MEMBER_b"),
+        said("broker_topic", "b", topic="rmq_sys_SYNC_BROKER_MEMBER_old"),
+    ]
+    assert folders("b", *pieces)["b"].told is False
+    assert folders("b", *pieces, expected="b")["b"] == BrokerFolder("b", "b")

@@ -1,0 +1,112 @@
+"""When a topic was popped, from stores that were copied and lines of clients."""
+
+import pytest
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.evidence.evidence import GROUP, Evidence
+from rebalance_core.ingest.rebalance_modes import rebalance_modes
+from rebalance_core.ingest.request_modes import request_mode_events
+
+pytestmark = pytest.mark.unit
+
+START, END = 1_000_000, 9_000_000
+POP = "POP(share_queue_num=1)"
+
+
+def store(at_ms: int, mode: str | None = POP, broker: str = "a", topic: str = "T") -> Evidence:
+    values = {"consumer_group": "g", "topic": topic, "mode": mode}
+    return Evidence(GROUP, "g", "request_mode", at_ms, broker, 0, f"{broker}-{at_ms}", values)
+
+
+def line(at_ms: int, mode: str | None, client: str = "x", topic: str = "T") -> Evidence:
+    values = {"group": "g", "topic": topic, "client_id": client, "strategy": "AVG", "mode": mode}
+    return Evidence(GROUP, "g", "broker_allocated", at_ms, client, 1, f"{client}:{at_ms}", values)
+
+
+def found(*pieces: Evidence, copies: tuple[tuple[str, int], ...] = ()) -> list[tuple[int, str]]:
+    """(moment, mode) of the events; copies: stores that were read, with an entry or not."""
+    stores = {(p.place, p.at_ms, p.source) for p in pieces if p.kind == "request_mode"}
+    stores |= {(broker, at_ms, f"{broker}-{at_ms}") for broker, at_ms in copies}
+    context = ClusterContext("c", START, END, mode_stores=tuple(sorted(stores)))
+    events, _ = request_mode_events("g", pieces, context)
+    assert {(row["consumer_group"], row["topic"]) for row in events} <= {("g", "T")}
+    return [(row["event_ms"], row["detail"]) for row in events]
+
+
+def test_what_a_store_shows_first_was_so_before():
+    assert found(store(5_000_000)) == [(START, POP)]
+
+
+def test_what_a_client_shows_first_was_so_before():
+    assert found(line(5_000_000, "POP")) == [(START, "POP(share_queue_num=-1)")]
+    assert found(line(5_000_000, "POP"), store(6_000_000)) == [(START, POP)]
+
+
+def test_what_is_always_pulled_has_no_event():
+    assert found(store(5_000_000, "PULL"), line(5_000_000, "PULL"), line(6_000_000, None)) == []
+
+
+def test_a_store_without_the_topic_says_that_it_is_pulled():
+    assert found(store(5_000_000), copies=(("a", 4_000_000),)) == [(4_000_001, POP)]
+
+
+def test_between_two_copies_a_topic_counts_as_popped():
+    pieces = store(4_000_000, "PULL"), store(5_000_000), store(6_000_000, "PULL")
+    assert found(*pieces) == [(4_000_001, POP), (6_000_000, "PULL")]
+
+
+def test_a_client_that_had_pulled_finds_the_change_within_its_own_pass():
+    assert found(line(4_000_000, "PULL"), line(5_000_000, "POP"), store(6_000_000)) == [
+        (5_000_000 - 23_000, POP)
+    ]
+    newcomer = line(4_000_000, "PULL"), line(5_000_000, "POP", "y"), store(6_000_000)
+    assert found(*newcomer) == [(4_000_001, POP)]
+
+
+def test_the_switch_back_is_when_the_first_client_is_told():
+    pieces = store(4_000_000), line(5_000_000, "PULL"), store(6_000_000, "PULL")
+    assert found(*pieces) == [(START, POP), (5_000_000, "PULL")]
+
+
+def test_one_broker_that_says_so_is_enough():
+    pieces = store(4_000_000), store(4_000_000, "PULL", "b"), store(5_000_000, "PULL")
+    assert found(*pieces) == [(START, POP), (5_000_000, "PULL")]
+
+
+def test_another_share():
+    other = "POP(share_queue_num=5)"
+    assert found(store(4_000_000), store(5_000_000, other)) == [(START, POP), (5_000_000, other)]
+
+
+def test_retry_topics_are_never_popped():
+    assert found(store(4_000_000, topic="%RETRY%g")) == []
+
+
+def test_findings_say_what_is_not_known():
+    context = ClusterContext("c", START, END)
+    pieces = line(4_000_000, "PULL"), line(5_000_000, "POP")
+    _, findings = request_mode_events("g", pieces, context)
+    assert [row["rule_id"] for row in findings] == ["INGEST_ASSUMED", "INGEST_REQUEST_MODE_CHANGED"]
+    assert (findings[1]["first_ms"], findings[1]["last_ms"]) == (4_977_000, 5_000_000)
+    assert "went from PULL to POP(share_queue_num=-1)" in findings[1]["summary"]
+
+
+def test_who_asks_the_broker():
+    def client(name: str, own: bool | None) -> Evidence:
+        values = {"client_file": name, "client_rebalance": own}
+        return Evidence(GROUP, "g", "client", 1, "", 0, "f", values)
+
+    popping = {"client_file": "pops", "topic": "T", "dropped": False}
+    divided = {"client_id": "divides", "topic": "T", "strategy": "AVG", "group": "g"}
+    assert rebalance_modes(
+        [
+            client("asks", False),
+            client("does not", True),
+            client("4.9", None),
+            line(1, "PULL", "told"),
+            Evidence(GROUP, "g", "client_pop_queue", 1, "", 0, "f", popping),
+            Evidence(GROUP, "g", "allocated", 1, "", 0, "f", divided),
+            Evidence(GROUP, "g", "allocated", 1, "", 0, "f", divided | {"client_id": "asks"}),
+        ]
+    ) == {"asks": "BROKER", "does not": "CLIENT", "told": "BROKER", "pops": "BROKER",
+          "divides": "CLIENT"}  # fmt: skip
