@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rebalance_core.ingest.broker_folders import (
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.evidence.broker_folders import (
     MASTER_ID,
     BrokerDirectory,
     BrokerFolder,
     broker_folders,
 )
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
 from rebalance_core.model.versions import parse_version

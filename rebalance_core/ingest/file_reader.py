@@ -22,7 +22,6 @@ from rebalance_core.ingest.collection.collected_file import (
 )
 from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence, evidence_of, of_document
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.message_request_mode_json import parse_message_request_mode_json
 from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.logs.client_log import WORDS as CLIENT_WORDS
@@ -41,6 +40,9 @@ from rebalance_core.ingest.parse.mqadmin.topic_route import parse_topic_route
 from rebalance_core.ingest.parse.mqadmin.topic_status import parse_topic_status
 from rebalance_core.ingest.parse.stores.consumer_offset_json import parse_consumer_offset_json
 from rebalance_core.ingest.parse.stores.local_offset_json import parse_local_offset_json
+from rebalance_core.ingest.parse.stores.message_request_mode_json import (
+    parse_message_request_mode_json,
+)
 from rebalance_core.ingest.parse.stores.subscription_group_json import parse_subscription_group_json
 from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
 from rebalance_core.ingest.parse.text.clock import Clock

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.popped import popped_topics
 from rebalance_core.audit.evidence.wording import clock, listed
 from rebalance_core.audit.gate.difference import Difference, classified
 from rebalance_core.audit.gate.observations import (
@@ -19,7 +20,6 @@ from rebalance_core.audit.gate.observations import (
     looks,
 )
 from rebalance_core.audit.gate.prediction import Prediction
-from rebalance_core.audit.popped import popped_topics
 from rebalance_core.model.queue import is_retry_topic
 
 EQUAL, DIFFERS, UNSTABLE, UNKNOWN, OFFLINE = "EQUAL", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"

@@ -11,10 +11,10 @@ from rebalance_core.audit.evidence.persistence import (
     span_of,
     stands,
 )
+from rebalance_core.audit.evidence.popped import popped_topics
 from rebalance_core.audit.evidence.topics import subscribed_topics
 from rebalance_core.audit.evidence.wording import listed, plural
 from rebalance_core.audit.finding import WARNING, Finding, Rule
-from rebalance_core.audit.popped import popped_topics
 
 BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
 """What a member gets is what it was told to; rooms and lists have rules of their own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.folder_evidence import own_evidence
+from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.rows import Row
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.folder_evidence import own_evidence
+from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED

@@ -18,8 +18,8 @@ from rebalance_core.ingest.collection.collected_file import (
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.file_reader import FileStats
-from rebalance_core.ingest.folder_evidence import own_evidence
 from rebalance_core.ingest.observed.document_facts import dump
 from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.parse.text.client_version import plain_version

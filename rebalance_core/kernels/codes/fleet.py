@@ -36,8 +36,8 @@ from rebalance_core.kernels.codes.offset_rows import (
     read_commits,
     read_observations,
 )
+from rebalance_core.kernels.codes.rebalance_modes import mode_reasons
 from rebalance_core.kernels.codes.topic_sets import TopicSets
-from rebalance_core.kernels.rebalance_modes import mode_reasons
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 from rebalance_core.strategies import AllocationStrategy

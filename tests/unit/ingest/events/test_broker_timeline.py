@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.broker_timeline import broker_tables
+from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
 
 CONTEXT = ClusterContext(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.timed_evidence import LOGGED_BY_BROKERS
+from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
 
 BROKERS, DUMPS = "brokers/", "mqadmin/"

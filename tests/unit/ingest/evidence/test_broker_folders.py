@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.broker_folders import BrokerFolder, broker_folders
+from rebalance_core.ingest.evidence.broker_folders import BrokerFolder, broker_folders
 from rebalance_core.ingest.evidence.evidence import Evidence
 
 MASTER, SLAVE = "1.1.1.1:1", "1.1.1.2:1"

@@ -1,4 +1,4 @@
-from rebalance_core.ingest.message_request_mode_json import (
+from rebalance_core.ingest.parse.stores.message_request_mode_json import (
     KINDS,
     parse_message_request_mode_json,
 )
