@@ -9,7 +9,6 @@ from rebalance_core.ingest.events.contradictions import without_contradictions
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
-from rebalance_core.ingest.events.request_modes import request_mode_events
 from rebalance_core.ingest.events.suspensions import suspension_events
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence
@@ -21,6 +20,7 @@ from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order,
 from rebalance_core.ingest.settings.group_settings_row import Told, settings_row
 from rebalance_core.ingest.settings.group_strategies import group_strategies
 from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
+from rebalance_core.ingest.settings.request_modes import request_mode_events
 from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
 from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN

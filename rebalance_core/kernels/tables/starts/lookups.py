@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from rebalance_core.kernels.codes.offset_rows import Commits, Observations
-from rebalance_core.kernels.deletions import Deletions, emptied
 from rebalance_core.kernels.ownership.world import World
 from rebalance_core.kernels.segments import NONE, Bools, Ints, bisect, pair, pointers
 from rebalance_core.kernels.state.cells import Queues
+from rebalance_core.kernels.state.deletions import Deletions, emptied
 from rebalance_core.kernels.state.routes import index_of
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.codes.group_rows import TYPES
 from rebalance_core.kernels.codes.offset_rows import Observations
-from rebalance_core.kernels.deletions import find_deletions
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes, Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.world import World
@@ -25,6 +24,7 @@ from rebalance_core.kernels.segments import (
     running_max,
 )
 from rebalance_core.kernels.state.cells import Broadcast, Piece
+from rebalance_core.kernels.state.deletions import find_deletions
 from rebalance_core.kernels.state.epochs import lost_clients
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows, words
 from rebalance_core.kernels.tables.ownership import queue_columns

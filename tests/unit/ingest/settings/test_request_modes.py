@@ -3,9 +3,9 @@
 import pytest
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.request_modes import request_mode_events
 from rebalance_core.ingest.evidence.evidence import GROUP, Evidence
 from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
+from rebalance_core.ingest.settings.request_modes import request_mode_events
 
 pytestmark = pytest.mark.unit
 
