@@ -10,6 +10,7 @@ from rebalance_core.planning.rates import Backlog, backlog, load_per_consumer, r
 from rebalance_core.planning.sizing import ConsumerCount, consumer_counts, queues_needed
 from rebalance_core.planning.strategies.registry import PLANNING_NAMES, planning_strategy
 from rebalance_core.planning.strategies.spi import PlanningStrategy
+from rebalance_core.planning.what_if.allocation import Allocation
 from rebalance_core.planning.what_if.change import (
     Change,
     add_consumers,
@@ -18,7 +19,7 @@ from rebalance_core.planning.what_if.change import (
     set_queues,
     switch_strategy,
 )
-from rebalance_core.planning.what_if.what_if import Allocation, WhatIf, what_if
+from rebalance_core.planning.what_if.what_if import WhatIf, what_if
 
 __all__ = [
     "PLANNING_NAMES",

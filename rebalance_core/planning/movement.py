@@ -13,13 +13,14 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING
+from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING, GroupSettings
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.holders import owners_of
 from rebalance_core.planning.strategies.spi import by_topic
 from rebalance_core.replay.changes import changes_of
 from rebalance_core.replay.group_state import Member, ProcessKey
+from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.metrics import metric_rows
 
@@ -102,7 +103,8 @@ def movement(
     return movement_of_epoch(
         Epoch(
             number=1, from_ms=0, latest_ms=0, retry_latest_ms=0, causes=(), initial=False,
-            lost=frozenset(), members=keys, readable=readable, frozen_topics=frozenset(),
+            lost=frozenset(), frozen_topics=frozenset(),
+            view=GroupView(GroupSettings(message_model=message_model), keys, readable),
             before=_holdings(previous, {}), holdings=_holdings(owners, keys),
         )
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import BROADCASTING, PUSH, GroupSettings
-from rebalance_core.model.ordering import java_string_key, sort_client_ids
+from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
 from rebalance_core.protocol.routes import Routes
 
@@ -121,13 +121,6 @@ class GroupState:
             and member.message_model != BROADCASTING
         )
 
-    def topics_of(self, member: Member) -> list[str]:
-        """What the member subscribes, its retry topic included once that exists; in Java order."""
-        topics = set(member.subscriptions)
-        if self.retry_brokers and self.has_retry_topic(member):
-            topics.add(self.retry_topic)
-        return sorted(topics, key=java_string_key)
-
     def _subscribed_topics(self) -> frozenset[str]:
         topics: set[str] = set()
         for member in self.members.values():
@@ -157,10 +150,6 @@ class GroupState:
             for topic in sorted(self.last_topics, key=java_string_key)
             if topic != self.retry_topic or self.retry_brokers
         }
-
-    def sorted_client_ids(self) -> list[str]:
-        """cidAll: one entry a process, so a duplicated id stands there twice."""
-        return sort_client_ids(client_id for client_id, _ in self.members)
 
     def signature(self) -> tuple[object, ...]:
         """Equal before and after an instant exactly when no new epoch begins there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,7 +13,8 @@ from rebalance_core.model.group_settings import (
     BROKER_STRATEGIES,
 )
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.group_state import GroupState, Member, ProcessKey
+from rebalance_core.replay.group_state import Member, ProcessKey
+from rebalance_core.replay.group_view import GroupView
 from rebalance_core.strategies import AllocationStrategy
 
 CONFIG_STRATEGY = "CONFIG"
@@ -36,24 +37,23 @@ def strategy_key(member: Member) -> StrategyKey:
 
 
 def settle(
-    state: GroupState, before: Holdings, strategies: Mapping[StrategyKey, AllocationStrategy]
+    state: GroupView, before: Holdings, strategies: Mapping[StrategyKey, AllocationStrategy]
 ) -> Settled:
     """Run one pass of every member on the current view.
 
     Args:
-        state: the group now.
+        state: the group as its members see it now.
         before: what each process held until now; processes that are gone are ignored.
         strategies: one for the `strategy_key` of each member.
     """
     client_ids = state.sorted_client_ids()
-    readable = state.readable_by_topic()
     holdings: dict[ProcessKey, frozenset[MessageQueue]] = {}
     frozen: set[str] = set()
     for key, member in state.members.items():
         held = before.get(key, frozenset())
         taken: set[MessageQueue] = set()
         for topic in state.topics_of(member):
-            share = _share(state, member, topic, readable[topic], client_ids, strategies)
+            share = _share(state, member, topic, state.readable[topic], client_ids, strategies)
             if share is None:
                 frozen.add(topic)
                 share = [queue for queue in held if queue.topic == topic]
@@ -64,13 +64,13 @@ def settle(
 
 
 def _share(
-    state: GroupState,
+    state: GroupView,
     member: Member,
     topic: str,
-    queues: list[MessageQueue],
+    queues: Sequence[MessageQueue],
     client_ids: list[str],
     strategies: Mapping[StrategyKey, AllocationStrategy],
-) -> list[MessageQueue] | None:
+) -> Sequence[MessageQueue] | None:
     """One member's share of one topic; None when the pass leaves the topic as it is."""
     if member.message_model == BROADCASTING:
         return queues or None

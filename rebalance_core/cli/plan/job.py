@@ -20,7 +20,7 @@ from rebalance_core.cli.run.running import check_free, running, say
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.job import UNKNOWN_MEMBER, refuse_bad_rows, task_count
-from rebalance_core.contracts import PLANNED_TABLES, REJECTED
+from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.spark.plan.summary import league_rows, scenario_rows
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rebalance_core.spark.tables.quarantine import Quarantined
     from rebalance_core.spark.tables.row_counts import RowCounts
 
-WRITTEN = (*PLANNED_TABLES, REJECTED.name)
+WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
 
 
 def run_plan(options: PlanOptions) -> JobReport:

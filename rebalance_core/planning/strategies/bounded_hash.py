@@ -13,7 +13,7 @@ from math import isfinite
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.spi import OwnStrategy, Previous
+from rebalance_core.planning.strategies.spi import HypotheticalStrategy, Previous
 from rebalance_core.strategies.charsets import UTF_8
 from rebalance_core.strategies.consistent_hash import (
     DEFAULT_VIRTUAL_NODES,
@@ -35,7 +35,7 @@ def capacity(queue_count: int, member_count: int, epsilon: float) -> int:
 
 
 @dataclass(frozen=True)
-class ConsistentHashBounded(OwnStrategy):
+class ConsistentHashBounded(HypotheticalStrategy):
     """Consistent hashing that never exceeds `capacity`; RocketMQ has no such strategy.
 
     The ring is that of RocketMQ's CONSISTENT_HASH (same points, same lookup); with a large epsilon

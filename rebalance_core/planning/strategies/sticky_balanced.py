@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.spi import OwnStrategy, Previous
+from rebalance_core.planning.strategies.spi import HypotheticalStrategy, Previous
 
 
 @dataclass(frozen=True)
-class StickyBalanced(OwnStrategy):
+class StickyBalanced(HypotheticalStrategy):
     """`assign_sticky` as a strategy of plans; RocketMQ has no such strategy."""
 
     @property

@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.kernels.codes.fleet import FleetOptions
 from rebalance_core.model import events
-from rebalance_core.planning.hypothetical import OwnReplays
+from rebalance_core.planning.hypothetical import HypotheticalStrategies
 from rebalance_core.planning.scenario.cluster import ClusterNames
 from rebalance_core.planning.scenario.scenario import unmatched
 from rebalance_core.planning.variants import HistoryEdits, Variants, first_edit_ms
@@ -109,7 +109,7 @@ def prepare_sweep(
     own = variants.own()
     spec = Sweep(
         strategies=variants.of_engine(),
-        own=OwnReplays(own, options.include_retry_topics) if own else None,
+        own=HypotheticalStrategies(own, options.include_retry_topics) if own else None,
         options=fleet,
         first_ms=firsts,
         owned=None if options.group else _first_groups(cluster_events, options.ownership_groups),

@@ -10,8 +10,8 @@ from rebalance_core.explain.explainer import Explainer, queue_text
 from rebalance_core.explain.view import view_of
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory, replay_history
-from tests.unit.kernels.random_groups import groups
 from tests.unit.explain.ledgers import group_rows
+from tests.unit.kernels.random_groups import groups
 from tests.unit.replay.histories import strategy_for
 from tests.unit.replay.test_random_histories import histories
 

@@ -7,9 +7,21 @@ import sys
 import pytest
 
 MODULES = (
-    "bounded_hash", "change", "client_id_form", "movement", "new_client_ids", "queue_numbers",
-    "rates", "sizing", "spi", "sticky_balanced", "strategies", "what_if",
-)  # fmt: skip
+    "league",
+    "movement",
+    "rates",
+    "scenario.time",
+    "sizing",
+    "strategies.bounded_hash",
+    "strategies.registry",
+    "strategies.spi",
+    "strategies.sticky_balanced",
+    "what_if.change",
+    "what_if.client_id_form",
+    "what_if.new_client_ids",
+    "what_if.queue_numbers",
+    "what_if.what_if",
+)
 
 
 @pytest.mark.parametrize("name", MODULES)
