@@ -44,7 +44,7 @@ class Settlement:
         return {}
 
     @cached_property
-    def _standings(self) -> dict[tuple[Any, ...], str]:
+    def _outcomes(self) -> dict[tuple[Any, ...], str]:
         return {}
 
     @cached_property
@@ -77,14 +77,14 @@ class Settlement:
         """The strategy of a process; None if its text is none of RocketMQ's."""
         return _parsed(member["strategy"], member["version"])
 
-    def standing(self, member: Row) -> str:
+    def outcome(self, member: Row) -> str:
         """How the process comes to what it holds of the topic."""
         key = (member["client_id"], member["channel_id"])
-        if key not in self._standings:
-            self._standings[key] = self._standing(member)
-        return self._standings[key]
+        if key not in self._outcomes:
+            self._outcomes[key] = self._outcome(member)
+        return self._outcomes[key]
 
-    def _standing(self, member: Row) -> str:
+    def _outcome(self, member: Row) -> str:
         if member["suspended"]:
             return SUSPENDED
         if not subscribes(member, self.topic):
@@ -110,10 +110,10 @@ class Settlement:
 
     def takes(self, member: Row, queue: MessageQueue) -> bool:
         """True if a pass of the process takes the queue; not for those that run none."""
-        standing = self.standing(member)
-        if standing == BROADCAST:
+        outcome = self.outcome(member)
+        if outcome == BROADCAST:
             return queue in self._readable
-        if standing not in (COMPUTED, LISTED):
+        if outcome not in (COMPUTED, LISTED):
             return False
         share = self._share(member)
         return not isinstance(share, str) and queue in share
@@ -141,12 +141,12 @@ class Settlement:
     def _passing(self) -> list[Row]:
         """Processes that run a pass of the topic."""
         passing = (COMPUTED, LISTED, BROADCAST)
-        return [member for member in self.view.members if self.standing(member) in passing]
+        return [member for member in self.view.members if self.outcome(member) in passing]
 
     @cached_property
     def _others(self) -> Counter[str]:
         """Processes of each id whose strategy is not worked out."""
-        return Counter(m["client_id"] for m in self.view.members if self.standing(m) == OTHER)
+        return Counter(m["client_id"] for m in self.view.members if self.outcome(m) == OTHER)
 
     @cached_property
     def _keeping(self) -> Counter[str]:
@@ -155,7 +155,7 @@ class Settlement:
         return Counter(
             member["client_id"]
             for member in self.view.members
-            if self.standing(member) in KEEPING
+            if self.outcome(member) in KEEPING
             and (member["client_id"], member["channel_id"]) in there
         )
 

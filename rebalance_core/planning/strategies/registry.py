@@ -67,10 +67,10 @@ def _epsilon(key: str, value: str) -> float:
         raise UsageError(f"{key}={value}: not a number") from None
 
 
+_Readers: TypeAlias = dict[str, Callable[[str, str], Any]]
+
 # name -> (how it is made, how each of its settings is read)
-_HYPOTHETICAL: dict[
-    str, tuple[Callable[..., HypotheticalStrategy], dict[str, Callable[[str, str], Any]]]
-] = {
+_HYPOTHETICAL: dict[str, tuple[Callable[..., HypotheticalStrategy], _Readers]] = {
     "STICKY_BALANCED": (StickyBalanced, {}),
     "CONSISTENT_HASH_BOUNDED": (
         ConsistentHashBounded,
