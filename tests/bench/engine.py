@@ -18,10 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.cli.run.session import open_session
-from rebalance_core.cli.simulate.job import task_count
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
-from rebalance_core.spark.engine.deal import Dealt, deal_out
+from rebalance_core.spark.engine.deal import Dealt, deal_out, task_count
 from rebalance_core.spark.engine.fan_out import TABLE
 from rebalance_core.spark.engine.prepared import prepared
 from rebalance_core.spark.engine.reference import replayed_tables

@@ -20,7 +20,7 @@ from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from rebalance_core.spark.tables.quarantine import Quarantined
     from rebalance_core.spark.tables.row_counts import RowCounts
 
-ROWS_PER_TASK = 100_000
-UNKNOWN_MEMBER = "UNKNOWN_MEMBER"
-"""The issue that only the replay finds."""
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
 
@@ -113,18 +110,21 @@ def simulate_and_write(
         location: the folder that gets the ledger.
         more_rejected: rows of ``rejected`` that came up before.
     """
+    from rebalance_core.spark.engine.deal import task_count
     from rebalance_core.spark.engine.simulate import simulate_checked
     from rebalance_core.spark.engine.summary import (
         ledger_facts,
         rejected_per_code,
         replay_reasons,
     )
+    from rebalance_core.spark.tables.row_counts import BadRowLimits, refuse_bad_rows
     from rebalance_core.spark.tables.write import write_table
 
+    limits = BadRowLimits(settings.on_bad_rows, settings.max_bad_share)
     checked, counts = _check(tables, settings)
     bad_rows = {name: count.bad for name, count in counts.items()}
     rows = {name: count.rows for name, count in counts.items()}
-    refuse_bad_rows(rows, bad_rows, settings)
+    refuse_bad_rows(rows, bad_rows, limits)
     tasks = task_count(sum(rows.values()), session.sparkContext.defaultParallelism)
     ledger = simulate_checked(checked, _simulation_options(options, settings, tasks))
     frames = ledger.frames()
@@ -138,7 +138,7 @@ def simulate_and_write(
     back = {name: session.read.parquet(f"{location.rstrip('/')}/{name}") for name in outputs}
     rejected = rejected_per_code(back["rejected"])
     bad_rows["cluster_events"] += rejected.get(UNKNOWN_MEMBER, 0)
-    refuse_bad_rows(rows, bad_rows, settings)
+    refuse_bad_rows(rows, bad_rows, limits)
     facts = ledger_facts(back, settings.summary.worst_groups)
     return Simulated(
         outputs=outputs,
@@ -161,27 +161,6 @@ def _check(
         say(f"warning: {name} has unknown column(s), not read: {', '.join(columns)}")
     checked = quarantine(tables, max_queue_nums=settings.limits.max_queue_nums)
     return checked, count_rows(checked)
-
-
-def refuse_bad_rows(rows: Mapping[str, int], bad: Mapping[str, int], settings: Settings) -> None:
-    """Raise `InputRefused` if the input is empty or has more bad rows than the settings allow."""
-    if rows["cluster_events"] == 0:
-        raise InputRefused("cluster_events holds no row; there is nothing to simulate")
-    for name, count in bad.items():
-        share = count / rows[name] if rows[name] else 0.0
-        told = f"{name}: {count:,} of {rows[name]:,} rows are bad"
-        if count and settings.on_bad_rows == "fail":
-            raise InputRefused(f"{told}; --on-bad-rows fail allows none")
-        if share > settings.max_bad_share:
-            raise InputRefused(
-                f"{told} ({share:.0%}), more than max_bad_share = {settings.max_bad_share}; "
-                "is it the right file? --set max_bad_share=1 lists them all in `rejected`"
-            )
-
-
-def task_count(rows: int, cores: int) -> int:
-    """Tasks of the engine: a Python task costs 25 ms to start, so few, but every core gets one."""
-    return max(cores, -(-rows // ROWS_PER_TASK))
 
 
 def _simulation_options(

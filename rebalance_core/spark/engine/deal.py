@@ -21,6 +21,7 @@ from rebalance_core.spark.tables.conform import RAW, SOURCE
 SLOT = "_slot"
 GIANT_CELLS = 1 << 26
 """A group with more cells than this is divided: seconds of work, not minutes, a unit."""
+ROWS_PER_TASK = 100_000
 
 
 def units(
@@ -102,3 +103,8 @@ def _deal(rows: DataFrame, dealt: DataFrame, partitions: int | None) -> DataFram
     else:
         spread = joined.repartitionById(partitions, sf.pmod(SLOT, sf.lit(partitions)).cast("INT"))
     return spread.sortWithinPartitions(*GROUP, PART).drop(SLOT)
+
+
+def task_count(rows: int, cores: int) -> int:
+    """Tasks for so many rows: one a core at least; few, as a Python task takes 25 ms to start."""
+    return max(cores, -(-rows // ROWS_PER_TASK))

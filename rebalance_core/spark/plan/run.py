@@ -1,0 +1,151 @@
+"""A whole plan: check the input, compute every variant, write the tables, say what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_core.planning.variants import Variants
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.engine.deal import task_count
+from rebalance_core.spark.engine.simulate import SimulationOptions, simulate_checked
+from rebalance_core.spark.engine.summary import rejected_per_code
+from rebalance_core.spark.plan.league import plan_league
+from rebalance_core.spark.plan.prepare import PreparedSweep, SweepOptions, prepare_sweep
+from rebalance_core.spark.plan.summary import league_rows, scenario_rows
+from rebalance_core.spark.plan.tables import plan_summary
+from rebalance_core.spark.tables.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
+from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark.tables.row_counts import BadRowLimits, count_rows, refuse_bad_rows
+from rebalance_core.spark.tables.write import TableWritten, write_table
+
+
+@dataclass(frozen=True)
+class PlanConfig(SweepOptions):
+    """What may be chosen about a plan: what of a sweep, and what its input may be like.
+
+    ``max_queue_nums`` is as of `quarantine`. Without ``partitions`` they follow from the rows.
+    """
+
+    max_queue_nums: int = MAX_QUEUE_NUMS
+    bad_rows: BadRowLimits = field(default_factory=BadRowLimits)
+
+
+@dataclass(frozen=True)
+class PlanResult:
+    """What a plan wrote, and what it comes to.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        input_rows: Rows of every input table.
+        rejected: How often each issue code stands in ``rejected``.
+        scenarios: A row for each scenario and strategy (`scenario_rows`).
+        league: The rows of ``plan_league``.
+        warnings: What of the scenarios matched nothing, or could not be done.
+    """
+
+    tables: Mapping[str, TableWritten]
+    input_rows: Mapping[str, int]
+    rejected: Mapping[str, int]
+    scenarios: list[dict[str, Any]]
+    league: list[dict[str, Any]]
+    warnings: tuple[str, ...]
+
+
+def run_plan(
+    session: SparkSession,
+    inputs: InputTables,
+    variants: Variants,
+    output: str,
+    options: PlanConfig | None = None,
+    *,
+    queue_rates: DataFrame | None = None,
+    before_writing: Callable[[Mapping[str, int]], None] | None = None,
+) -> PlanResult:
+    """Compute and write a plan; what it kept of the input is released at the end.
+
+    Args:
+        session: Any session; its default parallelism is asked for.
+        inputs: The recorded history.
+        variants: What to compute (`variants_of`).
+        output: Path or URI of a folder, which gets ``rejected`` and the tables of a plan; none of
+            them may be there.
+        options: See `PlanConfig`.
+        queue_rates: Rows of ``queue_rates`` (`read_queue_rates`); None: they are not known.
+        before_writing: Called with the input's rows by table, once they are counted and few enough
+            are bad, before the first table is written.
+
+    Raises:
+        InputRefused: The input has no event or too many bad rows. Events that name a member who is
+            not there count too, and are known only once ``rejected`` is written.
+        OutputExists: A table is in the folder already.
+    """
+    options = options or PlanConfig()
+    checked = quarantine(inputs, max_queue_nums=options.max_queue_nums)
+    counts = count_rows(checked)
+    rows = {name: count.rows for name, count in counts.items()}
+    bad = {name: count.bad for name, count in counts.items()}
+    refuse_bad_rows(rows, bad, options.bad_rows)
+    if before_writing is not None:
+        before_writing(rows)
+    tables = _Tables(session, output)
+    total, cores = sum(rows.values()), session.sparkContext.defaultParallelism
+    rejected = _write_rejected(tables, checked, options, task_count(total, cores))
+    bad["cluster_events"] += rejected.get(UNKNOWN_MEMBER, 0)
+    refuse_bad_rows(rows, bad, options.bad_rows)
+    tasks = task_count(total * len(variants.histories), cores)
+    sweep_options = replace(options, partitions=options.partitions or tasks)
+    with prepare_sweep(checked.tables, variants, sweep_options) as sweep:
+        _write(tables, sweep, queue_rates)
+        warnings = (*sweep.unmatched, *sweep.warnings())
+    return PlanResult(
+        tables=tables.written,
+        input_rows=rows,
+        rejected=rejected,
+        scenarios=scenario_rows(tables.read("plan_summary")),
+        league=league_rows(tables.read("plan_league")),
+        warnings=warnings,
+    )
+
+
+class _Tables:
+    """Writes tables into a folder, and reads them back."""
+
+    def __init__(self, session: SparkSession, folder: str) -> None:
+        self._session = session
+        self._folder = folder.rstrip("/")
+        self.written: dict[str, TableWritten] = {}
+
+    def write(self, name: str, frame: DataFrame) -> DataFrame:
+        """Write one table; its rows as they are in the folder."""
+        self.written[name] = write_table(frame, self._folder, name)
+        return self.read(name)
+
+    def read(self, name: str) -> DataFrame:
+        """A table that was written."""
+        return self._session.read.parquet(f"{self._folder}/{name}")
+
+
+def _write_rejected(
+    tables: _Tables, checked: Quarantined, options: PlanConfig, tasks: int
+) -> dict[str, int]:
+    """Bad rows, and events of the recorded history about a process that is not there, by code."""
+    recorded = SimulationOptions(
+        group=options.group,
+        include_retry_topics=options.include_retry_topics,
+        partitions=options.partitions or tasks,
+    )
+    rejected = simulate_checked(checked, recorded).rejected
+    return rejected_per_code(tables.write("rejected", rejected))
+
+
+def _write(tables: _Tables, sweep: PreparedSweep, rates: DataFrame | None) -> None:
+    """Every table; what builds on another one reads it as it was written."""
+    steps = tables.write("plan_steps", sweep.steps())
+    loads = None if rates is None else sweep.peak_rates(rates)
+    summary = tables.write("plan_summary", plan_summary(steps, sweep.starts(), loads))
+    tables.write("plan_league", plan_league(steps, summary))
+    tables.write("plan_ownership", sweep.ownership())
