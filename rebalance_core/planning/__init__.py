@@ -1,8 +1,13 @@
-"""Capacity planning: what if, which strategy, how many.
+"""Capacity planning: what if, which strategy, how many. Pure Python, no Spark.
 
-Pure Python, no Spark: `what_if` (one change of one group), `planning_strategy` (every strategy of
-RocketMQ and two that it lacks), `movement` (movement beside balance), `consumer_counts` and
-`queues_needed` (how many), `load_per_consumer` and `backlog` (when queues carry rates).
+`what_if` (one change of one group), `planning_strategy` (RocketMQ's strategies and hypothetical
+ones), `movement` (movement beside balance), `consumer_counts` and `queues_needed` (how many),
+`load_per_consumer` and `backlog` (when it is known how many messages come into queues). For whole
+clusters: ``scenario`` (edits of a history), ``variants`` and ``hypothetical``; `spark.plan` runs
+them.
+
+May import: `replay`, `synthetic` and all below, the standard library. Begin with
+``what_if.what_if``.
 """
 
 from rebalance_core.planning.movement import Movement, StepMovement, movement

@@ -11,7 +11,7 @@ from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, is_l
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.report.timeline.night import Previous
+from rebalance_core.report.audit_report import Previous
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 
 if TYPE_CHECKING:

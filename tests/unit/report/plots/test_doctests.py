@@ -7,7 +7,7 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("name", ["league", "look", "marks", "shades", "steps"])
+@pytest.mark.parametrize("name", ["league", "style", "marks", "shades", "steps"])
 def test_examples_are_true(name: str) -> None:
     path = f"rebalance_core.report.plots.{name}"
     importlib.import_module(path)
