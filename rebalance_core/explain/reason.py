@@ -42,20 +42,19 @@ class Reason:
 
 def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
     """Why this client holds the queue."""
-    mine = [member for member in settled.view.members if member["client_id"] == client_id]
-    if not mine:
+    processes = [member for member in settled.view.members if member["client_id"] == client_id]
+    if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
-    taking = [member for member in mine if settled.takes(member, queue)]
+    taking = [member for member in processes if settled.takes(member, queue)]
     if taking:
         code, text, formula = _taken(settled, queue, taking[0])
     else:
-        keeping = [m for m in mine if settled.outcome(m) in (*KEEPING, OTHER)]
-        member = (keeping or mine)[0]
+        keeping = [m for m in processes if settled.outcome(m) in (*KEEPING, OTHER)]
+        member = (keeping or processes)[0]
         code, text, formula = _kept(settled, member)
-    if len(mine) > 1:
-        text += (
-            f"; {len(mine)} processes have this id, and each works with its first place in cidAll"
-        )
+    if len(processes) > 1:
+        count = len(processes)
+        text += f"; {count} processes have this id, and each works with its first place in cidAll"
     return Reason(code, text, formula, client_id)
 
 

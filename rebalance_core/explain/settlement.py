@@ -1,6 +1,7 @@
 """Who must hold a queue in an epoch, worked out again from the ledger's own lists.
 
-The rules are those of the replay's `settle`, asked of one topic.
+The rules are those of `replay.settle`, asked of one topic and of rows that name no process as the
+holder; a test on random groups holds the two together.
 """
 
 from __future__ import annotations
@@ -67,10 +68,10 @@ class Settlement:
         if key not in self._formulas:
             ids = self.view.client_ids
             try:
-                found = formula_of(strategy, queue, self.queues, ids, client_id)
+                formula = formula_of(strategy, queue, self.queues, ids, client_id)
             except (AllocationError, ValueError):
-                found = None
-            self._formulas[key] = found
+                formula = None
+            self._formulas[key] = formula
         return self._formulas[key]
 
     def strategy_of(self, member: Row) -> AllocationStrategy | None:
@@ -78,7 +79,7 @@ class Settlement:
         return _parsed(member["strategy"], member["version"])
 
     def outcome(self, member: Row) -> str:
-        """How the process comes to what it holds of the topic."""
+        """What a pass of the process does with the topic: one of the constants above."""
         key = (member["client_id"], member["channel_id"])
         if key not in self._outcomes:
             self._outcomes[key] = self._outcome(member)
@@ -119,7 +120,7 @@ class Settlement:
         return not isinstance(share, str) and queue in share
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
-        """Client id -> fewest and most processes of it that hold the queue; the rest hold it not.
+        """Client id -> fewest and most processes of it that hold the queue; others hold it nowhere.
 
         More than one number is possible only for several processes of one id of which some keep
         what they held: the ledger does not say which of them held it.

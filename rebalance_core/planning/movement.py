@@ -1,7 +1,7 @@
 """Movement beside balance of one step, per topic and for the whole group.
 
 The figures are those of the ledger's `group_metrics`, computed by the replay's own code; this file
-only puts one step into the shape the replay reads, and says where amplification means nothing.
+only makes an epoch of one step, and says where amplification means nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class StepMovement:
-    """One step: a row per topic, in Java's order of the names, and one for the group."""
+    """One step: a row for each topic, in Java's order of the names, and one for the group."""
 
     group: Movement
     topics: Mapping[str, Movement]
@@ -129,7 +129,7 @@ def figures_of_epoch(epoch: Epoch) -> list[dict[str, Any]]:
 def member_of(
     client_id: str, channel_id: str | None, topics: Iterable[str], message_model: str
 ) -> Member:
-    """A member of which only what movement depends on is said."""
+    """A member with only what movement depends on."""
     return Member(client_id, channel_id, frozenset(topics), "", "", message_model, "")
 
 

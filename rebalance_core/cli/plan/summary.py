@@ -54,8 +54,8 @@ def plan_facts(
     ordered = sorted(rows, key=lambda row: order.index(row["strategy"]))
     scenarios = []
     for history in {h.name: h for h in variants.histories}.values():
-        own = [dict(row) for row in ordered if row["scenario"] == history.name]
-        scenarios.append(_scenario(history, own))
+        its_rows = [dict(row) for row in ordered if row["scenario"] == history.name]
+        scenarios.append(_scenario(history, its_rows))
     return {
         "job": "plan",
         "status": "OK",
@@ -85,7 +85,7 @@ def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def render_plan(facts: Mapping[str, Any]) -> str:
-    """What a person reads: a table a scenario, the best marked and why, then the league."""
+    """What a person reads: a table for each scenario, the best marked and why, then the league."""
     variants = _count(facts["variants"], "variant")
     lines = [f"Plan in {facts['output']}: {variants} ({facts['seconds']:.0f} s)"]
     for scenario in facts["scenarios"]:

@@ -117,12 +117,12 @@ def _edit(
             hint = did_you_mean(str(kind), EDIT_KINDS)
             mistakes.append(f"{file}:{line}: unknown kind {kind!r}{hint} (kinds: {listed})")
         return None
-    found = [
+    problems = [
         f"{file}:{lines.of_key(key, 'edit', index)}: {message}"
         for key, message in _edit_mistakes(table, EDIT_KINDS[kind])
     ]
-    mistakes += found
-    if found:
+    mistakes += problems
+    if problems:
         return None
     keys = EDIT_KINDS[kind].keys()
     return EDIT_KINDS[kind].of(

@@ -69,16 +69,16 @@ def group_edits(
     Cost: rows + new rows, and members x log(members) an edit.
     """
     ordered = recorded_rows(rows)
-    mine = [
+    edits = [
         (number, edit)
         for number, edit in enumerate(scenario.edits)
         if matches(cluster, edit.cluster) and edit.concerns_group(consumer_group)
     ]
-    if not mine:
+    if not edits:
         return Edited(tuple(ordered), (), (), ())
     key = f"{seed}/{scenario.name}"
     life = GroupLife(cluster, consumer_group, ordered, end_ms=end_ms, group_row=group_row, seed=key)
-    for number, edit in mine:
+    for number, edit in edits:
         life.planning(number)
         life.at(edit.at.at(end_ms), edit.on_group, life, scenario.source(number))
     life.play(ordered)
@@ -115,13 +115,13 @@ def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
     clusters: dict[str, ClusterNames] = {}
     for row in rows:
         names = clusters.setdefault(row["cluster"], ClusterNames())
-        for column, found in (
+        for column, known in (
             ("consumer_group", names.groups),
             ("topic", names.topics),
             ("broker_name", names.brokers),
         ):
             if row.get(column) is not None:
-                found.add(row[column])
+                known.add(row[column])
     return clusters
 
 

@@ -16,12 +16,12 @@ from rebalance_core.replay.history import Epoch
 
 @dataclass(frozen=True)
 class Allocation:
-    """The settled allocation of a group at one moment.
+    """The settled allocation of a group.
 
     Attributes:
         strategy: What all members use; ``strategy.of_rocketmq`` says whether RocketMQ has it.
         client_ids: cidAll, one entry a process.
-        owners: Queue -> client ids; () is nobody. All readable queues of the group's topics, and
+        owners: Queue -> client ids; () is none. All readable queues of the group's topics, and
             what is held beside them (a frozen topic, CONFIG's missing queues), in RocketMQ's order.
         loads: Client id -> queues that it holds, in Java's order of the members.
         orphaned: Readable queues with no owner.

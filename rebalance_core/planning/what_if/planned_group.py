@@ -77,7 +77,7 @@ class PlannedGroup:
 def read_group(
     members: Members, queues: Queues, strategy: Strategy, message_model: str, mistakes: list[str]
 ) -> PlannedGroup | None:
-    """The group of a planner's words, or None, with everything that is wrong in ``mistakes``.
+    """The group that the arguments state; None if anything is wrong, which ``mistakes`` then says.
 
     Args:
         members: Client ids (they subscribe every topic), or client id -> its topics.
@@ -86,7 +86,7 @@ def read_group(
         message_model: CLUSTERING or BROADCASTING.
         mistakes: Gets one sentence per mistake.
     """
-    found = len(mistakes)
+    earlier = len(mistakes)
     of_topic = _read_queues(queues, mistakes)
     processes = _read_members(members, of_topic, mistakes)
     if message_model not in (CLUSTERING, BROADCASTING):
@@ -94,11 +94,11 @@ def read_group(
             f"message_model = {message_model!r}: expected {CLUSTERING} or {BROADCASTING}"
             f"{did_you_mean(str(message_model), (CLUSTERING, BROADCASTING))}"
         )
-    asked = read_strategy(strategy, mistakes)
-    if asked is None or len(mistakes) > found:
+    strategy_read = read_strategy(strategy, mistakes)
+    if strategy_read is None or len(mistakes) > earlier:
         return None
     topics = frozenset[str]().union(*(topics for _, topics in processes)) or frozenset(of_topic)
-    return PlannedGroup(processes, of_topic, asked, message_model, topics)
+    return PlannedGroup(processes, of_topic, strategy_read, message_model, topics)
 
 
 def read_strategy(strategy: Any, mistakes: list[str]) -> PlanningStrategy | None:

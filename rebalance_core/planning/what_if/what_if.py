@@ -51,7 +51,7 @@ class WhatIf:
 
     @property
     def moves(self) -> int:
-        """Queues that somebody takes, new ones included."""
+        """Queues that get another owner, new queues included."""
         return self.movement.moved
 
     @property
@@ -85,8 +85,8 @@ def what_if(
     """What a change would do to a group, computed by the replay's own pass. No JVM, no Spark.
 
     Both states are settled: every member sees the same, current view. Retry topics are left out.
-    Strategies that RocketMQ lacks get the same lists as RocketMQ's own, so a member that does not
-    subscribe a topic counts under them too, and its share is nobody's.
+    Hypothetical strategies get the same lists as RocketMQ's own, so a member that does not
+    subscribe a topic counts under them too, and its share has no owner.
 
     Args:
         members: Client ids (an id twice is two processes; all subscribe every topic), or client id

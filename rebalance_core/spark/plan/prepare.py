@@ -165,8 +165,8 @@ def _unmatched(variants: Variants, cluster_events: DataFrame) -> Iterator[str]:
     if not scenarios:
         return
     pairs = (sf.struct(sf.lit(w).alias("what"), sf.col(c).alias("name")) for w, c in _NAMED.items())
-    named = cluster_events.select("cluster", sf.explode(sf.array(*pairs)).alias("found"))
-    rows = named.select("cluster", "found.*").where("name IS NOT NULL").distinct().collect()
+    named = cluster_events.select("cluster", sf.explode(sf.array(*pairs)).alias("named"))
+    rows = named.select("cluster", "named.*").where("name IS NOT NULL").distinct().collect()
     clusters: dict[str, ClusterNames] = {}
     for row in rows:
         names = clusters.setdefault(row["cluster"], ClusterNames())
