@@ -120,7 +120,7 @@ class Settlement:
         return not isinstance(share, str) and queue in share
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
-        """Client id -> fewest and most processes of it that hold the queue; others hold it nowhere.
+        """Client id -> fewest and most of its processes that hold the queue; no other client does.
 
         More than one number is possible only for several processes of one id of which some keep
         what they held: the ledger does not say which of them held it.

@@ -3,5 +3,5 @@
 ``histories`` makes segments of stretches, ``folding`` lets queues with equal histories share a row,
 ``cells`` turns segments into pixels on an ``axis``; ``times`` writes times and durations.
 
-May import: `report.audit_report`, `model`, the standard library. Begin with `histories`.
+May import: `report.audit_report`, `model`; markupsafe. Begin with `histories`.
 """
