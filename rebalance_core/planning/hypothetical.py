@@ -1,4 +1,4 @@
-"""Groups under hypothetical strategies: those that plans have and RocketMQ lacks.
+"""Groups under hypothetical strategies: those that RocketMQ lacks.
 
 When a group's epochs begin, and what members see in them, does not depend on its strategy. So a
 group's events are replayed once, and every hypothetical strategy settles the same views anew, each

@@ -30,7 +30,7 @@ class Best:
 
 
 def best_of(rows: Sequence[Figures]) -> Best | None:
-    """The best of RocketMQ's strategies, and in brackets the next to it; None if there is none.
+    """The best of RocketMQ's strategies, and in brackets the runner-up; None if there is none.
 
     In this order: the fewest groups frozen, the fewest queues without an owner, the fewest members
     without a queue, a mean peak ratio no more than `EVEN_ENOUGH` above the lowest of those left,

@@ -84,7 +84,7 @@ def rates_at(
 def load_per_consumer(
     owners: Owners, members: Iterable[str], rates: Mapping[MessageQueue, float]
 ) -> dict[str, ConsumerRate]:
-    """The load of every member, in Java's order; even in queues is not even in messages.
+    """The load of every member, in Java's order; an even number of queues is no even load.
 
     Args:
         owners: Queue -> client ids, e.g. ``what_if(…).after.owners``. Each owner of a queue reads

@@ -28,7 +28,7 @@ VERDICTS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ConsumerCount:
-    """What a number of consumers makes of the topics.
+    """How a number of consumers divides the topics.
 
     Attributes:
         consumers: The number.
@@ -61,7 +61,7 @@ class ConsumerCount:
 
 
 def consumer_counts(queues: Mapping[str, int], counts: Iterable[int]) -> list[ConsumerCount]:
-    """What each number of consumers makes of the topics, in the order of ``counts``.
+    """How each number of consumers divides the topics, in the order of ``counts``.
 
     Args:
         queues: Topic -> its readable queues, 1 or more.

@@ -18,7 +18,7 @@ TOP_KEYS = ("name", "description", "edit")
 
 
 def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
-    """The scenarios of some files, in their order.
+    """The scenarios of files, in the order of the files.
 
     Raises:
         UsageError: names every mistake of every file, one a line, with ``file:line`` and the

@@ -69,7 +69,7 @@ def whole_row(row: Mapping[str, Any]) -> Row:
 
 
 def recorded_rows(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """The rows in order, equal repeats once.
+    """The rows in order, without repeats.
 
     Raises:
         InputRefused: a sequence is one of those that scenarios give.

@@ -1,4 +1,4 @@
-"""Scenarios: named edits layered on the history of a cluster, whatever the history came from.
+"""Scenarios: named edits, applied to the history of a cluster of whatever origin.
 
 A history is rows of cluster_events. Those about brokers and topics are edited once per cluster
 (`shared_edits`), those of each group by themselves (`group_edits`): both are functions of their
@@ -46,7 +46,7 @@ def group_edits(
     group_row: AnyRow | None = None,
     seed: int = 0,
 ) -> Edited:
-    """What a scenario makes of the consumer events of one group.
+    """The consumer events of one group under a scenario.
 
     Args:
         scenario: the scenario.
@@ -88,7 +88,7 @@ def group_edits(
 def shared_edits(
     scenario: Scenario, rows: Iterable[AnyRow], *, cluster: str, end_ms: int
 ) -> Edited:
-    """What a scenario makes of the broker and topic events of one cluster.
+    """The broker and topic events of one cluster under a scenario.
 
     Arguments, result and errors as `group_edits`; nothing of it is left to chance.
     """
@@ -157,7 +157,7 @@ def edit_history(
     *,
     seed: int = 0,
 ) -> EditedHistory:
-    """All rows of cluster_events under a scenario: `shared_edits` and `group_edits` of everything.
+    """All rows of cluster_events under a scenario: `shared_edits` and all `group_edits`.
 
     For histories that fit into memory; errors as `group_edits`.
     """

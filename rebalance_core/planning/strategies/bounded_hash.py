@@ -1,4 +1,4 @@
-"""CONSISTENT_HASH_BOUNDED: RocketMQ's ring with a limit on everybody's load. NOT RocketMQ's.
+"""CONSISTENT_HASH_BOUNDED: RocketMQ's ring with a limit on each member's load. NOT RocketMQ's.
 
 After Vahab Mirrokni, Mikkel Thorup, Morteza Zadimoghaddam, "Consistent Hashing with Bounded Loads"
 (SODA 2018, arXiv:1608.01350): a queue whose next member on the ring is full goes on to the next.
@@ -82,7 +82,7 @@ class ConsistentHashBounded(HypotheticalStrategy):
     def assign_topic(
         self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[MessageQueue, str]:
-        """The owner of every queue of one topic; ``previous`` does not count.
+        """The owner of every queue of one topic; ``previous`` is ignored.
 
         Cost: O(n log n) for n queues and ring points, MD5 of each that is not remembered.
         """

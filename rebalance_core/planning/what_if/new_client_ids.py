@@ -1,4 +1,4 @@
-"""Client ids of consumers that `what_if` adds: no seed, no channel, a template of the caller's.
+"""Client ids of consumers that `what_if` adds: no seed, no channel, by the caller's template.
 
 Where the new ids sort among the old ones decides what AVG moves, so the caller may say how they
 look; by default they look like those of RocketMQ's clients (`client_id_form`).

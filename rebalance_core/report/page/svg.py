@@ -52,7 +52,7 @@ def joined(parts: Iterable[Markup]) -> Markup:
 
 
 def box(left: float, top: float, width: float, height: float) -> str:
-    """A rectangle as a piece of a path: many of them are one element.
+    """A rectangle as part of a path, so that many of them are one element.
 
     >>> box(1, 2, 3, 4)
     'M1 2h3v4h-3z'

@@ -50,7 +50,7 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A timeline as the page sets it.
+    """A timeline as the page shows it.
 
     Attributes:
         svg: the drawing.

@@ -26,7 +26,7 @@ from rebalance_core.report.timeline.axis import Axis
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """One state of the group from a time on; no member: None.
+    """One state of the group from a time on; without members its loads are None.
 
     Attributes:
         from_ms: Since when.

@@ -197,7 +197,7 @@ def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
 
 
 def _spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
-    """Places in order, at least so far apart, near the wanted ones and inside the room.
+    """Places in order, at least ``apart`` from each other, near the wanted ones, within the room.
 
     >>> _spread([1.0, 1.0, 1.0], 0.5, 3.0)
     [0.5, 1.0, 1.5]

@@ -20,7 +20,7 @@ class Mark:
 
 
 def marks_of(clients: Sequence[str]) -> dict[str, Mark]:
-    """A mark for each, neighbours different in tint and hatch; letters as long as they last.
+    """A mark for each, neighbours different in tint and hatch; numbers once letters run out.
 
     >>> [mark.label for mark in marks_of(["x", "y"]).values()]
     ['A', 'B']

@@ -37,7 +37,7 @@ def time_tag(time_ms: int | None) -> Markup:
 
 
 def duration(span_ms: int) -> str:
-    """How long, in its two largest units.
+    """A duration in its two largest units.
 
     >>> duration(29_400_000), duration(90_000), duration(450)
     ('8 h 10 min', '1 min 30 s', '450 ms')

@@ -9,7 +9,7 @@ from rebalance_core.contracts.planning import PLAN_LEAGUE
 
 
 def plan_league(steps: DataFrame, summary: DataFrame) -> DataFrame:
-    """Every strategy over everything, by name.
+    """A row for each strategy, over all groups, scenarios and seeds.
 
     Sums are of all groups; amplification and the means leave out steps that say nothing about a
     strategy.
@@ -66,7 +66,7 @@ def _means(steps: DataFrame) -> DataFrame:
 
 
 def _sound() -> Column:
-    """A counted step whose result is a strategy's, and whole.
+    """A counted step that says something about its strategy.
 
     Without a proven minimum there was nothing to divide: members broadcast, so each holds every
     queue and looks as busy as possible and perfectly sticky; or a topic is frozen, members

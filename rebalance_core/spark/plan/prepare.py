@@ -39,7 +39,7 @@ _NAMED = {"groups": "consumer_group", "topics": "topic", "brokers": "broker_name
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What may be chosen about a sweep.
+    """The options of a sweep.
 
     ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`. ``plan_ownership``
     has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted.

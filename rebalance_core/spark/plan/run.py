@@ -1,4 +1,4 @@
-"""A whole plan: check the input, compute every variant, write the tables, say what they come to."""
+"""A whole plan: check the input, compute every variant, write the tables, sum them up."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from rebalance_core.spark.tables.write import TableWritten, write_table
 
 @dataclass(frozen=True)
 class PlanConfig(SweepOptions):
-    """What may be chosen about a plan: what of a sweep, and what its input may be like.
+    """The options of a plan: those of its sweep, and how bad its input may be.
 
-    ``max_queue_nums`` is as of `quarantine`. Without ``partitions`` they follow from the rows.
+    ``max_queue_nums`` is as of `quarantine`; ``partitions`` None: as many as the rows need.
     """
 
     max_queue_nums: int = MAX_QUEUE_NUMS
@@ -36,7 +36,7 @@ class PlanConfig(SweepOptions):
 
 @dataclass(frozen=True)
 class PlanResult:
-    """What a plan wrote, and what it comes to.
+    """What a plan wrote, and its results in short.
 
     Attributes:
         tables: Rows and digest of every table written.
@@ -44,7 +44,7 @@ class PlanResult:
         rejected: How often each issue code stands in ``rejected``.
         scenarios: A row for each scenario and strategy (`scenario_rows`).
         league: The rows of ``plan_league``.
-        warnings: What of the scenarios matched nothing, or could not be done.
+        warnings: Patterns of scenarios that matched nothing, and what edits could not do.
     """
 
     tables: Mapping[str, TableWritten]
@@ -65,7 +65,7 @@ def run_plan(
     queue_rates: DataFrame | None = None,
     before_writing: Callable[[Mapping[str, int]], None] | None = None,
 ) -> PlanResult:
-    """Compute and write a plan; what it kept of the input is released at the end.
+    """Compute and write a plan; the sweep's rows, kept meanwhile, are released.
 
     Args:
         session: Any session; its default parallelism is asked for.

@@ -21,7 +21,7 @@ SUMS = (
 
 
 def scenario_rows(summary: DataFrame) -> list[dict[str, Any]]:
-    """One row a scenario and strategy, over all groups and seeds, as plain values.
+    """One row for each scenario and strategy, over all groups and seeds, as plain values.
 
     ``left_out`` counts the groups (per seed) that ``minimum_moves``, ``amplification`` and the peak
     ratios leave out; the latter also leave out groups with queues that nobody owns.

@@ -73,7 +73,7 @@ class Sweep:
 
 
 def swept(table: str, dealt: Dealt, sweep: Sweep) -> DataFrame:
-    """One pass: ``steps``, ``ownership`` (intervals) or ``starts`` (sums a group).
+    """One pass: ``steps``, ``ownership`` (intervals) or ``starts`` (sums for each group).
 
     Columns as `_schema` has them, with the number of the strategy; the cluster is a history's.
     """
