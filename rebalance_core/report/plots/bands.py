@@ -26,7 +26,7 @@ from rebalance_core.report.timeline.axis import Axis
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """One state of the group from a time on; without members its loads are None.
+    """One state of the group from a time on; without members all figures are 0.
 
     Attributes:
         from_ms: Since when.
