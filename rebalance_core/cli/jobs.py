@@ -1,18 +1,69 @@
-"""The jobs that exist. A new one is a line here, a module with its options and one with its run."""
+"""The jobs that exist. A new one is an entry here, a module with its options and one with its run.
 
-from rebalance_core.cli.audit.job import run_audit
-from rebalance_core.cli.audit.options import add_audit_options, read_audit_options
-from rebalance_core.cli.explain.job import run_explain
-from rebalance_core.cli.explain.options import add_explain_options, read_explain_options
-from rebalance_core.cli.generate.job import run_generate
-from rebalance_core.cli.generate.options import add_generate_options, read_generate_options
-from rebalance_core.cli.ingest.job import run_ingest
-from rebalance_core.cli.ingest.options import add_ingest_options, read_ingest_options
-from rebalance_core.cli.job import Job
-from rebalance_core.cli.plan.job import run_plan
-from rebalance_core.cli.plan.options import add_plan_options, read_plan_options
-from rebalance_core.cli.simulate.job import run_simulate
-from rebalance_core.cli.simulate.options import add_simulate_options, read_simulate_options
+A job's run may need pyspark, which takes seconds to import and need not be installed to ask for
+help, so it is imported once the command line is read.
+"""
+
+from rebalance_core.cli.audit.options import AuditOptions, add_audit_options, read_audit_options
+from rebalance_core.cli.explain.options import (
+    ExplainOptions,
+    add_explain_options,
+    read_explain_options,
+)
+from rebalance_core.cli.generate.options import (
+    GenerateOptions,
+    add_generate_options,
+    read_generate_options,
+)
+from rebalance_core.cli.ingest.options import (
+    IngestOptions,
+    add_ingest_options,
+    read_ingest_options,
+)
+from rebalance_core.cli.job import Job, JobReport
+from rebalance_core.cli.plan.options import PlanOptions, add_plan_options, read_plan_options
+from rebalance_core.cli.simulate.options import (
+    SimulateOptions,
+    add_simulate_options,
+    read_simulate_options,
+)
+
+
+def _simulate(options: SimulateOptions) -> JobReport:
+    from rebalance_core.cli.simulate.job import run_simulate
+
+    return run_simulate(options)
+
+
+def _generate(options: GenerateOptions) -> JobReport:
+    from rebalance_core.cli.generate.job import run_generate
+
+    return run_generate(options)
+
+
+def _ingest(options: IngestOptions) -> JobReport:
+    from rebalance_core.cli.ingest.job import run_ingest
+
+    return run_ingest(options)
+
+
+def _audit(options: AuditOptions) -> JobReport:
+    from rebalance_core.cli.audit.job import run_audit
+
+    return run_audit(options)
+
+
+def _plan(options: PlanOptions) -> JobReport:
+    from rebalance_core.cli.plan.job import run_plan
+
+    return run_plan(options)
+
+
+def _explain(options: ExplainOptions) -> JobReport:
+    from rebalance_core.cli.explain.job import run_explain
+
+    return run_explain(options)
+
 
 JOBS: dict[str, Job] = {
     job.name: job
@@ -22,42 +73,42 @@ JOBS: dict[str, Job] = {
             "replay the events: who owned each queue when, and where it started to read",
             add_simulate_options,
             read_simulate_options,
-            run_simulate,
+            _simulate,
         ),
         Job(
             "generate",
             "make up a fleet from a seed: input tables for tests, benchmarks and plans",
             add_generate_options,
             read_generate_options,
-            run_generate,
+            _generate,
         ),
         Job(
             "ingest",
             "read what operators have (logs, JSON stores, mqadmin dumps) into the input tables",
             add_ingest_options,
             read_ingest_options,
-            run_ingest,
+            _ingest,
         ),
         Job(
             "audit",
             "compare live ownership with the predicted one and name what is wrong; exit 3 if it is",
             add_audit_options,
             read_audit_options,
-            run_audit,
+            _audit,
         ),
         Job(
             "plan",
             "what if: scenarios and strategies over the same history, movement beside balance",
             add_plan_options,
             read_plan_options,
-            run_plan,
+            _plan,
         ),
         Job(
             "explain",
             "why a queue is with this client at this time: lists, formula, offset rule; no Spark",
             add_explain_options,
             read_explain_options,
-            run_explain,
+            _explain,
         ),
     )
 }

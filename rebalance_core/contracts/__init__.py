@@ -9,7 +9,7 @@ from rebalance_core.contracts.ledger import (
     SIMULATED_TABLES,
 )
 from rebalance_core.contracts.observed import OBSERVED_TABLES
-from rebalance_core.contracts.planning import PLANNED_TABLES, PLANNING_TABLES
+from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES
 from rebalance_core.contracts.table import Column, Table
 
 CONTRACT_VERSION = 1
@@ -28,7 +28,7 @@ AUDITED_TABLES: dict[str, Table] = (
 """Everything `audit` writes."""
 
 ALL_TABLES: dict[str, Table] = (
-    INPUT_TABLES | OBSERVED_TABLES | AUDITED_TABLES | PLANNING_TABLES | PLANNED_TABLES
+    INPUT_TABLES | OBSERVED_TABLES | AUDITED_TABLES | PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES
 )
 
 __all__ = [
@@ -40,8 +40,8 @@ __all__ = [
     "INPUT_TABLES",
     "LEDGER_TABLES",
     "OBSERVED_TABLES",
-    "PLANNED_TABLES",
-    "PLANNING_TABLES",
+    "PLAN_INPUT_TABLES",
+    "PLAN_OUTPUT_TABLES",
     "REJECTED",
     "SIMULATED_TABLES",
     "Column",

@@ -6,8 +6,8 @@ from rebalance_core.contracts import (
     INPUT_TABLES,
     LEDGER_TABLES,
     OBSERVED_TABLES,
-    PLANNED_TABLES,
-    PLANNING_TABLES,
+    PLAN_INPUT_TABLES,
+    PLAN_OUTPUT_TABLES,
     Table,
 )
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
@@ -17,7 +17,7 @@ SECTIONS = (
     ("Ledger tables", LEDGER_TABLES),
     ("Observed tables", OBSERVED_TABLES),
     ("Findings", FINDING_TABLES),
-    ("Planning tables", PLANNING_TABLES | PLANNED_TABLES),
+    ("Planning tables", PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES),
 )
 
 

@@ -20,7 +20,7 @@ QUEUE_RATES = Table(
     required=False,
 )
 
-PLANNING_TABLES = {QUEUE_RATES.name: QUEUE_RATES}
+PLAN_INPUT_TABLES = {QUEUE_RATES.name: QUEUE_RATES}
 """What `plan` reads beside the input tables."""
 
 
@@ -146,7 +146,7 @@ PLAN_OWNERSHIP = Table(
     key=(*VARIANT_KEY, "topic", "broker_name", "queue_id"),
 )
 
-PLANNED_TABLES = {
+PLAN_OUTPUT_TABLES = {
     table.name: table for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP)
 }
 """What `plan` writes, beside `rejected`."""

@@ -35,11 +35,11 @@ class Lists:
     cid_all: tuple[str, ...]
     queue_index: int | None
     client_indexes: tuple[int, ...]
-    """Places in cidAll of the holders, now and before; without any now, of whom it falls to."""
+    """Indexes in cidAll of the holders, now and before; without a holder, of who should hold it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class Acquisition:
     """How the holder came to the queue: its last ADD."""
 
     epoch: int
@@ -60,7 +60,7 @@ class Holder:
     index: int | None
     """Its first place in cidAll."""
     reason: Reason
-    taken: Taking | None
+    taken: Acquisition | None
     start: Start | None
 
 
@@ -76,10 +76,10 @@ class Explanation:
     before: Lists | None
     after: Lists
     holders_before: tuple[str, ...] | None
-    """None: there is no epoch before."""
+    """None: this is the first epoch."""
     holders: tuple[Holder, ...]
     nobody: Reason | None
-    """Why nobody holds it; None if somebody does."""
+    """Why no client holds it; None if one does."""
     agrees: bool
     """False: the owner worked out again is not the ledger's, which is a bug of one of the two."""
     expected: Mapping[str, tuple[int, int]]

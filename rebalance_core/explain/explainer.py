@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from rebalance_core.explain.answer import Event, Explanation, Holder, Lists, Taking
+from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
 from rebalance_core.explain.readable import settle_again
 from rebalance_core.explain.reason import Reason, nobody_reason, owner_reason
 from rebalance_core.explain.settlement import Settlement
@@ -56,7 +56,7 @@ class Explainer:
         )
         nobody = None if holders else nobody_reason(settled, queue)
         earlier = None if before is None else tuple(sorted(before.held_by(queue)))
-        shown = {holder.client_id for holder in holders} or _falls_to(nobody)
+        shown = {holder.client_id for holder in holders} or _designated(nobody)
         shown |= set(earlier or ())
         return Explanation(
             cluster=row["cluster"],
@@ -122,7 +122,7 @@ class Explainer:
         self, settled: Settlement, queue: MessageQueue, client_id: str, processes: int
     ) -> Holder:
         ids = settled.view.client_ids
-        taken = self._taking(queue, client_id, settled.view.epoch)
+        taken = self._acquisition(queue, client_id, settled.view.epoch)
         return Holder(
             client_id,
             processes,
@@ -134,7 +134,7 @@ class Explainer:
             else start_of(self.rows.pull_starts, queue, client_id, taken.epoch),
         )
 
-    def _taking(self, queue: MessageQueue, client_id: str, epoch: int) -> Taking | None:
+    def _acquisition(self, queue: MessageQueue, client_id: str, epoch: int) -> Acquisition | None:
         """The client's last ADD of the queue up to the epoch."""
         added = [
             diff
@@ -149,7 +149,7 @@ class Explainer:
         last = max(added, key=lambda diff: int(diff["epoch"]))
         columns = ("epoch", "change_ms", "earliest_ms", "latest_ms", "kind", "cause")
         values: dict[str, Any] = {column: last[column] for column in columns}
-        return Taking(**values, from_client=last["other_client_id"])
+        return Acquisition(**values, from_client=last["other_client_id"])
 
 
 def queue_text(queue: MessageQueue) -> str:
@@ -157,7 +157,7 @@ def queue_text(queue: MessageQueue) -> str:
     return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
 
-def _falls_to(nobody: Reason | None) -> set[str]:
+def _designated(nobody: Reason | None) -> set[str]:
     return set() if nobody is None or nobody.client_id is None else {nobody.client_id}
 
 

@@ -20,10 +20,10 @@ from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """How a strategy answers: ``entry`` is who the queue falls to, an index of cidAll, or nobody.
+    """How a strategy decides: ``entry`` is the index of cidAll that gets the queue, if one does.
 
-    ``owner`` is None where that index is a further one of a repeated id (AVG gives its share to
-    nobody) or where the strategy leaves the queue out.
+    ``owner`` is None where that index is a repetition of an id, whose share AVG gives to no client,
+    or where the strategy leaves the queue out.
     """
 
     strategy: str
@@ -47,7 +47,7 @@ def formula_of(
         queue: the queue.
         queues: mqAll, with the queue in it unless the strategy is CONFIG.
         client_ids: cidAll, not empty.
-        client_id: whose share to write out; None: of whomever the queue falls to.
+        client_id: whose share to write out; None: that of the client at ``entry``.
     """
     for kind, formula in _FORMULAS:
         if isinstance(strategy, kind):

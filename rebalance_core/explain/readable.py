@@ -1,7 +1,7 @@
-"""Which queues the members of an epoch could read, found by trying what fits the ledger's rows.
+"""Which queues the members of an epoch could read: the candidates that fit the ledger's rows.
 
-The ledger has a row for each queue that is readable or held, and how many are readable. Nor does it
-say whether the brokers allocate (``rebalance_mode = BROKER``).
+The ledger has a row for each queue that is readable or held, and the number of readable ones, but
+not which they are. Nor does it say whether the brokers allocate (``rebalance_mode = BROKER``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def settle_again(view: View, before: View | None, topic: str) -> tuple[Settlemen
     """The settlement of a topic that fits the ledger's rows best, and whether it is the only one.
 
     Cost: one allocation of the topic by each strategy in use; where held queues cannot be read, one
-    for each way they can be told apart, 4,096 at most.
+    for each candidate, 4,096 at most.
     """
     listed = view.queues.get(topic, [])
     if view.unreadable == 0 and view.row["status"] != FROZEN:
@@ -40,7 +40,7 @@ def settle_again(view: View, before: View | None, topic: str) -> tuple[Settlemen
 
 
 def _possible_queues(view: View, topic: str) -> Iterator[tuple[MessageQueue, ...]]:
-    """Which queues of the topic members may have read, the likeliest first."""
+    """Candidates for the topic's readable queues, the likeliest first."""
     listed = view.queues.get(topic, [])
     if view.unreadable == 0:
         yield tuple(listed)
@@ -49,25 +49,25 @@ def _possible_queues(view: View, topic: str) -> Iterator[tuple[MessageQueue, ...
     if len(doubtful) == view.unreadable:
         yield tuple(queue for queue in listed if queue not in doubtful)
         return
-    mine = [queue for queue in listed if queue in doubtful]
-    elsewhere = len(doubtful) - len(mine)
-    brokers = list(dict.fromkeys(queue.broker_name for queue in mine))
+    doubtful_here = [queue for queue in listed if queue in doubtful]
+    elsewhere = len(doubtful) - len(doubtful_here)
+    brokers = list(dict.fromkeys(queue.broker_name for queue in doubtful_here))
     # A broker that is lost takes all its queues; one scaled in, those of the highest ids.
-    of_broker = [[q for q in mine if q.broker_name == broker] for broker in brokers]
+    of_broker = [[q for q in doubtful_here if q.broker_name == broker] for broker in brokers]
     whole = product(*((0, len(queues)) for queues in of_broker))
     parts = product(*(range(len(queues) + 1) for queues in of_broker))
     seen = set()
-    for guess, (cuts, _) in enumerate((c, None) for part in (whole, parts) for c in part):
+    for guess, (lost_counts, _) in enumerate((c, None) for part in (whole, parts) for c in part):
         if guess >= MOST_GUESSES:
             return
-        lost = sum(cuts)
-        if cuts in seen or not 0 <= view.unreadable - lost <= elsewhere:
+        total = sum(lost_counts)
+        if lost_counts in seen or not 0 <= view.unreadable - total <= elsewhere:
             continue
-        seen.add(cuts)
+        seen.add(lost_counts)
         gone = {
             queue
-            for queues, cut in zip(of_broker, cuts, strict=True)
-            for queue in queues[len(queues) - cut :]
+            for queues, lost in zip(of_broker, lost_counts, strict=True)
+            for queue in queues[len(queues) - lost :]
         }
         yield tuple(sort_queues(queue for queue in listed if queue not in gone))
 

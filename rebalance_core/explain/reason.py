@@ -42,39 +42,38 @@ class Reason:
 
 def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
     """Why this client holds the queue."""
-    mine = [member for member in settled.view.members if member["client_id"] == client_id]
-    if not mine:
+    processes = [member for member in settled.view.members if member["client_id"] == client_id]
+    if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
-    taking = [member for member in mine if settled.takes(member, queue)]
+    taking = [member for member in processes if settled.takes(member, queue)]
     if taking:
         code, text, formula = _taken(settled, queue, taking[0])
     else:
-        keeping = [m for m in mine if settled.standing(m) in (*KEEPING, OTHER)]
-        member = (keeping or mine)[0]
+        keeping = [m for m in processes if settled.outcome(m) in (*KEEPING, OTHER)]
+        member = (keeping or processes)[0]
         code, text, formula = _kept(settled, member)
-    if len(mine) > 1:
-        text += (
-            f"; {len(mine)} processes have this id, and each works with its first place in cidAll"
-        )
+    if len(processes) > 1:
+        count = len(processes)
+        text += f"; {count} processes have this id, and each works with its first place in cidAll"
     return Reason(code, text, formula, client_id)
 
 
 def _taken(
     settled: Settlement, queue: MessageQueue, member: Row
 ) -> tuple[str, str, Formula | None]:
-    standing = settled.standing(member)
-    if standing == BROADCAST:
-        return standing, "BROADCASTING: every member reads every queue of its topics", None
+    outcome = settled.outcome(member)
+    if outcome == BROADCAST:
+        return outcome, "BROADCASTING: every member reads every queue of its topics", None
     formula = _formula(settled, member, queue)
     assert formula is not None
-    if standing == LISTED:
-        return standing, f"{formula.strategy}: the queue is in the member's own list", formula
-    return standing, f"{formula.strategy} gives it to this client", formula
+    if outcome == LISTED:
+        return outcome, f"{formula.strategy}: the queue is in the member's own list", formula
+    return outcome, f"{formula.strategy} gives it to this client", formula
 
 
 def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
     """Of a client whose pass does not take the queue."""
-    standing, topic = settled.standing(member), settled.topic
+    outcome, topic = settled.outcome(member), settled.topic
     texts = {
         SUSPENDED: "the member is suspended: it runs no pass and keeps what it held; whoever "
         "computes the queue for itself reads it too",
@@ -85,8 +84,8 @@ def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
         "member keeps what it held",
         OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is not worked out again",
     }
-    if standing in texts:
-        return standing, texts[standing], None
+    if outcome in texts:
+        return outcome, texts[outcome], None
     return UNKNOWN, "no rule gives it to this client", None
 
 
@@ -95,7 +94,7 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     members = settled.view.members
     if not members:
         return Reason(EMPTY, "the group has no member")
-    passing = [member for member in members if settled.standing(member) in (COMPUTED, LISTED)]
+    passing = [member for member in members if settled.outcome(member) in (COMPUTED, LISTED)]
     for member in members:
         if member["message_model"] == BROADCASTING:
             continue  # it stands in the list that others divide by, and takes no share
@@ -103,13 +102,13 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
         if reason is not None:
             return reason
     for member in members:
-        if settled.standing(member) == OTHER and subscribes(member, settled.topic):
+        if settled.outcome(member) == OTHER and subscribes(member, settled.topic):
             return Reason(OTHER, _kept(settled, member)[1])
-    frozen = [member for member in members if settled.standing(member) in KEEPING]
+    frozen = [member for member in members if settled.outcome(member) in KEEPING]
     if frozen and not passing:
         _, text, _ = _kept(settled, frozen[0])
         return Reason(
-            settled.standing(frozen[0]),
+            settled.outcome(frozen[0]),
             f"{text}; nobody who is still there held this queue",
         )
     if not any(subscribes(member, settled.topic) for member in members):
@@ -124,16 +123,16 @@ def _misses(settled: Settlement, queue: MessageQueue, member: Row) -> Reason | N
     formula = _formula(settled, member, queue)
     if formula is None or formula.owner != member["client_id"]:
         return None
-    client_id, standing = member["client_id"], settled.standing(member)
-    if standing == NOT_SUBSCRIBED:
+    client_id, outcome = member["client_id"], settled.outcome(member)
+    if outcome == NOT_SUBSCRIBED:
         text = _unsubscribed_text(settled, client_id)
-    elif standing == SUSPENDED:
+    elif outcome == SUSPENDED:
         text = f"the queue falls to {client_id}, which is suspended and did not hold it before"
-    elif standing == BROKER_MODE:
+    elif outcome == BROKER_MODE:
         text = _kept(settled, member)[1] + "; nobody who is still there held this queue"
     else:
         return None
-    return Reason(standing, text, formula, client_id)
+    return Reason(outcome, text, formula, client_id)
 
 
 def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> Reason:
@@ -144,7 +143,7 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> R
         if formula is not None:
             formulas.setdefault(formula.strategy, (formula, member))
     texts = sorted({member["strategy"] for member in passing})
-    if all(settled.standing(member) == LISTED for member in passing):
+    if all(settled.outcome(member) == LISTED for member in passing):
         formula = next(iter(formulas.values()))[0] if len(texts) == 1 else None
         return Reason(LEFT_OUT, "CONFIG: no member has the queue in its list", formula)
     if len(texts) > 1:
@@ -179,9 +178,9 @@ def _not_taken(settled: Settlement, formula: Formula) -> Reason:
     """The queue falls to a client that does not allocate as the formula's member does."""
     owner = formula.owner or ""
     owners = [m for m in settled.view.members if m["client_id"] == owner]
-    keeping = [member for member in owners if settled.standing(member) in KEEPING]
+    keeping = [member for member in owners if settled.outcome(member) in KEEPING]
     if not keeping:
-        if any(settled.standing(member) == NOT_SUBSCRIBED for member in owners):
+        if any(settled.outcome(member) == NOT_SUBSCRIBED for member in owners):
             return Reason(NOT_SUBSCRIBED, _unsubscribed_text(settled, owner), formula, owner)
         return Reason(UNKNOWN, "no rule leaves it to nobody", formula)
     code, text, _ = _kept(settled, keeping[0])

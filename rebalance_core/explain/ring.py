@@ -1,4 +1,4 @@
-"""CONSISTENT_HASH in numbers: where a queue stands on the ring, and which node comes next."""
+"""CONSISTENT_HASH in numbers: the queue's point on the ring, and the next node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebalance_core.strategies.consistent_hash import ConsistentHash, build_ring
 def ring_formula(
     strategy: ConsistentHash, queue: MessageQueue, client_ids: Sequence[str]
 ) -> tuple[tuple[str, ...], dict[str, Any], str | None]:
-    """The lines, the numbers, and the owner; nobody if the ring is empty."""
+    """The lines, the numbers, and the owner; None if the ring is empty."""
     points, owners = build_ring(tuple(client_ids), strategy.virtual_nodes, strategy.charset)
     place = ring_point(str(queue), strategy.charset)
     if not points:
@@ -37,6 +37,6 @@ def ring_formula(
 def _node_number(
     strategy: ConsistentHash, owner: str, point: int, client_ids: Sequence[str]
 ) -> int:
-    """Which of the owner's virtual nodes stands there."""
+    """Which of the owner's virtual nodes is at that point."""
     numbers = range(strategy.virtual_nodes * client_ids.count(owner))
     return next(n for n in numbers if ring_point(f"{owner}-{n}", strategy.charset) == point)

@@ -1,4 +1,4 @@
-"""MACHINE_ROOM in numbers: which queues are in the rooms, and whose slice or tail a queue is in."""
+"""MACHINE_ROOM in numbers: which queues are in the rooms, and whose share a queue is in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def room_formula(
     client_ids: Sequence[str],
     client_id: str | None,
 ) -> tuple[tuple[str, ...], dict[str, Any], int | None]:
-    """The lines, the numbers, and the place in cidAll that the queue falls to; None: nobody's.
+    """The lines, the numbers, and the index in cidAll that gets the queue; None: no client does.
 
     Arguments as `formula_of`.
     """

@@ -1,6 +1,7 @@
 """Who must hold a queue in an epoch, worked out again from the ledger's own lists.
 
-The rules are those of the replay's `settle`, asked of one topic.
+The rules are those of `replay.settle`, asked of one topic and of rows that name no process as the
+holder; a test on random groups holds the two together.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Settlement:
         return {}
 
     @cached_property
-    def _standings(self) -> dict[tuple[Any, ...], str]:
+    def _outcomes(self) -> dict[tuple[Any, ...], str]:
         return {}
 
     @cached_property
@@ -74,24 +75,24 @@ class Settlement:
         if key not in self._formulas:
             ids = self.view.client_ids
             try:
-                found = formula_of(strategy, queue, self.queues, ids, client_id)
+                formula = formula_of(strategy, queue, self.queues, ids, client_id)
             except (AllocationError, ValueError):
-                found = None
-            self._formulas[key] = found
+                formula = None
+            self._formulas[key] = formula
         return self._formulas[key]
 
     def strategy_of(self, member: Row) -> AllocationStrategy | None:
         """The strategy of a process; None if its text is none of RocketMQ's."""
         return _parsed(member["strategy"], member["version"])
 
-    def standing(self, member: Row) -> str:
-        """How the process comes to what it holds of the topic."""
+    def outcome(self, member: Row) -> str:
+        """What a pass of the process does with the topic: one of the constants above."""
         key = (member["client_id"], member["channel_id"])
-        if key not in self._standings:
-            self._standings[key] = self._standing(member)
-        return self._standings[key]
+        if key not in self._outcomes:
+            self._outcomes[key] = self._outcome(member)
+        return self._outcomes[key]
 
-    def _standing(self, member: Row) -> str:
+    def _outcome(self, member: Row) -> str:
         if member["suspended"]:
             return SUSPENDED
         if not subscribes(member, self.topic):
@@ -123,16 +124,16 @@ class Settlement:
 
     def takes(self, member: Row, queue: MessageQueue) -> bool:
         """True if a pass of the process takes the queue; not for those that run none."""
-        standing = self.standing(member)
-        if standing == BROADCAST:
+        outcome = self.outcome(member)
+        if outcome == BROADCAST:
             return queue in self._readable
-        if standing not in (COMPUTED, LISTED):
+        if outcome not in (COMPUTED, LISTED):
             return False
         share = self._share(member)
         return not isinstance(share, str) and queue in share
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
-        """Client id -> fewest and most processes of it that hold the queue; the rest hold it not.
+        """Client id -> fewest and most of its processes that hold the queue; no other client does.
 
         More than one number is possible only for several processes of one id of which some keep
         what they held: the ledger does not say which of them held it.
@@ -154,12 +155,12 @@ class Settlement:
     def _passing(self) -> list[Row]:
         """Processes that run a pass of the topic."""
         passing = (COMPUTED, LISTED, BROADCAST)
-        return [member for member in self.view.members if self.standing(member) in passing]
+        return [member for member in self.view.members if self.outcome(member) in passing]
 
     @cached_property
     def _others(self) -> Counter[str]:
         """Processes of each id whose strategy is not worked out."""
-        return Counter(m["client_id"] for m in self.view.members if self.standing(m) == OTHER)
+        return Counter(m["client_id"] for m in self.view.members if self.outcome(m) == OTHER)
 
     @cached_property
     def _keeping(self) -> Counter[str]:
@@ -168,7 +169,7 @@ class Settlement:
         return Counter(
             member["client_id"]
             for member in self.view.members
-            if self.standing(member) in KEEPING
+            if self.outcome(member) in KEEPING
             and (member["client_id"], member["channel_id"]) in there
         )
 

@@ -1,7 +1,7 @@
 """One epoch of a group as its ledger shows it: members, holders, and the queues members could read.
 
 The ledger has no list of readable queues; it has a row for each queue that is readable or held, and
-their number. Where both agree nothing is left open; else `explain_readable` finds out.
+their number. If the two agree, all listed queues are readable; else see ``readable``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class View:
     members: tuple[Row, ...]
     """Rows of memberships, one a process."""
     holders: Mapping[MessageQueue, Counter[str]]
-    """Each queue with a row: how many processes of which id hold it; empty: nobody."""
+    """Each queue with a row: how many processes of which id hold it; empty: none."""
 
     @property
     def epoch(self) -> int:
@@ -53,7 +53,7 @@ class View:
 
     @cached_property
     def processes(self) -> frozenset[ProcessKey]:
-        """Who is there."""
+        """The live processes."""
         return frozenset((member["client_id"], member["channel_id"]) for member in self.members)
 
     @cached_property

@@ -1,8 +1,13 @@
-"""Capacity planning: what if, which strategy, how many.
+"""Capacity planning: what if, which strategy, how many. Pure Python, no Spark.
 
-Pure Python, no Spark: `what_if` (one change of one group), `planning_strategy` (every strategy of
-RocketMQ and two that it lacks), `movement` (movement beside balance), `consumer_counts` and
-`queues_needed` (how many), `load_per_consumer` and `backlog` (when queues carry rates).
+`what_if` (one change of one group), `planning_strategy` (RocketMQ's strategies and hypothetical
+ones), `movement` (movement beside balance), `consumer_counts` and `queues_needed` (how many),
+`load_per_consumer` and `backlog` (when it is known how many messages come into queues). For whole
+clusters: ``scenario`` (edits of a history), ``variants`` and ``hypothetical``; `spark.plan` runs
+them.
+
+May import: `replay`, `synthetic` and all below, the standard library. Begin with
+``what_if.what_if``.
 """
 
 from rebalance_core.planning.movement import Movement, StepMovement, movement
@@ -10,6 +15,7 @@ from rebalance_core.planning.rates import Backlog, backlog, load_per_consumer, r
 from rebalance_core.planning.sizing import ConsumerCount, consumer_counts, queues_needed
 from rebalance_core.planning.strategies.registry import PLANNING_NAMES, planning_strategy
 from rebalance_core.planning.strategies.spi import PlanningStrategy
+from rebalance_core.planning.what_if.allocation import Allocation
 from rebalance_core.planning.what_if.change import (
     Change,
     add_consumers,
@@ -18,7 +24,7 @@ from rebalance_core.planning.what_if.change import (
     set_queues,
     switch_strategy,
 )
-from rebalance_core.planning.what_if.what_if import Allocation, WhatIf, what_if
+from rebalance_core.planning.what_if.what_if import WhatIf, what_if
 
 __all__ = [
     "PLANNING_NAMES",

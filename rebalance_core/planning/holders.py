@@ -23,11 +23,11 @@ def owners_of(holdings: Mapping[ProcessKey, frozenset[MessageQueue]]) -> Owners:
 def previous_owner(
     before: Mapping[ProcessKey, frozenset[MessageQueue]], present: Collection[str]
 ) -> dict[MessageQueue, str]:
-    """Who held each queue, as strategies ask it: of several the first in the holdings' order.
+    """The owner of each queue as strategies are given it: of several the first, as held.
 
     Args:
         before: The holdings.
-        present: Client ids of the members now; what others held is nobody's.
+        present: Client ids of the members now; what others held has no owner.
     """
     owner: dict[MessageQueue, str] = {}
     for (client_id, _), queues in reversed(list(before.items())):

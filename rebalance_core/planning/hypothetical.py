@@ -1,76 +1,40 @@
-"""Groups under strategies that RocketMQ lacks: the replay's epochs, allocated otherwise.
+"""Groups under hypothetical strategies: those that RocketMQ lacks.
 
-What a group's epochs are does not depend on its strategy. So a group is replayed once, allocating
-nothing, and every own strategy goes through the same members and queues, with its own allocation of
-the epoch before: the same pass, the same movement and balance as everywhere else.
+When a group's epochs begin, and what members see in them, does not depend on its strategy. So a
+group's events are replayed once, and every hypothetical strategy settles the same views anew, each
+step given the allocation before it. The pass, the movement and the balance are the replay's own.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.planning.holders import previous_owner
 from rebalance_core.planning.movement import figures_of_epoch
 from rebalance_core.planning.strategies.spi import PlanningStrategy
-from rebalance_core.replay.group_state import GroupState, Member
-from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
+from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.intervals import ownership_rows
-from rebalance_core.replay.settle import settle, strategy_key
-from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.replay.settle import Holdings, Settled, settle, strategy_key
 
 Row = dict[str, Any]
 
 STEPS, OWNERSHIP = "steps", "ownership"
-_ANY_BROKER = "any"
 ANY_STRATEGY = "AVG"
-"""Which one stands in the epochs' members; a replay by the broker asks only AVG and the circle."""
+"""Of all members of the epochs: with one strategy for all, a switch of strategy begins no epoch."""
 _FIGURES = (
     "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
     "max_queues", "min_queues", "peak_ratio", "idle_members",
 )  # fmt: skip
 
 
-@dataclass(slots=True)
-class RecordedState(GroupState):
-    """The state of a group as an epoch has it."""
-
-    readable: dict[str, list[MessageQueue]] = field(default_factory=dict)
-    topics_asked: dict[tuple[frozenset[str], str], list[str]] = field(default_factory=dict)
-
-    def readable_by_topic(self) -> dict[str, list[MessageQueue]]:
-        """The epoch's."""
-        return self.readable
-
-    def topics_of(self, member: Member) -> list[str]:
-        """As ever; most members subscribe alike, so it is found out once."""
-        asked = (member.subscriptions, member.message_model)
-        if asked not in self.topics_asked:
-            self.topics_asked[asked] = GroupState.topics_of(self, member)
-        return self.topics_asked[asked]
-
-
 @dataclass(frozen=True)
-class _Nothing(AllocationStrategy):
-    """What a replay asks of which only the epochs are wanted."""
-
-    @property
-    def name(self) -> str:
-        return ANY_STRATEGY
-
-    def allocate(
-        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> list[MessageQueue]:
-        return []
-
-
-@dataclass(frozen=True)
-class OwnReplays:
-    """Own strategies by their numbers; called once for every group. Travels to the tasks.
+class HypotheticalStrategies:
+    """Hypothetical strategies by their numbers; called once for every group, in the tasks.
 
     Cost: that of the replay, hundreds of times that of the kernels.
     """
@@ -80,10 +44,10 @@ class OwnReplays:
 
     def __call__(self, table: str, history: GroupHistory) -> Iterator[tuple[int, list[Row]]]:
         """(number of the strategy, its rows of ``steps`` or ``ownership``)."""
-        base = recorded_replay(history, self.include_retry_topics)
+        base = unallocated_replay(history, self.include_retry_topics)
         identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
         for number, strategy in self.strategies:
-            epochs = own_epochs(base, strategy, self.include_retry_topics)
+            epochs = allocated_epochs(base, strategy)
             if table == STEPS:
                 rows = [step_row(epoch) for epoch in epochs]
             else:
@@ -91,28 +55,29 @@ class OwnReplays:
             yield number, [identity | row for row in rows]
 
 
-def recorded_replay(history: GroupHistory, include_retry_topics: bool = True) -> Replay:
+def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True) -> Replay:
     """The epochs of a group whose members all have one strategy; nobody holds anything in them."""
-    nothing = _Nothing()
-    return replay_history(
+    return replay_events(
         history,
-        lambda key: nothing,
+        _nothing_held,
         include_retry_topics=include_retry_topics,
         strategy_override=ANY_STRATEGY,
     )
 
 
-def own_epochs(
-    base: Replay, strategy: PlanningStrategy, include_retry_topics: bool = True
-) -> list[Epoch]:
-    """The same epochs with the holdings that the strategy gives, step by step."""
+def _nothing_held(view: GroupView, before: Holdings) -> Settled:
+    return Settled({}, frozenset())
+
+
+def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
+    """The epochs of `unallocated_replay` with what the strategy allocates, step by step."""
     epochs: list[Epoch] = []
-    before: dict[Any, frozenset[MessageQueue]] = {}
+    before: Holdings = {}
     for epoch in base.epochs:
-        state = _state(base.history, epoch, include_retry_topics)
         present = {client_id for client_id, _ in epoch.members}
-        asked = strategy.as_allocation(previous_owner(before, present))
-        settled = settle(state, before, {strategy_key(m): asked for m in epoch.members.values()})
+        allocation = strategy.as_allocation(previous_owner(before, present))
+        strategies = {strategy_key(member): allocation for member in epoch.members.values()}
+        settled = settle(epoch.view, before, strategies)
         epochs.append(
             replace(
                 epoch,
@@ -139,17 +104,3 @@ def step_row(epoch: Epoch) -> Row:
         "orphaned": sum(queue not in holders for queue in readable),
         "shared": sum(processes > 1 for processes in holders.values()),
     }
-
-
-def _state(history: GroupHistory, epoch: Epoch, include_retry_topics: bool) -> RecordedState:
-    retry = any(is_retry_topic(topic) for topic in epoch.readable)
-    return RecordedState(
-        consumer_group=history.consumer_group,
-        settings=history.settings,
-        include_retry_topics=include_retry_topics,
-        members=epoch.members,
-        retry_brokers={_ANY_BROKER} if retry else set(),
-        pop_topics=set(epoch.shared_topics),
-        topics=frozenset(epoch.readable),
-        readable=epoch.readable,
-    )

@@ -1,4 +1,4 @@
-"""Which strategy is best, and why, in words: what nobody reads first, then balance, then moves."""
+"""Which strategy is best, and why: first that all is read, then balance, then moves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST = (
     ("orphaned", "{:,} queues without an owner"),
     ("idle", "{:,} members without a queue"),
 )
-"""What a strategy should have least of, the gravest first."""
+"""What a strategy should have least of, the worst first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class Best:
 
 
 def best_of(rows: Sequence[Figures]) -> Best | None:
-    """The best of RocketMQ's strategies, and in brackets the next to it; None if there is none.
+    """The best of RocketMQ's strategies, and in brackets the runner-up; None if there is none.
 
     In this order: the fewest groups frozen, the fewest queues without an owner, the fewest members
     without a queue, a mean peak ratio no more than `EVEN_ENOUGH` above the lowest of those left,
-    the fewest moves; then the first in the order of the rows. Strategies that RocketMQ lacks cannot
-    be chosen in a configuration, so they only say what would be possible.
+    the fewest moves; then the first in the order of the rows. Hypothetical
+    strategies cannot be configured, so they only show what would be possible.
 
     >>> rows = [dict(strategy=s, of_rocketmq=True, moved=m, orphaned=0, idle=0, frozen=0,
     ...              mean_peak_ratio=p) for s, m, p in (("AVG", 9, 1.0), ("CONSISTENT_HASH", 2, 2))]
@@ -74,7 +74,7 @@ def best_of(rows: Sequence[Figures]) -> Best | None:
 
 
 def possible(rows: Sequence[Figures], best: Best) -> str | None:
-    """What a strategy that RocketMQ lacks would spare beside the best; None if nothing.
+    """What a hypothetical strategy would save against the best; None if nothing.
 
     Only one that leaves no more queues without an owner and is no less even counts.
     """

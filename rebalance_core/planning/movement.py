@@ -1,7 +1,7 @@
 """Movement beside balance of one step, per topic and for the whole group.
 
 The figures are those of the ledger's `group_metrics`, computed by the replay's own code; this file
-only puts one step into the shape the replay reads, and says where amplification means nothing.
+only makes an epoch of one step, and says where amplification means nothing.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING
+from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING, GroupSettings
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.holders import owners_of
 from rebalance_core.planning.strategies.spi import by_topic
 from rebalance_core.replay.changes import changes_of
 from rebalance_core.replay.group_state import Member, ProcessKey
+from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.metrics import metric_rows
 
@@ -52,7 +53,7 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class StepMovement:
-    """One step: a row per topic, in Java's order of the names, and one for the group."""
+    """One step: a row for each topic, in Java's order of the names, and one for the group."""
 
     group: Movement
     topics: Mapping[str, Movement]
@@ -102,7 +103,8 @@ def movement(
     return movement_of_epoch(
         Epoch(
             number=1, from_ms=0, latest_ms=0, retry_latest_ms=0, causes=(), initial=False,
-            lost=frozenset(), members=keys, readable=readable, frozen_topics=frozenset(),
+            lost=frozenset(), frozen_topics=frozenset(),
+            view=GroupView(GroupSettings(message_model=message_model), keys, readable),
             before=_holdings(previous, {}), holdings=_holdings(owners, keys),
         )
     )  # fmt: skip
@@ -127,7 +129,7 @@ def figures_of_epoch(epoch: Epoch) -> list[dict[str, Any]]:
 def member_of(
     client_id: str, channel_id: str | None, topics: Iterable[str], message_model: str
 ) -> Member:
-    """A member of which only what movement depends on is said."""
+    """A member with only what movement depends on."""
     return Member(client_id, channel_id, frozenset(topics), "", "", message_model, "", "")
 
 

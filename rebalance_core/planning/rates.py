@@ -32,7 +32,7 @@ class ConsumerRate:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What stands in a queue after a window without an owner.
+    """What waits in a queue after a window without an owner.
 
     Attributes:
         messages: How many waited at the end of the window.
@@ -46,18 +46,18 @@ class Backlog:
 def rates_at(
     rows: Iterable[Mapping[str, Any]], at_ms: int, *, cluster: str | None = None
 ) -> dict[MessageQueue, float]:
-    """Messages per second of each queue at one moment.
+    """Messages per second of each queue at one instant.
 
     Args:
         rows: Rows of ``queue_rates`` (`contracts.planning`), in any order.
-        at_ms: The moment, epoch ms UTC; a row counts from from_ms on, before to_ms.
+        at_ms: The instant, epoch ms UTC; a row counts from from_ms on, before to_ms.
         cluster: Only rows of this cluster; None: there is but one.
 
     Raises:
-        UsageError: Rates that are negative or not finite, rows that overlap at the moment, or rows
+        UsageError: Rates that are negative or not finite, rows that overlap at the instant, or rows
             of several clusters and none was named; every mistake is named.
     """
-    found: dict[MessageQueue, float] = {}
+    rates: dict[MessageQueue, float] = {}
     mistakes: list[str] = []
     clusters: set[str] = set()
     for row in rows:
@@ -71,20 +71,20 @@ def rates_at(
         rate = row["messages_per_second"]
         if not (isfinite(rate) and rate >= 0):
             mistakes.append(f"{queue}: {rate!r} messages per second; expected 0 or more")
-        if queue in found:
+        if queue in rates:
             mistakes.append(f"{queue}: two rates at {at_ms}; the stretches of a queue may not meet")
-        found[queue] = rate
+        rates[queue] = rate
     if len(clusters) > 1:
         mistakes = [f"rates of several clusters ({', '.join(sorted(clusters))}); name one"]
     if mistakes:
         raise UsageError("\n".join(mistakes))
-    return found
+    return rates
 
 
 def load_per_consumer(
     owners: Owners, members: Iterable[str], rates: Mapping[MessageQueue, float]
 ) -> dict[str, ConsumerRate]:
-    """The load of every member, in Java's order; even in queues is not even in messages.
+    """The load of every member, in Java's order; an even number of queues is no even load.
 
     Args:
         owners: Queue -> client ids, e.g. ``what_if(…).after.owners``. Each owner of a queue reads
@@ -111,16 +111,16 @@ def load_per_consumer(
 
 
 def backlog(messages_per_second: float, window_ms: int, capacity: float) -> Backlog:
-    """Lag that grows while nobody owns a queue, and how long it takes to be gone.
+    """Lag that builds up while a queue has no owner, and how long catching up takes.
 
     backlog = rate x window; catch-up = backlog / (capacity - rate). Rate and capacity are taken as
     constant, and the new owner as starting where the last one committed.
 
     Args:
         messages_per_second: What comes in, 0 or more.
-        window_ms: How long nobody reads: at most what `rules.windows` has for the event, e.g. 3,000
-            for a graceful leave, 33,000 for a consumer found dead by the scan; at least as long as
-            the owner is really gone.
+        window_ms: How long the queue is not read: at most what `protocol.windows` has for the
+            event, e.g. 3,000 for a graceful leave, 33,000 for a consumer found dead by the scan; at
+            least as long as the owner is really gone.
         capacity: Messages per second that the new owner can read from this queue.
 
     Returns:

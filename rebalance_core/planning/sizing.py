@@ -1,6 +1,6 @@
-"""How many: consumers for the queues there are, and queues for the consumers there will be.
+"""How many consumers for the given queues, and how many queues for the planned consumers.
 
-All of it is about strategies that divide evenly per topic and give the surplus of every topic to
+All of this is about strategies that divide evenly per topic and give the surplus of every topic to
 the same members: AVG and AVG_BY_CIRCLE, one client id a process. RocketMQ is even per topic and
 skewed per group: each topic's surplus adds up on the members that sort first.
 """
@@ -28,7 +28,7 @@ VERDICTS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ConsumerCount:
-    """What a number of consumers makes of the topics.
+    """How a number of consumers divides the topics.
 
     Attributes:
         consumers: The number.
@@ -61,7 +61,7 @@ class ConsumerCount:
 
 
 def consumer_counts(queues: Mapping[str, int], counts: Iterable[int]) -> list[ConsumerCount]:
-    """What each number of consumers makes of the topics, in the order of ``counts``.
+    """How each number of consumers divides the topics, in the order of ``counts``.
 
     Args:
         queues: Topic -> its readable queues, 1 or more.
@@ -120,7 +120,7 @@ def _verdict(queues: Mapping[str, int], consumers: int, idle: int) -> str:
         return IDLE
     if all(n % consumers == 0 for n in queues.values()):
         return EVEN
-    fewer = consumers - 1  # the peak never rises with the number, so one look is enough
+    fewer = consumers - 1  # the peak never rises with the number, so one comparison is enough
     lower = fewer == 0 or peak_of(queues, fewer) > peak_of(queues, consumers)
     return EFFICIENT if lower else WASTEFUL
 
@@ -133,7 +133,7 @@ def queues_needed(
     brokers: int = 1,
     at_least: int = 1,
 ) -> int:
-    """The fewest queues of a topic that leave nobody idle and are even enough.
+    """The fewest queues of a topic that leave no consumer idle and are even enough.
 
     Args:
         consumers: How many there will be, 1 or more.

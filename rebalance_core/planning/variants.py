@@ -1,9 +1,10 @@
-"""What a plan computes: histories (a scenario under a seed) times strategies."""
+"""The variants of a plan: every history (a scenario under a seed) under every strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from rebalance_core.model.errors import RebalanceError
@@ -59,7 +60,7 @@ class SweptStrategy:
 
     @property
     def of_rocketmq(self) -> bool:
-        """False for what RocketMQ lacks."""
+        """False: a hypothetical strategy, which RocketMQ lacks."""
         return self.strategy is None or self.strategy.of_rocketmq
 
 
@@ -73,7 +74,7 @@ class Variants:
     def __len__(self) -> int:
         return len(self.histories) * len(self.strategies)
 
-    def of_engine(self) -> list[tuple[int, str | None]]:
+    def of_rocketmq(self) -> list[tuple[int, str | None]]:
         """(number, text) of the strategies that are RocketMQ's; None: the members' own."""
         return [
             (number, None if swept.strategy is None else swept.text)
@@ -81,8 +82,8 @@ class Variants:
             if swept.of_rocketmq
         ]
 
-    def own(self) -> list[tuple[int, PlanningStrategy]]:
-        """(number, strategy) of those that RocketMQ lacks."""
+    def hypothetical(self) -> list[tuple[int, PlanningStrategy]]:
+        """(number, strategy) of the others, which RocketMQ lacks."""
         return [
             (number, swept.strategy)
             for number, swept in enumerate(self.strategies)
@@ -97,16 +98,15 @@ def read_strategies(texts: Iterable[str], mistakes: list[str]) -> tuple[SweptStr
         texts: strategy texts, ``recorded``, or ``league`` for `LEAGUE_STRATEGIES`.
         mistakes: gets a sentence for every text that is none.
     """
-    found: dict[SweptStrategy, None] = {}
-    for text in texts:
-        listed = LEAGUE_STRATEGIES if text.strip() == LEAGUE else (text,)
-        for one in listed:
-            try:
-                own = one.strip() == RECORDED
-                found[SweptStrategy(None if own else planning_strategy(one))] = None
-            except RebalanceError as error:
-                mistakes.append(f"--strategy {one}: {error}")
-    return tuple(found) or (SweptStrategy(None),)
+    strategies: dict[SweptStrategy, None] = {}
+    listed = (LEAGUE_STRATEGIES if text.strip() == LEAGUE else (text,) for text in texts)
+    for text in chain.from_iterable(listed):
+        try:
+            recorded = text.strip() == RECORDED
+            strategies[SweptStrategy(None if recorded else planning_strategy(text))] = None
+        except RebalanceError as error:
+            mistakes.append(f"--strategy {text}: {error}")
+    return tuple(strategies) or (SweptStrategy(None),)
 
 
 def variants_of(
@@ -118,7 +118,7 @@ def variants_of(
 
 
 def idle_switches(variants: Variants) -> Iterator[str]:
-    """Scenarios whose switch of strategy does nothing under strategies that replace all."""
+    """Scenarios whose switch of strategy has no effect, as the swept strategies replace it."""
     if all(swept.strategy is None for swept in variants.strategies):
         return
     for scenario in {
@@ -136,13 +136,13 @@ def first_edit_ms(history: History, cluster: str, end_ms: int) -> int | None:
     if history.scenario is None:
         return None
     edits = history.scenario.edits
-    moments = (edit.at.at(end_ms) for edit in edits if matches(cluster, edit.cluster))
-    return min(moments, default=NEVER_MS)
+    times = (edit.at.at(end_ms) for edit in edits if matches(cluster, edit.cluster))
+    return min(times, default=NEVER_MS)
 
 
 @dataclass(frozen=True)
 class HistoryEdits:
-    """The edits of every history, for the tasks (`spark.variants.Edits`)."""
+    """The edits of every history, as tasks use them; ``ends``: last event of each cluster, ms."""
 
     histories: tuple[History, ...]
     ends: Mapping[str, int] = field(repr=False)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import BROADCASTING, PUSH, GroupSettings
-from rebalance_core.model.ordering import java_string_key, sort_client_ids
+from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
 from rebalance_core.model.request_mode import can_be_popped, parse_request_mode
 from rebalance_core.protocol.asks_broker import asks_broker
@@ -37,6 +37,16 @@ class Member:
     def subscribes(self, topic: str) -> bool:
         """True if the member reads the topic, or would if it had queues."""
         return topic in self.subscriptions or topic == self.retry_topic
+
+    def asks_broker(self, settings: GroupSettings) -> bool:
+        """The broker divides for this member of a group with these settings (rocketmq.md §2.8)."""
+        return asks_broker(
+            self.rebalance_mode,
+            settings.consumer_type,
+            self.message_model,
+            settings.ordered,
+            self.version,
+        )
 
     @property
     def key(self) -> ProcessKey:
@@ -151,31 +161,14 @@ class GroupState:
             and message_model != BROADCASTING
         )
 
-    def asks_broker(self, member: Member) -> bool:
-        """The broker divides for this member (rocketmq.md §2.8)."""
-        return asks_broker(
-            member.rebalance_mode,
-            self.settings.consumer_type,
-            member.message_model,
-            self.settings.ordered,
-            member.version,
-        )
-
     def shared_topics(self) -> frozenset[str]:
         """Topics that some member pops now: nobody owns a queue of them alone (rocketmq.md §14)."""
         popped: set[str] = set()
         for member in self.members.values() if self.pop_topics else ():
             topics = member.subscriptions & self.pop_topics
-            if topics and self.asks_broker(member):
+            if topics and member.asks_broker(self.settings):
                 popped |= topics
         return frozenset(popped)
-
-    def topics_of(self, member: Member) -> list[str]:
-        """What the member subscribes, its retry topic included once that exists; in Java order."""
-        topics = set(member.subscriptions)
-        if self.retry_brokers and member.retry_topic is not None:
-            topics.add(member.retry_topic)
-        return sorted(topics, key=java_string_key)
 
     def _subscribed_topics(self) -> frozenset[str]:
         # most members subscribe alike
@@ -202,10 +195,6 @@ class GroupState:
             for topic in sorted(self.topics, key=java_string_key)
             if topic not in shared and (topic != self.retry_topic or self.retry_brokers)
         }
-
-    def sorted_client_ids(self) -> list[str]:
-        """cidAll: one entry a process, so a duplicated id stands there twice."""
-        return sort_client_ids(client_id for client_id, _ in self.members)
 
     def signature(self) -> tuple[object, ...]:
         """Equal before and after an instant exactly when no new epoch begins there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -12,7 +12,8 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.windows import ROUTE_MS, window_ms
 from rebalance_core.replay.group_state import GroupState, Member, ProcessKey, UnknownMember
-from rebalance_core.replay.settle import Holdings, StrategyKey, settle, strategy_key
+from rebalance_core.replay.group_view import GroupView, group_view
+from rebalance_core.replay.settle import Holdings, Settled, StrategyKey, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy
 
 EMPTY, FROZEN, SETTLED = "EMPTY", "FROZEN", "SETTLED"
@@ -66,14 +67,25 @@ class Epoch:
     """Only OBSERVED events: nothing changed, this is how things were."""
     lost: frozenset[ProcessKey]
     """Processes that ended here without a chance to persist."""
-    members: dict[ProcessKey, Member]
-    readable: dict[str, list[MessageQueue]]
-    """Without queues of the shared topics."""
+    view: GroupView
     frozen_topics: frozenset[str]
     before: Holdings
     holdings: dict[ProcessKey, frozenset[MessageQueue]]
-    shared_topics: frozenset[str] = frozenset()
-    """Topics that are popped: nobody owns a queue of them."""
+
+    @property
+    def members(self) -> Mapping[ProcessKey, Member]:
+        """The live processes."""
+        return self.view.members
+
+    @property
+    def readable(self) -> Mapping[str, Sequence[MessageQueue]]:
+        """MqAll of each topic, without queues of the shared topics."""
+        return self.view.readable
+
+    @property
+    def shared_topics(self) -> frozenset[str]:
+        """Topics that are popped: nobody owns a queue of them."""
+        return self.view.shared_topics
 
     @property
     def status(self) -> str:
@@ -122,11 +134,43 @@ def replay_history(
     Cost: members x topics allocations an epoch. Nothing here is fast; it is what the kernels are
     compared with.
     """
+    strategies: dict[StrategyKey, AllocationStrategy] = {}
+
+    def settled(view: GroupView, before: Holdings) -> Settled:
+        for key in map(strategy_key, view.members.values()):
+            if key not in strategies:
+                strategies[key] = strategy_for(key)
+        return settle(view, before, strategies)
+
+    return replay_events(
+        history,
+        settled,
+        include_retry_topics=include_retry_topics,
+        strategy_override=strategy_override,
+    )
+
+
+def replay_events(
+    history: GroupHistory,
+    settled: Callable[[GroupView, Holdings], Settled],
+    *,
+    include_retry_topics: bool = True,
+    strategy_override: str | None = None,
+) -> Replay:
+    """Replay a group's events, and ask ``settled`` at each epoch who holds what from now on.
+
+    When epochs begin, and what members see in them, does not depend on who holds what.
+
+    Args:
+        history: the group's.
+        settled: of the group's view and the holdings before.
+        include_retry_topics: retry topics are topics of the group.
+        strategy_override: of all members.
+    """
     state = GroupState(
         history.consumer_group, history.settings, include_retry_topics, strategy_override
     )
     replay = Replay(history)
-    strategies: dict[StrategyKey, AllocationStrategy] = {}
     holdings: Holdings = {}
     settled_by = retry_settled_by = 0
     for at_ms, simultaneous in _instants(history.events):
@@ -134,10 +178,8 @@ def replay_history(
         instant = _apply(state, simultaneous, replay.unknown_members)
         if not (replay.epochs or state.members) or state.signature() == signature:
             continue
-        for key in map(strategy_key, state.members.values()):
-            if key not in strategies:
-                strategies[key] = strategy_for(key)
-        settled = settle(state, holdings, strategies)
+        view = group_view(state)
+        outcome = settled(view, holdings)
         settled_by = max(settled_by, at_ms, *(at_ms + window_ms(e) for e in instant.causing))
         if state.retry_brokers - retry_brokers:
             retry_settled_by = max(retry_settled_by, at_ms + ROUTE_MS)
@@ -150,15 +192,13 @@ def replay_history(
                 causes=tuple(dict.fromkeys(event.event_type for event in instant.causing)),
                 initial=all(event.detail == OBSERVED for event in instant.causing),
                 lost=frozenset(instant.lost - state.members.keys()),
-                members=dict(state.members),
-                readable=state.readable_by_topic(),
-                frozen_topics=settled.frozen_topics,
+                view=view,
+                frozen_topics=outcome.frozen_topics,
                 before=holdings,
-                holdings=settled.holdings,
-                shared_topics=state.shared_topics(),
+                holdings=outcome.holdings,
             )
         )
-        holdings = settled.holdings
+        holdings = outcome.holdings
     return replay
 
 

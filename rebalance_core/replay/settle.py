@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.group_state import GroupState, Member, ProcessKey
+from rebalance_core.replay.group_state import Member, ProcessKey
+from rebalance_core.replay.group_view import GroupView
 from rebalance_core.strategies import AllocationStrategy
 
 CONFIG_STRATEGY = "CONFIG"
@@ -32,29 +33,27 @@ def strategy_key(member: Member) -> StrategyKey:
 
 
 def settle(
-    state: GroupState, before: Holdings, strategies: Mapping[StrategyKey, AllocationStrategy]
+    state: GroupView, before: Holdings, strategies: Mapping[StrategyKey, AllocationStrategy]
 ) -> Settled:
     """Run one pass of every member on the current view.
 
     Args:
-        state: the group now.
+        state: the group as its members see it now.
         before: what each process held until now; processes that are gone are ignored.
         strategies: one for the `strategy_key` of each member.
     """
     client_ids = state.sorted_client_ids()
-    readable = state.readable_by_topic()
-    shared = state.shared_topics()
     holdings: dict[ProcessKey, frozenset[MessageQueue]] = {}
     frozen: set[str] = set()
     for key, member in state.members.items():
         held = before.get(key, frozenset())
-        if shared:
-            held = frozenset(queue for queue in held if queue.topic not in shared)
+        if state.shared_topics:
+            held = frozenset(queue for queue in held if queue.topic not in state.shared_topics)
         taken: set[MessageQueue] = set()
         for topic in state.topics_of(member):
-            if topic in shared:
+            if topic in state.shared_topics:
                 continue
-            share = _share(state, member, topic, readable[topic], client_ids, strategies)
+            share = _share(state, member, topic, state.readable[topic], client_ids, strategies)
             if share is None:
                 frozen.add(topic)
                 share = [queue for queue in held if queue.topic == topic]
@@ -65,18 +64,18 @@ def settle(
 
 
 def _share(
-    state: GroupState,
+    state: GroupView,
     member: Member,
     topic: str,
-    queues: list[MessageQueue],
+    queues: Sequence[MessageQueue],
     client_ids: list[str],
     strategies: Mapping[StrategyKey, AllocationStrategy],
-) -> list[MessageQueue] | None:
+) -> Sequence[MessageQueue] | None:
     """One member's share of one topic; None when the pass leaves the topic as it is."""
     if member.message_model == BROADCASTING:
         return queues or None
     strategy = strategies[strategy_key(member)]
-    if strategy.name not in BROKER_STRATEGIES and state.asks_broker(member):
+    if strategy.name not in BROKER_STRATEGIES and member.asks_broker(state.settings):
         return None
     if strategy.name == CONFIG_STRATEGY:
         # The list comes back whole for every topic; the other topics' passes take their own part.

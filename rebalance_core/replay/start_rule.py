@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.errors import StartOffsetError
@@ -184,6 +185,6 @@ def _timestamp_start(
     return Start(TIMESTAMP_SEARCH, low, low, top)
 
 
-def missing_queue(readable: dict[str, list[MessageQueue]], queue: MessageQueue) -> bool:
+def missing_queue(readable: Mapping[str, Sequence[MessageQueue]], queue: MessageQueue) -> bool:
     """A CONFIG list may name a queue that does not exist or cannot be read."""
     return queue not in readable.get(queue.topic, [])

@@ -1,12 +1,12 @@
-"""The audit's HTML page: one file, no script, nothing fetched; the same night gives the same bytes.
+"""What people look at: the audit's HTML page, and pictures of plans.
 
-``night`` is what the page is told; ``page.render_page`` makes the page. On the way:
-``sections`` orders the findings, ``timeline`` draws who owned which queue (``histories`` ->
-``folding`` -> ``cells`` -> ``painting``, in a ``frame``), ``bars`` draws the balance.
-Names come from outside: ``visible`` shows what would hide, ``svg`` and the template escape it.
+``audit_report`` says what the page shows, ``page.page.render_page`` makes it; ``plots`` holds the
+pictures, ``timeline`` what both draw of queues over time. Pictures need matplotlib (extra
+``plots``), so they are imported when they are asked for:
+``from rebalance_core.report import draw_moves``.
 
-``plots`` holds the pictures of plans. They need matplotlib (extra ``plots``), so they are imported
-when they are asked for: ``from rebalance_core.report import draw_moves``.
+May import: `model`; jinja2 and markupsafe for the page, matplotlib, numpy and pandas for pictures.
+Begin with `audit_report`.
 """
 
 from importlib import import_module
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rebalance_core.report.plots.league import draw_league
     from rebalance_core.report.plots.load import draw_load
-    from rebalance_core.report.plots.look import save_picture
     from rebalance_core.report.plots.moves import draw_moves
     from rebalance_core.report.plots.ownership import draw_ownership
+    from rebalance_core.report.plots.style import save_picture
     from rebalance_core.report.plots.what_if.what_if import draw_what_if
 
 _PICTURES = {
@@ -26,7 +26,7 @@ _PICTURES = {
     "draw_moves": "moves",
     "draw_ownership": "ownership",
     "draw_what_if": "what_if.what_if",
-    "save_picture": "look",
+    "save_picture": "style",
 }
 
 __all__ = [

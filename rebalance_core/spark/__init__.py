@@ -1,7 +1,15 @@
-"""The distributed side: read, check, fan out, replay, write. Home of pyspark."""
+"""Spark: tables read and checked, engines, ingest, audit and plan run on a cluster, tables written.
+
+May import every package but `cli`, and pyspark; elsewhere only the file of `cli` that opens the
+session imports pyspark. Each job is a function of a session and plain options, without
+prints or exit codes: `simulate_and_write`, `ingest_and_write`, `generate_and_write`, `run_plan`.
+Begin with `engine.simulate`.
+"""
+
+from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.spark.engine.ledger import Ledger
 from rebalance_core.spark.engine.simulate import SimulationOptions, simulate
 from rebalance_core.spark.tables.read import InputTables
 
-__all__ = ["InputTables", "Ledger", "SimulationOptions", "simulate"]
+__all__ = ["DataFrame", "InputTables", "Ledger", "SimulationOptions", "SparkSession", "simulate"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
@@ -10,7 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.table import arrow_type
+from rebalance_core.spark.engine.summary import count_by
 from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark.tables.write import TableWritten, write_table
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.tables import PARTS, Part, Piece
 
@@ -42,6 +45,41 @@ def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = N
         queue_offsets=frames["queue_offsets"],
         committed_offsets=frames["committed_offsets"],
     )
+
+
+@dataclass(frozen=True)
+class FleetWritten:
+    """Rows and digest of every table written, and the events by type."""
+
+    tables: Mapping[str, TableWritten]
+    events: Mapping[str, int]
+
+
+def generate_and_write(
+    session: SparkSession,
+    plan: FleetPlan,
+    output: str,
+    *,
+    before_writing: Callable[[], object] | None = None,
+) -> FleetWritten:
+    """Make the fleet of a plan and write its tables.
+
+    Args:
+        session: any session there is.
+        plan: what to make.
+        output: path or URI of a folder, which gets the tables; none of them may be there.
+        before_writing: called before the first table is written.
+
+    Raises:
+        OutputExists: a table is in the folder already.
+    """
+    if before_writing is not None:
+        before_writing()
+    folder = output.rstrip("/")
+    frames = generate(session, plan).tables()
+    written = {name: write_table(frame, folder, name) for name, frame in frames.items()}
+    events = session.read.parquet(f"{folder}/cluster_events")
+    return FleetWritten(written, count_by(events, "event_type"))
 
 
 def arrow_batches(

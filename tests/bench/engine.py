@@ -2,9 +2,9 @@
 
 Ratios hold, seconds do not: every round runs all contestants one after the other, and what is
 printed is the median and the range of the ratios of the rounds. All start from the same rows,
-fanned out, dealt to tasks and kept in memory (the engine's packed), and end in Spark's noop sink,
-which takes a row without looking at it; engine and memory also end as the job does, in Parquet
-with count and digest.
+fanned out, assigned to tasks and kept in memory (the engine's packed), and end in Spark's noop
+sink, which takes a row without looking at it; engine and memory also end as the job does, in
+Parquet with count and digest.
 """
 
 import statistics
@@ -18,14 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.cli.run.session import open_session
-from rebalance_core.cli.simulate.job import task_count
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
-from rebalance_core.spark.engine.deal import Dealt, deal_out
 from rebalance_core.spark.engine.fan_out import TABLE
 from rebalance_core.spark.engine.prepared import prepared
 from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, replayed_groups, table_of
+from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks, task_count
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.tables.conform import RAW, SOURCE
 from rebalance_core.spark.tables.write import row_hash, write_table
@@ -58,7 +57,7 @@ class Bench:
     """The rows to work on, and the seconds of every contestant in every round."""
 
     spark: SparkSession
-    dealt: Dealt
+    assigned: AssignedRows
     members: DataFrame
     """The rows of members, not packed."""
     tasks: int
@@ -79,7 +78,7 @@ class Bench:
 
 
 def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
-    """A generated day, fanned out and dealt."""
+    """A generated day, fanned out and assigned to tasks."""
     day = generate(spark, FleetPlan(groups=groups, days=1, seed=seed)).tables()
     tables = {
         name: frame.withColumn(SOURCE, sf.lit("bench")).withColumn(RAW, sf.lit(""))
@@ -88,16 +87,17 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     }  # fmt: skip
     rows = {name: frame.count() for name, frame in tables.items()}
     tasks = task_count(sum(rows.values()), spark.sparkContext.defaultParallelism)
-    dealt = deal_out(tables, None, tasks, pack=prepared_rows)
-    dealt = Dealt(dealt.members, dealt.everything.persist(StorageLevel.MEMORY_AND_DISK))
-    fanned = dealt.everything.groupBy(TABLE).count().collect()
-    rows_of_members = dealt.everything.where(sf.col(TABLE).isin(EVENTS, GROUPS)).persist()
+    assigned = assign_to_tasks(tables, None, tasks, pack=prepared_rows)
+    everything = assigned.everything.persist(StorageLevel.MEMORY_AND_DISK)
+    assigned = AssignedRows(assigned.members, everything)
+    fanned = assigned.everything.groupBy(TABLE).count().collect()
+    rows_of_members = assigned.everything.where(sf.col(TABLE).isin(EVENTS, GROUPS)).persist()
     rows_of_members.count()
     begin = time.perf_counter()
-    dealt.members.count()
-    say(f"fanned out, dealt and packed in {time.perf_counter() - begin:.1f} s")
+    assigned.members.count()
+    say(f"fanned out, assigned and packed in {time.perf_counter() - begin:.1f} s")
     say(f"input rows {rows}, fanned out {dict(sorted(map(tuple, fanned)))}, {tasks} tasks")
-    return Bench(spark, dealt, rows_of_members, tasks)
+    return Bench(spark, assigned, rows_of_members, tasks)
 
 
 def prepared_rows(rows: DataFrame) -> DataFrame:
@@ -115,7 +115,7 @@ def fingerprint(frame: DataFrame, table: str = "ownership") -> tuple[int, int]:
 
 def compare(bench: Bench, rounds: int) -> dict[str, Any]:
     """Time the contestants and check, in the first round, that they give the same rows."""
-    ours = table_of("ownership", bench.dealt, OPTIONS)
+    ours = table_of("ownership", bench.assigned, OPTIONS)
     expected = fingerprint(ours)
     sample = ours.limit(ROWS_PER_BATCH).toArrow().combine_chunks().to_batches()[0]
     memory = from_memory(bench.spark, sample, expected[0], bench.tasks)
@@ -148,12 +148,12 @@ def run_reference(bench: Bench, number: int) -> int:
 
     Every round has a share of its own, as the replay keeps what it has computed.
     """
-    share = share_of_groups(bench.dealt.everything, REFERENCE_SHARE, number)
+    share = share_of_groups(bench.assigned.everything, REFERENCE_SHARE, number)
     members = prepared_rows(share_of_groups(bench.members, REFERENCE_SHARE, number))
-    replayed = replayed_tables(share, OPTIONS)["ownership"]
+    replayed = replayed_tables(share, OPTIONS)[1]["ownership"]
     bench.run(REFERENCE, replayed)
     found = fingerprint(replayed)
-    ours = fingerprint(table_of("ownership", Dealt(members, share), OPTIONS))
+    ours = fingerprint(table_of("ownership", AssignedRows(members, share), OPTIONS))
     assert found == ours, "the reference gives other rows"
     return found[0]
 
@@ -162,7 +162,7 @@ def all_tables(bench: Bench) -> dict[str, dict[str, float]]:
     """Rows and seconds of one pass for each table."""
     result = {}
     for table in SIMULATED_TABLES:
-        frame = table_of(table, bench.dealt, OPTIONS)
+        frame = table_of(table, bench.assigned, OPTIONS)
         seconds = bench.run(table, frame)
         result[table] = {"rows": frame.count(), "seconds": round(seconds, 2)}
     return result
@@ -196,7 +196,7 @@ def main() -> None:
     with WorkerMemory() as workers:
         tables = all_tables(bench)
     facts = compare(bench, arguments.rounds)
-    left = {r["reason"]: r["count"] for r in replayed_groups(bench.dealt, OPTIONS)
+    left = {r["reason"]: r["count"] for r in replayed_groups(bench.assigned, OPTIONS)
             .groupBy("reason").count().collect()}  # fmt: skip
     result = {
         "groups": arguments.groups, "seed": arguments.seed, "tasks": bench.tasks,

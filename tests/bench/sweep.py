@@ -1,8 +1,8 @@
 """`python -m tests.bench.sweep`: a plan of many variants against one simulation of the same day.
 
-Both in one session, through the same steps as the jobs: check, deal out, write every table. What is
-printed is the cost of one (variant, event) of the sweep over the cost of one event of `simulate`;
-below 1 a variant is cheaper than a simulation of its own.
+Both in one session, through the same steps as the jobs: check, assign to tasks, write every
+table. What is printed is the cost of one (variant, event) of the sweep over the cost of one event
+of `simulate`; below 1 a variant is cheaper than a simulation of its own.
 """
 
 import tempfile
@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pyspark.sql import SparkSession
 
 from rebalance_core.cli.run.session import open_session
-from rebalance_core.cli.simulate.job import task_count
 from rebalance_core.planning.scenario.file import parse_scenario
 from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.variants import LEAGUE_STRATEGIES, read_strategies, variants_of
 from rebalance_core.spark import InputTables, SimulationOptions
 from rebalance_core.spark.engine.simulate import simulate_checked
+from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.plan.league import plan_league
 from rebalance_core.spark.plan.prepare import SweepOptions, prepare_sweep

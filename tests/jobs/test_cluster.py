@@ -72,7 +72,7 @@ def test_executors_killed_in_the_middle_of_tasks_change_nothing(
 ) -> None:
     target = tmp_path / "ledger"
     with submitted(fleet, tmp_path) as job:
-        # while the input is read, and while tables are written: checked rows, dealt rows and
+        # while the input is read, and while tables are written: checked rows, assigned rows and
         # shuffle files are gone with it
         kill_busy_executor(job, lambda: True)
         kill_busy_executor(job, (target / "epochs" / "_SUCCESS").exists)

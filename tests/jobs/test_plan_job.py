@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rebalance_core.cli.main import main
-from rebalance_core.contracts import PLANNED_TABLES
+from rebalance_core.contracts import PLAN_OUTPUT_TABLES
 from tests.recordings.tables import DATA
 
 TREE = Path(__file__).resolve().parents[2]
@@ -40,8 +40,8 @@ def test_a_plan_writes_its_tables_and_tells_the_best(
     assert "STICKY_BALANCED, which RocketMQ lacks" in facts["scenarios"][1]["possible"]
     record = json.loads((output / "_run.json").read_text())
     assert (record["status"], record["job"], record["seed"]) == ("OK", "plan", 0)
-    assert set(record["outputs"]) == {*PLANNED_TABLES, "rejected"}
-    for name, table in PLANNED_TABLES.items():
+    assert set(record["outputs"]) == {*PLAN_OUTPUT_TABLES, "rejected"}
+    for name, table in PLAN_OUTPUT_TABLES.items():
         written = spark.read.parquet(str(output / name))
         assert tuple(written.columns) == table.column_names
         assert written.count() == record["outputs"][name]["rows"] > 0

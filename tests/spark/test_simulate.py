@@ -14,9 +14,9 @@ from rebalance_core.kernels.codes.fleet import FleetOptions
 from rebalance_core.kernels.codes.shapes import REASONS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, Ledger, SimulationOptions, simulate
-from rebalance_core.spark.engine.deal import deal_out
 from rebalance_core.spark.engine.prepared import prepared
 from rebalance_core.spark.engine.table_pass import table_of
+from rebalance_core.spark.engine.work_units import assign_to_tasks
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.tables.quarantine import quarantine
 from rebalance_core.spark.tables.write import row_hash
@@ -102,8 +102,8 @@ def test_a_giant_group_is_divided_by_its_queues(day: InputTables) -> None:
     def pack(rows: DataFrame) -> DataFrame:
         return prepared(rows, options)
 
-    whole = deal_out(tables, None, 2, pack=pack)
-    parts = deal_out(tables, None, 3, giant_cells=2_000, pack=pack)
+    whole = assign_to_tasks(tables, None, 2, pack=pack)
+    parts = assign_to_tasks(tables, None, 3, giant_cells=2_000, pack=pack)
     assert parts.everything.where("_parts > 1").count() > 0
     for name in ("epochs", "ownership", "pull_starts"):  # counted whole, and by queue
         ours, theirs = (fingerprint(table_of(name, d, options), name) for d in (parts, whole))

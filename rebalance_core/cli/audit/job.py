@@ -20,19 +20,22 @@ from rebalance_core.cli.audit.previous import audit_record
 from rebalance_core.cli.audit.rehearsal import Rehearsal
 from rebalance_core.cli.audit.summary import audit_facts, render_audit
 from rebalance_core.cli.exit_codes import ExitCode
-from rebalance_core.cli.ingest.job import assumptions, ingest_and_write, understood
 from rebalance_core.cli.job import JobReport
+from rebalance_core.cli.run.engine_settings import ledger_config, simulation_options
 from rebalance_core.cli.run.input_files import fingerprint, tables_in
 from rebalance_core.cli.run.output_folder import LocalFolder, is_local, local_path, spark_location
 from rebalance_core.cli.run.output_run import Outcome, OutputRun
-from rebalance_core.cli.run.running import running, say
+from rebalance_core.cli.run.run_record import table_records
+from rebalance_core.cli.run.running import running, say, warn
 from rebalance_core.cli.run.session import versions
+from rebalance_core.cli.settings.assumptions import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
-from rebalance_core.cli.simulate.job import Simulated, simulate_and_write
-from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.contracts import FINDING_TABLES, LEDGER_TABLES
+from rebalance_core.ingest.in_process import understood
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and_write
+from rebalance_core.spark.ingest.write_tables import ingest_and_write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +61,7 @@ def run_audit(options: AuditOptions) -> JobReport:
         say("judging every group")
         night = judged_night(settings, tables, accepted, options, now)
         output = NightOutput(options, settings, run, session, now, expired)
-        written, verdict = output.write(night, tables, simulated.outputs)
+        written, verdict = output.write(night, tables, table_records(simulated.tables))
         record = run.finish(
             Outcome(
                 outputs=written,
@@ -133,8 +136,8 @@ def _ingested(
         return spark_location(options.input or ""), []
     say(f"reading {len(collection.files):,} files of {options.collection}")
     location = f"{place.rstrip('/')}/{INGESTED}"
-    done, _ = ingest_and_write(session, collection, assumed, run.clear, location)
-    return location, understood(done)
+    done = ingest_and_write(session, collection, location, assumed, before_writing=run.clear)
+    return location, understood(done.stats)
 
 
 def _simulated(
@@ -144,7 +147,7 @@ def _simulated(
     source: str,
     run: OutputRun,
     place: str,
-) -> "tuple[Simulated, dict[str, DataFrame]]":
+) -> "tuple[LedgerWritten, dict[str, DataFrame]]":
     """The ledger written, and every table that the audit reads."""
     from rebalance_core.spark import InputTables
     from rebalance_core.spark.tables.observed import read_observed
@@ -156,16 +159,16 @@ def _simulated(
         rejected = rejected.unionByName(session.read.parquet(f"{source}/rejected"))
     simulated = simulate_and_write(
         session,
-        SimulateOptions(argv=options.argv, output=options.output),
-        settings,
         InputTables.read(session, source),
-        (lambda: None) if options.collection else run.clear,
         place,
-        rejected,
-        options.redact_clients,
+        simulation_options(settings),
+        ledger_config(settings, private=options.redact_clients),
+        more_rejected=rejected,
+        before_writing=None if options.collection else run.clear,
+        warn=warn,
     )
     ledger = {
         name: session.read.schema(table.ddl).parquet(f"{place.rstrip('/')}/{name}")
         for name, table in LEDGER_TABLES.items()
     }
-    return simulated, {**simulated.used, **observed.tables, **ledger}
+    return simulated, {**simulated.checked.tables, **observed.tables, **ledger}

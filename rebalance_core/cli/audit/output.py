@@ -24,7 +24,7 @@ from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES, LEDGER_TABLES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from rebalance_core.report.timeline.night import ShownFinding
+    from rebalance_core.report.audit_report import ShownFinding
     from rebalance_core.spark.audit.nightly import AuditedNight
 
 PAGE, METRICS = "report.html", "metrics.prom"

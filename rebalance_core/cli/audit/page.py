@@ -10,12 +10,12 @@ from rebalance_core.audit.verdict import Count, Verdict
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
-from rebalance_core.report.timeline.night import (
+from rebalance_core.report.audit_report import (
+    AuditReport,
     Cause,
     GroupBalance,
     GroupCounts,
     GroupTimeline,
-    NightReport,
     Previous,
     QueueHistory,
     ShownFinding,
@@ -52,7 +52,7 @@ def night_report(
     worst: Sequence[tuple[str, str]],
     previous: Previous | None,
     notes: Sequence[str],
-) -> NightReport:
+) -> AuditReport:
     """What the page shows.
 
     Args:
@@ -79,7 +79,7 @@ def night_report(
         name: _by_group(of_groups(tables[name], worst, ROWS_OF_A_TIMELINE))
         for name in ("ownership", "epochs", "consumer_load", "group_metrics", "memberships")
     }
-    return NightReport(
+    return AuditReport(
         cluster=night.cluster,
         verdict=night.verdict,
         fail_on=night.fail_on,

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.cli.audit.page import shown_findings
-from rebalance_core.cli.ingest.job import count_by
 from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, is_local, spark_location
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.report.timeline.night import Previous
+from rebalance_core.report.audit_report import Previous
+from rebalance_core.spark.engine.summary import count_by
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 
 if TYPE_CHECKING:

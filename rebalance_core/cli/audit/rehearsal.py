@@ -13,13 +13,15 @@ from rebalance_core.cli.audit.output import PRIVATE, WRITTEN
 from rebalance_core.cli.audit.previous import read_last_night
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job import JobReport
+from rebalance_core.cli.run.engine_settings import bad_row_limits, simulation_options
 from rebalance_core.cli.run.output_folder import spark_location
-from rebalance_core.cli.run.row_gate import Foretold, foretell
-from rebalance_core.cli.run.running import check_free, open_for, say
+from rebalance_core.cli.run.row_report import RowReport
+from rebalance_core.cli.run.running import check_free, open_for, say, warn
 from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.cli.simulate.job import check_rows, simulation_options
-from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.spark.engine.row_forecast import row_forecast
+from rebalance_core.spark.engine.write_ledger import sized
+from rebalance_core.spark.tables.row_counts import check_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,13 +52,14 @@ class Rehearsal:
             read_last_night(self.options.previous, session)
         say("auditing; nothing is written")
         inputs, observed = self._inputs(session)
-        checked, counts = check_rows(inputs, self.settings)
-        whole = SimulateOptions(argv=self.options.argv, output=self.options.output)
-        simulation = simulation_options(whole, self.settings, counts, session)
-        foretold = foretell(checked, counts, simulation, self.settings)
+        simulation = simulation_options(self.settings)
+        checked, counts = check_rows(inputs, simulation.max_queue_nums, warn)
+        simulation = sized(simulation, counts, session)
+        forecast = row_forecast(checked, counts, simulation, bad_row_limits(self.settings))
         if self.options.redact_clients:
-            foretold = foretold.without_rows()
-        if foretold.refusal is not None:
+            forecast = forecast.without_rows()
+        foretold = RowReport(forecast)
+        if forecast.refusal is not None:
             return self._report(foretold, None, foretold.exit_code)
         found = self._findings(checked, simulation, observed)
         word, fails = verdict_of(found, self.options.fail_on)
@@ -98,7 +101,7 @@ class Rehearsal:
         return inputs, observed(session, made)
 
     def _report(
-        self, foretold: Foretold, verdict: dict[str, Any] | None, exit_code: int
+        self, foretold: RowReport, verdict: dict[str, Any] | None, exit_code: int
     ) -> JobReport:
         options = self.options
         files = len(self.collection.files) if self.collection else None

@@ -7,10 +7,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.verdict import WORDS
-from rebalance_core.cli.simulate.summary import utc
+from rebalance_core.cli.utc import utc
 
 if TYPE_CHECKING:
-    from rebalance_core.report.timeline.night import ShownFinding
+    from rebalance_core.report.audit_report import ShownFinding
 
 WIDTH = 100
 SEVERITIES = ("ERROR", "WARNING", "INFO")

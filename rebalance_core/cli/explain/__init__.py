@@ -1,0 +1,5 @@
+"""The command `explain`: reads rows of a ledger with pyarrow, asks `explain.explainer`, renders.
+
+May import: `cli`, `explain`, `planning` and `model`; pyarrow, when the job runs. Needs no Spark.
+Begin with `job`.
+"""

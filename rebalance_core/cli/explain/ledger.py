@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.run_record import read_run
-from rebalance_core.cli.simulate.summary import utc
+from rebalance_core.cli.utc import utc
 from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.nearest import did_you_mean
@@ -39,10 +39,11 @@ class LedgerFolder:
         if not path.is_dir():
             raise InputRefused(f"{self.path} has no table {table}: it is no ledger of simulate")
         try:
-            found = ds.dataset(path, format="parquet").to_table(list(columns) or None, condition)
+            dataset = ds.dataset(path, format="parquet")
+            read = dataset.to_table(list(columns) or None, condition)
         except (pa.ArrowException, OSError) as error:
             raise InputRefused(f"{path} cannot be read: {error}") from error
-        rows: list[Row] = found.to_pylist()
+        rows: list[Row] = read.to_pylist()
         return rows
 
     def cluster_of(self, group: str, cluster: str | None) -> str:
@@ -54,8 +55,8 @@ class LedgerFolder:
         import pyarrow.dataset as ds
 
         names = ("cluster", "consumer_group")
-        found = self.rows("epochs", ds.field("consumer_group") == group, *names)
-        clusters: list[str] = sorted({row["cluster"] for row in found})
+        epochs = self.rows("epochs", ds.field("consumer_group") == group, *names)
+        clusters: list[str] = sorted({row["cluster"] for row in epochs})
         if cluster is not None and cluster in clusters:
             return cluster
         if not clusters:
@@ -81,39 +82,39 @@ class LedgerFolder:
         """
         import pyarrow.dataset as ds
 
-        mine = (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
-        epochs = sorted(self.rows("epochs", mine), key=lambda row: row["epoch"])
+        of_group = (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
+        epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
         covers = (ds.field("from_epoch") <= epoch) & (
             ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 1)
         )
-        this = mine
+        of_queue = of_group
         for column, value in zip(QUEUE_COLUMNS, queue, strict=True):
-            this = this & (ds.field(column) == value)
-        ownership = self.rows("ownership", mine & covers)
+            of_queue = of_queue & (ds.field(column) == value)
+        ownership = self.rows("ownership", of_group & covers)
         if not any(_is_at(row, queue, epoch) for row in ownership):
-            raise UsageError(self._no_queue(mine, this, queue, at_ms, group))
+            raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         until = ds.field("epoch") <= epoch
-        added = this & until & (ds.field("action") == "ADD")
+        added = of_queue & until & (ds.field("action") == "ADD")
         return GroupRows(
             epochs=epochs,
             ownership=ownership,
-            memberships=self.rows("memberships", mine & covers),
-            diffs=self.rows("diffs", added | (mine & (ds.field("epoch") == epoch))),
-            pull_starts=self.rows("pull_starts", this & until),
+            memberships=self.rows("memberships", of_group & covers),
+            diffs=self.rows("diffs", added | (of_group & (ds.field("epoch") == epoch))),
+            pull_starts=self.rows("pull_starts", of_queue & until),
         )
 
     def _no_queue(
         self,
-        mine: "ds.Expression",
-        this: "ds.Expression",
+        of_group: "ds.Expression",
+        of_queue: "ds.Expression",
         queue: MessageQueue,
         at_ms: int,
         group: str,
     ) -> str:
         """What is wrong with a queue that has no row at the time."""
         text = "/".join(map(str, queue))
-        lives = self.rows("ownership", this, "from_ms", "to_ms")
+        lives = self.rows("ownership", of_queue, "from_ms", "to_ms")
         if lives:
             ends = [row["to_ms"] for row in lives]
             end = "now" if None in ends else utc(max(ends))
@@ -124,7 +125,7 @@ class LedgerFolder:
             )
         known = {
             "/".join(str(row[column]) for column in QUEUE_COLUMNS)
-            for row in self.rows("ownership", mine, *QUEUE_COLUMNS)
+            for row in self.rows("ownership", of_group, *QUEUE_COLUMNS)
         }
         return (
             f"--queue {text}: {group} never had such a queue{did_you_mean(text, known)} "

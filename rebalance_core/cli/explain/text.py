@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 
-from rebalance_core.explain.answer import Event, Explanation, Holder, Lists, Taking
+from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
 from rebalance_core.explain.explainer import queue_text
 from rebalance_core.explain.reason import Reason
 from rebalance_core.explain.start import start_lines
@@ -66,8 +66,8 @@ def _event(explanation: Explanation) -> Iterator[str]:
     end = "it lasts" if event.to_ms is None else f"until {utc_ms(event.to_ms)}"
     yield f"The state: epoch {event.epoch} from {utc_ms(event.from_ms)}, {end}"
     yield f"  began with {', '.join(event.causes) or 'no event'}"
-    twins = event.members - event.distinct_members
-    ids = f", {event.distinct_members} different ids" if twins else ""
+    repeated = event.members - event.distinct_members
+    ids = f", {event.distinct_members} different ids" if repeated else ""
     yield f"  {event.status}, {event.members} members{ids}"
     yield f"  {_settling(explanation, event)}"
     if explanation.holders_before is None:
@@ -113,12 +113,12 @@ def _one_list(
     same = before is not None and before[0] == now[0]
     if before is not None and not same:
         yield f"{name} before: {len(before[0]):,}"
-        yield from _cut(*before)
+        yield from _truncated(*before)
     yield f"{name} {'before and now' if same else 'now'}: {len(now[0]):,}"
-    yield from _cut(*now)
+    yield from _truncated(*now)
 
 
-def _cut(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]:
+def _truncated(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]:
     """The entries with their places; of a long list its beginning and what is marked."""
     shown = set(range(len(entries)))
     if len(entries) > LONGEST_LIST:
@@ -155,7 +155,7 @@ def _reason(reason: Reason) -> Iterator[str]:
         yield from (f"    {line}" for line in reason.formula.lines)
 
 
-def _taken(taken: Taking) -> Iterator[str]:
+def _taken(taken: Acquisition) -> Iterator[str]:
     came = f" from {taken.from_client}" if taken.from_client else ""
     yield "When it took the queue"
     yield (

@@ -1,21 +1,19 @@
 """`generate`: settings, plan, lock, tables, record, summary, in this order."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rebalance_core.cli.generate.options import GenerateOptions
 from rebalance_core.cli.generate.summary import generate_facts, render_generate, render_plan
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.run.output_run import Outcome, OutputRun
-from rebalance_core.cli.run.run_record import TableRecord
+from rebalance_core.cli.run.output_run import Outcome
+from rebalance_core.cli.run.run_record import table_records
 from rebalance_core.cli.run.running import check_free, running, say
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.spark.generate import generate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def run_generate(options: GenerateOptions) -> JobReport:
@@ -28,32 +26,14 @@ def run_generate(options: GenerateOptions) -> JobReport:
         return _dry_run(options, settings, plan)
     with running("generate", options, settings, INPUT_TABLES) as (run, session):
         say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
-        outputs = _write_tables(session, plan, run)
-        types = _events_by_type(session, run)
+        written = generate_and_write(
+            session, plan, run.folder.table_location(""), before_writing=run.clear
+        )
+        outputs = table_records(written.tables)
         record = run.finish(Outcome(outputs=outputs, versions=versions(session), seed=plan.seed))
     rows = {name: table.rows for name, table in outputs.items()}
-    facts = generate_facts(options.output, plan, rows, types, record.seconds)
+    facts = generate_facts(options.output, plan, rows, written.events, record.seconds)
     return JobReport(render_generate(facts), facts)
-
-
-def _write_tables(
-    session: "SparkSession", plan: FleetPlan, run: OutputRun
-) -> dict[str, TableRecord]:
-    from rebalance_core.spark.generate import generate
-    from rebalance_core.spark.tables.write import write_table
-
-    run.clear()
-    outputs = {}
-    for name, frame in generate(session, plan).tables().items():
-        written = write_table(frame, run.folder.table_location(""), name)
-        outputs[name] = TableRecord(written.rows, written.digest)
-    return outputs
-
-
-def _events_by_type(session: "SparkSession", run: OutputRun) -> dict[str, int]:
-    written = session.read.parquet(run.folder.table_location("cluster_events"))
-    counts = written.groupBy("event_type").count().collect()
-    return {row["event_type"]: row["count"] for row in counts}
 
 
 def _dry_run(options: GenerateOptions, settings: Settings, plan: FleetPlan) -> JobReport:

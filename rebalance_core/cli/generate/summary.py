@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rebalance_core.cli.simulate.summary import utc
+from rebalance_core.cli.utc import utc
 from rebalance_core.synthetic.fleet import FleetPlan
 
 

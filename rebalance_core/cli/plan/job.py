@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.plan.input import checked_input, plan_inputs, queue_rates
+from rebalance_core.cli.plan.input import plan_inputs
 from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.plan.summary import (
     dry_run_facts,
@@ -13,69 +12,46 @@ from rebalance_core.cli.plan.summary import (
     render_dry_run,
     render_plan,
 )
+from rebalance_core.cli.run.engine_settings import bad_row_limits
 from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.output_folder import is_local, spark_location
 from rebalance_core.cli.run.output_run import Outcome, OutputRun
-from rebalance_core.cli.run.row_gate import (
-    UNKNOWN_MEMBER,
-    foretell,
-    refuse_bad_rows,
-    with_unknown_members,
-)
-from rebalance_core.cli.run.run_record import TableRecord
-from rebalance_core.cli.run.running import check_free, open_for, running, say
+from rebalance_core.cli.run.row_report import RowReport
+from rebalance_core.cli.run.run_record import InputRecord, table_records
+from rebalance_core.cli.run.running import check_free, open_for, running, say, warn
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
-from rebalance_core.cli.simulate.job import task_count
-from rebalance_core.contracts import PLANNED_TABLES, REJECTED
-from rebalance_core.spark.plan.summary import league_rows, scenario_rows
+from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
+from rebalance_core.planning.variants import idle_switches
+from rebalance_core.spark import DataFrame, InputTables, SparkSession
+from rebalance_core.spark.plan import run as service
+from rebalance_core.spark.plan.queue_rates import read_queue_rates
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from rebalance_core.spark import SimulationOptions
-    from rebalance_core.spark.plan.prepare import PreparedSweep
-    from rebalance_core.spark.tables.quarantine import Quarantined
-    from rebalance_core.spark.tables.row_counts import RowCounts
-
-WRITTEN = (*PLANNED_TABLES, REJECTED.name)
+WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
 
 
 def run_plan(options: PlanOptions) -> JobReport:
     """Run the job; the report for stdout."""
-    from rebalance_core.planning.variants import idle_switches
-    from rebalance_core.spark.tables.row_counts import complaints
-
     settings = resolve_settings(options.config, options.set)
     inputs = plan_inputs(options)
     if options.dry_run:
         return _dry_run(options, settings, inputs)
     for warning in idle_switches(options.variants):
-        say(f"warning: {warning}")
+        warn(warning)
     with running("plan", options, settings, WRITTEN) as (run, session):
         records = [fingerprint(table, path, session) for table, path in inputs.items()]
-        checked, counts = checked_input(session, options, settings, inputs)
-        refuse_bad_rows(counts, settings, lambda: complaints(checked.rejected))
-        rates = queue_rates(session, options)
-        run.clear()
-        variants = options.variants
-        say(f"planning {len(variants):,} variants of {counts['cluster_events'].rows:,} events")
-        tables = _Tables(run, session)
-        rejected = _write_rejected(tables, checked, counts, options, settings)
-        sweep = _prepared(checked, options, settings, session, counts)
-        _write(tables, sweep, rates)
-        _tell_warnings(sweep)
-        scenarios, league = scenario_rows(tables.read), league_rows(tables.read)
+        result = _write_plan(session, run, options, settings, inputs)
         record = run.finish(
             Outcome(
-                outputs=tables.written,
-                inputs=[_with_rows(item, counts) for item in records],
-                rejected=rejected,
+                outputs=table_records(result.tables),
+                inputs=[_with_rows(item, result.input_rows) for item in records],
+                rejected=result.rejected,
                 versions=versions(session),
                 seed=_only_seed(options),
             )
         )
-    rows = {name: table.rows for name, table in tables.written.items()}
-    facts = plan_facts(options, scenarios, league, rows, record.seconds)
+    rows = {name: table.rows for name, table in result.tables.items()}
+    facts = plan_facts(options, result.scenarios, result.league, rows, record.seconds)
     return JobReport(render_plan(facts), facts)
 
 
@@ -83,128 +59,75 @@ def _dry_run(options: PlanOptions, settings: Settings, inputs: Mapping[str, str]
     """What a run would compute, and how its rows, rates and edits would let it end."""
     check_free("plan", options, settings)
     session = open_for("plan", options, settings)
-    checked, counts = checked_input(session, options, settings, inputs)
-    foretold = foretell(checked, counts, _recorded(options, settings, counts, session), settings)
-    if foretold.refusal is None:
-        queue_rates(session, options)
-        _tell_warnings(_prepared(checked, options, settings, session, counts))
-    facts = dry_run_facts(options, inputs, foretold)
-    return JobReport(render_dry_run(facts, foretold), facts, foretold.exit_code)
-
-
-def _tell_warnings(sweep: "PreparedSweep") -> None:
-    """What edits could not do; every edit is made for it."""
-    for warning in (*sweep.unmatched, *sweep.warnings()):
-        say(f"warning: {warning}")
-
-
-class _Tables:
-    """Writes the tables of a run, and reads back what was written."""
-
-    def __init__(self, run: OutputRun, session: "SparkSession") -> None:
-        self._location = run.folder.table_location("").rstrip("/")
-        self._session = session
-        self.written: dict[str, TableRecord] = {}
-
-    def write(self, name: str, frame: "DataFrame") -> "DataFrame":
-        """Write one table; what lies there now."""
-        from rebalance_core.spark.tables.write import write_table
-
-        written = write_table(frame, self._location, name)
-        self.written[name] = TableRecord(written.rows, written.digest)
-        return self.read(name)
-
-    def read(self, name: str) -> "DataFrame":
-        """A table that was written."""
-        return self._session.read.parquet(f"{self._location}/{name}")
-
-
-def _write_rejected(
-    tables: _Tables,
-    checked: "Quarantined",
-    counts: "Mapping[str, RowCounts]",
-    options: PlanOptions,
-    settings: Settings,
-) -> dict[str, int]:
-    """Bad rows, and events of the history as it is that name a process that is not there.
-
-    Returns:
-        How many by code.
-
-    Raises:
-        InputRefused: they are too many.
-    """
-    from rebalance_core.spark.engine.simulate import simulate_checked
-    from rebalance_core.spark.engine.summary import rejected_per_code
-    from rebalance_core.spark.tables.row_counts import complaints
-
-    recorded = _recorded(options, settings, counts, checked.rejected.sparkSession)
-    rejected = tables.write("rejected", simulate_checked(checked, recorded).rejected)
-    per_code = rejected_per_code(rejected)
-    refuse_bad_rows(
-        with_unknown_members(counts, per_code.get(UNKNOWN_MEMBER, 0)),
-        settings,
-        lambda: complaints(rejected),
+    tables, _ = _read_input(session, options, inputs)
+    forecast, warnings = service.plan_forecast(
+        session, tables, options.variants, _config(options, settings), warn=warn
     )
-    return per_code
+    for warning in warnings:
+        warn(warning)
+    report = RowReport(forecast)
+    facts = dry_run_facts(options, inputs, report)
+    return JobReport(render_dry_run(facts, report), facts, report.exit_code)
 
 
-def _recorded(
+def _write_plan(
+    session: SparkSession,
+    run: OutputRun,
     options: PlanOptions,
     settings: Settings,
-    counts: "Mapping[str, RowCounts]",
-    session: "SparkSession",
-) -> "SimulationOptions":
-    """The history as it is."""
-    from rebalance_core.spark import SimulationOptions
+    inputs: Mapping[str, str],
+) -> service.PlanResult:
+    """Compute the plan and write its tables into the output folder; warnings go to stderr."""
+    tables, rates = _read_input(session, options, inputs)
 
-    rows = sum(count.rows for count in counts.values())
-    return SimulationOptions(
-        group=options.group,
-        include_retry_topics=settings.include_retry_topics,
-        partitions=task_count(rows, session.sparkContext.defaultParallelism),
-    )
+    def begin(rows: Mapping[str, int]) -> None:
+        run.clear()
+        variants, events = len(options.variants), rows["cluster_events"]
+        say(f"planning {variants:,} variants of {events:,} events")
 
-
-def _write(tables: _Tables, sweep: "PreparedSweep", rates: "DataFrame | None") -> None:
-    """Every table; what builds on another one reads it as it was written."""
-    from rebalance_core.spark.plan.league import plan_league
-    from rebalance_core.spark.plan.tables import plan_summary
-
-    steps = tables.write("plan_steps", sweep.steps())
-    loads = None if rates is None else sweep.peak_rates(rates)
-    summary = tables.write("plan_summary", plan_summary(steps, sweep.starts(), loads))
-    tables.write("plan_league", plan_league(steps, summary))
-    tables.write("plan_ownership", sweep.ownership())
-
-
-def _prepared(
-    checked: "Quarantined",
-    options: PlanOptions,
-    settings: Settings,
-    session: "SparkSession",
-    counts: "Mapping[str, RowCounts]",
-) -> "PreparedSweep":
-    from rebalance_core.spark.plan.prepare import SweepOptions, prepare_sweep
-
-    rows = sum(count.rows for count in counts.values()) * len(options.variants.histories)
-    return prepare_sweep(
-        checked.tables,
+    result = service.run_plan(
+        session,
+        tables,
         options.variants,
-        SweepOptions(
-            include_retry_topics=settings.include_retry_topics,
-            group=options.group,
-            ownership_groups=settings.plan.ownership_groups,
-            partitions=task_count(rows, session.sparkContext.defaultParallelism),
-        ),
+        run.folder.table_location(""),
+        _config(options, settings),
+        queue_rates=rates,
+        before_writing=begin,
+        warn=warn,
+    )
+    for warning in result.warnings:
+        warn(warning)
+    return result
+
+
+def _read_input(
+    session: SparkSession, options: PlanOptions, inputs: Mapping[str, str]
+) -> tuple[InputTables, DataFrame | None]:
+    """The recorded history, and the rates of queues, which are checked here."""
+    folder = None if is_local(options.input) else options.input
+    paths = {name: spark_location(path) for name, path in inputs.items()}
+    tables = InputTables.read(session, folder, **paths, input_format=options.input_format)
+    if options.queue_rates is None:
+        return tables, None
+    location, name = spark_location(options.queue_rates), f"--queue-rates {options.queue_rates}"
+    return tables, read_queue_rates(session, location, options.input_format, name=name)
+
+
+def _config(options: PlanOptions, settings: Settings) -> service.PlanConfig:
+    return service.PlanConfig(
+        include_retry_topics=settings.include_retry_topics,
+        group=options.group,
+        ownership_groups=settings.plan.ownership_groups,
+        max_queue_nums=settings.limits.max_queue_nums,
+        bad_rows=bad_row_limits(settings),
     )
 
 
 def _only_seed(options: PlanOptions) -> int | None:
-    """The seed, if there is but one; more stand in the arguments."""
+    """The seed, if there is but one; several are in the arguments."""
     seeds = {history.seed for history in options.variants.histories}
     return seeds.pop() if len(seeds) == 1 else None
 
 
-def _with_rows(record: Any, counts: "Mapping[str, RowCounts]") -> Any:
-    return replace(record, rows=counts[record.table].rows) if record.table in counts else record
+def _with_rows(record: InputRecord, rows: Mapping[str, int]) -> InputRecord:
+    return replace(record, rows=rows[record.table]) if record.table in rows else record

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.option_values import group_mistakes, whole_number
-from rebalance_core.cli.simulate.options import INPUT_FORMATS
+from rebalance_core.cli.run.input_files import INPUT_FORMATS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 
@@ -107,7 +107,7 @@ def _variants(
 
 def _seeds(arguments: argparse.Namespace, mistakes: list[str]) -> tuple[int, ...]:
     """The seeds asked for, each once; 0 if none is."""
-    found = dict.fromkeys(int(text) for text in arguments.seed if _is_seed(text))
+    seeds = dict.fromkeys(int(text) for text in arguments.seed if _is_seed(text))
     mistakes += [
         f"--seed {text}: not a whole number from 0 to {LARGEST_SEED}"
         for text in arguments.seed
@@ -115,8 +115,8 @@ def _seeds(arguments: argparse.Namespace, mistakes: list[str]) -> tuple[int, ...
     ]
     mistakes += _seeds_mistakes(arguments)
     if arguments.seeds is not None and not list(_seeds_mistakes(arguments)):
-        found = dict.fromkeys(range(int(arguments.seeds)))
-    return tuple(found) or (0,)
+        seeds = dict.fromkeys(range(int(arguments.seeds)))
+    return tuple(seeds) or (0,)
 
 
 def _seeds_mistakes(arguments: argparse.Namespace) -> Iterator[str]:

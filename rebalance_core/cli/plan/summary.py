@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rebalance_core.cli.plan.options import PlanOptions
-    from rebalance_core.cli.run.row_gate import Foretold
+    from rebalance_core.cli.run.row_report import RowReport
 
 NOT_OURS = " (not RocketMQ's)"
 BEST = "*"
@@ -55,8 +55,8 @@ def plan_facts(
     ordered = sorted(rows, key=lambda row: order.index(row["strategy"]))
     scenarios = []
     for history in {h.name: h for h in variants.histories}.values():
-        own = [dict(row) for row in ordered if row["scenario"] == history.name]
-        scenarios.append(_scenario(history, own))
+        its_rows = [dict(row) for row in ordered if row["scenario"] == history.name]
+        scenarios.append(_scenario(history, its_rows))
     return {
         "job": "plan",
         "status": "OK",
@@ -86,7 +86,7 @@ def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def render_plan(facts: Mapping[str, Any]) -> str:
-    """What a person reads: a table a scenario, the best marked and why, then the league."""
+    """What a person reads: a table for each scenario, the best marked and why, then the league."""
     variants = _count(facts["variants"], "variant")
     lines = [f"Plan in {facts['output']}: {variants} ({facts['seconds']:.0f} s)"]
     for scenario in facts["scenarios"]:
@@ -149,14 +149,14 @@ def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def dry_run_facts(
-    options: "PlanOptions", inputs: Mapping[str, str], foretold: "Foretold"
+    options: "PlanOptions", inputs: Mapping[str, str], rows: "RowReport"
 ) -> dict[str, Any]:
     """What a run would compute, and of which rows."""
     variants = options.variants
     return {
         "job": "plan",
         "dry_run": True,
-        **foretold.facts(),
+        **rows.facts(),
         "variants": len(variants),
         "histories": [
             {"scenario": history.name, "seed": history.seed} for history in variants.histories
@@ -170,17 +170,17 @@ def dry_run_facts(
     }
 
 
-def render_dry_run(facts: Mapping[str, Any], foretold: "Foretold") -> str:
+def render_dry_run(facts: Mapping[str, Any], rows: "RowReport") -> str:
     """The variants, scenario by scenario, and what is wrong with the rows."""
     histories, strategies = facts["histories"], facts["strategies"]
     lines = ["Dry run: nothing is written.", ""]
-    paths = facts["inputs"] or dict.fromkeys(foretold.counts, "")
-    lines += [*foretold.input_lines(paths), ""]
+    paths = facts["inputs"] or dict.fromkeys(rows.forecast.counts, "")
+    lines += [*rows.input_lines(paths), ""]
     product = f"{_count(len(histories), 'history')} x {_count(len(strategies), 'strategy')}"
     lines += [f"{facts['variants']:,} variants: {product}", "", "histories"]
     lines += [f"  {history['scenario']}, seed {history['seed']}" for history in histories]
     lines += ["", "strategies", *(f"  {_name(row, None)}" for row in strategies)]
-    return "\n".join([*lines, "", f"output  {facts['output']}", *foretold.lines()])
+    return "\n".join([*lines, "", f"output  {facts['output']}", *rows.lines()])
 
 
 def _name(row: Mapping[str, Any], best: str | None) -> str:

@@ -14,6 +14,8 @@ from rebalance_core.contracts.unreadable_file import wrong_head
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.nearest import did_you_mean
 
+INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
+"""What ``--input-format`` takes, and the format that it names."""
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
 _HEAD = 16  # bytes; no codec's mark is longer
 

@@ -34,6 +34,11 @@ class TableRecord:
     digest: str
 
 
+def table_records(written: Mapping[str, Any]) -> dict[str, TableRecord]:
+    """The records of tables that were written (`TableWritten`)."""
+    return {name: TableRecord(table.rows, table.digest) for name, table in written.items()}
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """The content of `_run.json`."""

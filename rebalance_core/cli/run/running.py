@@ -79,6 +79,11 @@ def check_free(job: str, options: WritingOptions, settings: Settings) -> None:
     check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
 
 
+def warn(text: str) -> None:
+    """What the operator should look at, though the run goes on."""
+    say(f"warning: {text}")
+
+
 def say(text: str) -> None:
     """A word to the operator; results alone go to stdout."""
     print(f"rebalance: {text}", file=sys.stderr)

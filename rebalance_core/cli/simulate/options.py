@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields
 
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.option_values import group_mistakes, strategy_mistakes, whole_number
+from rebalance_core.cli.run.input_files import INPUT_FORMATS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 
 TABLE_OPTIONS = ("events", "consumer_groups", "queue_offsets", "committed_offsets")
 ENGINES = ("vectorized", "reference")
-INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
 LAST_MS = 2**63 - 1  # a BIGINT
 
 

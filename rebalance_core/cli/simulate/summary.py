@@ -1,21 +1,9 @@
 """The summary of a simulation, for the engineer on call and for a program: one dict, two forms."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-MILLIS = 1000
-
-
-def utc(time_ms: int | None) -> str:
-    """A time as people compare it with logs.
-
-    >>> utc(1795231709901)
-    '2026-11-21 03:28:29Z'
-    """
-    if time_ms is None:
-        return "-"
-    return datetime.fromtimestamp(time_ms // MILLIS, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+from rebalance_core.cli.utc import utc
 
 
 def summary_facts(

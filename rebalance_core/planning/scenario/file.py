@@ -18,7 +18,7 @@ TOP_KEYS = ("name", "description", "edit")
 
 
 def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
-    """The scenarios of some files, in their order.
+    """The scenarios of files, in the order of the files.
 
     Raises:
         UsageError: names every mistake of every file, one a line, with ``file:line`` and the
@@ -120,12 +120,12 @@ def _edit(
             hint = did_you_mean(str(kind), EDIT_KINDS)
             mistakes.append(f"{file}:{line}: unknown kind {kind!r}{hint} (kinds: {listed})")
         return None
-    found = [
+    problems = [
         f"{file}:{lines.of_key(key, 'edit', index)}: {message}"
         for key, message in _edit_mistakes(table, EDIT_KINDS[kind])
     ]
-    mistakes += found
-    if found:
+    mistakes += problems
+    if problems:
         return None
     keys = EDIT_KINDS[kind].keys()
     return EDIT_KINDS[kind].of(

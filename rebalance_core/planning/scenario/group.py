@@ -127,7 +127,7 @@ class GroupLife(Timeline):
         detail: str | None = None,
         change: JoinRule | None = None,
     ) -> None:
-        """A live member goes and comes back as a new process; nothing happens to one that is gone.
+        """A live member leaves and comes back as a new process; one that is gone stays gone.
 
         Args:
             member: who.

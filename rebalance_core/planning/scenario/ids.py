@@ -1,4 +1,4 @@
-"""Client ids and channels of processes that only a scenario has: by seed, like a recorded one's.
+"""Client ids and channels for processes that a scenario adds: by seed, like recorded ones.
 
 An id that RocketMQ's client makes (`client_id_form`) is new at each start; with an instance name a
 process comes back under the same id on another channel (rocketmq.md §1.1).
@@ -34,7 +34,7 @@ ProcessKey = tuple[str, str | None]
 def restarted(
     key: ProcessKey, joined_ms: int, at_ms: int, taken: Collection[ProcessKey], draws: Draws
 ) -> ProcessKey:
-    """The id and channel of the process that takes the place of ``key`` on the same host.
+    """The id and channel of the process that replaces ``key`` on the same host.
 
     Args:
         key: the process that ended.

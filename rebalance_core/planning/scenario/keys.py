@@ -1,4 +1,4 @@
-"""The values that an edit's keys may have: each reader takes what TOML gives or says what is valid.
+"""The values of an edit's keys: each reader takes what TOML gives, or says what is valid.
 
 Readers raise ValueError whose message goes behind ``key = value:``.
 """

@@ -47,9 +47,9 @@ class TomlLines:
         return self._tables.get((table, index), 1)
 
     def of_key(self, key: str, table: str = "", index: int = 0) -> int:
-        """The line of a key; that of its table if it is not found."""
-        found = self._keys.get((table, index, key))
-        return found if found is not None else self.of_table(table or key, index)
+        """The line of a key; that of its table if the key is not found."""
+        match = self._keys.get((table, index, key))
+        return match if match is not None else self.of_table(table or key, index)
 
 
 def _open_at_end(line: str, depth: int, quotes: str) -> tuple[int, str]:
@@ -60,12 +60,12 @@ def _open_at_end(line: str, depth: int, quotes: str) -> tuple[int, str]:
         if end < 0:
             return depth, quotes
         place = end + len(quotes)
-    for found in _STRINGS.finditer(line, place):
-        if found.start() < place:
+    for match in _STRINGS.finditer(line, place):
+        if match.start() < place:
             continue
-        token = found[0]
+        token = match[0]
         if token in ('"""', "'''"):
-            end = line.find(token, found.end())
+            end = line.find(token, match.end())
             if end < 0:
                 return depth, token
             place = end + len(token)

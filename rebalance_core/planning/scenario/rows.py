@@ -1,4 +1,4 @@
-"""Rows that a scenario adds, changes and takes away, and the numbers that keep their keys apart.
+"""Rows that a scenario adds, changes and drops, and the numbers that keep their keys unique.
 
 A row of a scenario has ``sequence`` = 2^62 + entity x 2^16 + n: ``entity`` is 46 bits of a hash of
 the group's name (0 for rows of brokers and topics), n counts the entity's new rows of one instant.
@@ -69,7 +69,7 @@ def whole_row(row: Mapping[str, Any]) -> Row:
 
 
 def recorded_rows(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """The rows in order, equal repeats once.
+    """The rows in order, without repeats.
 
     Raises:
         InputRefused: a sequence is one of those that scenarios give.

@@ -1,4 +1,4 @@
-"""Scenarios: named edits layered on the history of a cluster, whatever the history came from.
+"""Scenarios: named edits, applied to the history of a cluster of whatever origin.
 
 A history is rows of cluster_events. Those about brokers and topics are edited once per cluster
 (`shared_edits`), those of each group by themselves (`group_edits`): both are functions of their
@@ -46,7 +46,7 @@ def group_edits(
     group_row: AnyRow | None = None,
     seed: int = 0,
 ) -> Edited:
-    """What a scenario makes of the consumer events of one group.
+    """The consumer events of one group under a scenario.
 
     Args:
         scenario: the scenario.
@@ -69,16 +69,16 @@ def group_edits(
     Cost: rows + new rows, and members x log(members) an edit.
     """
     ordered = recorded_rows(rows)
-    mine = [
+    edits = [
         (number, edit)
         for number, edit in enumerate(scenario.edits)
         if matches(cluster, edit.cluster) and edit.concerns_group(consumer_group)
     ]
-    if not mine:
+    if not edits:
         return Edited(tuple(ordered), (), (), ())
     key = f"{seed}/{scenario.name}"
     life = GroupLife(cluster, consumer_group, ordered, end_ms=end_ms, group_row=group_row, seed=key)
-    for number, edit in mine:
+    for number, edit in edits:
         life.planning(number)
         life.at(edit.at.at(end_ms), edit.on_group, life, scenario.source(number))
     life.play(ordered)
@@ -88,7 +88,7 @@ def group_edits(
 def shared_edits(
     scenario: Scenario, rows: Iterable[AnyRow], *, cluster: str, end_ms: int
 ) -> Edited:
-    """What a scenario makes of the broker and topic events of one cluster.
+    """The broker and topic events of one cluster under a scenario.
 
     Arguments, result and errors as `group_edits`; nothing of it is left to chance.
     """
@@ -115,13 +115,13 @@ def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
     clusters: dict[str, ClusterNames] = {}
     for row in rows:
         names = clusters.setdefault(row["cluster"], ClusterNames())
-        for column, found in (
+        for column, known in (
             ("consumer_group", names.groups),
             ("topic", names.topics),
             ("broker_name", names.brokers),
         ):
             if row.get(column) is not None:
-                found.add(row[column])
+                known.add(row[column])
     return clusters
 
 
@@ -157,7 +157,7 @@ def edit_history(
     *,
     seed: int = 0,
 ) -> EditedHistory:
-    """All rows of cluster_events under a scenario: `shared_edits` and `group_edits` of everything.
+    """All rows of cluster_events under a scenario: `shared_edits` and all `group_edits`.
 
     For histories that fit into memory; errors as `group_edits`.
     """

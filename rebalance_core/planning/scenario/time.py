@@ -72,7 +72,7 @@ END_MOMENT = Moment(1, from_end=True)
 
 
 def read_moment(value: Any) -> Moment:
-    """The moment of ``at``; raises ValueError that says what is valid.
+    """The instant of ``at``; raises ValueError that says what is valid.
 
     >>> read_moment("-2h").at(end_ms=10_000_000)
     2800000

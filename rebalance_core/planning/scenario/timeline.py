@@ -13,7 +13,7 @@ Action = Callable[..., object]
 
 
 class Timeline(ABC):
-    """Plays the rows of one entity; edits put actions on the agenda before and while it runs.
+    """Replays the rows of one entity; edits schedule actions before and while it runs.
 
     At one instant everything recorded comes before every action, and actions come in the order of
     their edits.

@@ -1,4 +1,4 @@
-"""CONSISTENT_HASH_BOUNDED: RocketMQ's ring with a limit on everybody's load. NOT RocketMQ's.
+"""CONSISTENT_HASH_BOUNDED: RocketMQ's ring with a limit on each member's load. NOT RocketMQ's.
 
 After Vahab Mirrokni, Mikkel Thorup, Morteza Zadimoghaddam, "Consistent Hashing with Bounded Loads"
 (SODA 2018, arXiv:1608.01350): a queue whose next member on the ring is full goes on to the next.
@@ -13,7 +13,7 @@ from math import isfinite
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.spi import OwnStrategy, Previous
+from rebalance_core.planning.strategies.spi import HypotheticalStrategy, Previous
 from rebalance_core.strategies.charsets import UTF_8
 from rebalance_core.strategies.consistent_hash import (
     DEFAULT_VIRTUAL_NODES,
@@ -35,7 +35,7 @@ def capacity(queue_count: int, member_count: int, epsilon: float) -> int:
 
 
 @dataclass(frozen=True)
-class ConsistentHashBounded(OwnStrategy):
+class ConsistentHashBounded(HypotheticalStrategy):
     """Consistent hashing that never exceeds `capacity`; RocketMQ has no such strategy.
 
     The ring is that of RocketMQ's CONSISTENT_HASH (same points, same lookup); with a large epsilon
@@ -82,7 +82,7 @@ class ConsistentHashBounded(OwnStrategy):
     def assign_topic(
         self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[MessageQueue, str]:
-        """The owner of every queue of one topic; ``previous`` does not count.
+        """The owner of every queue of one topic; ``previous`` is ignored.
 
         Cost: O(n log n) for n queues and ring points, MD5 of each that is not remembered.
         """

@@ -1,13 +1,18 @@
-"""Strategies of plans by their text: every one of RocketMQ, and two that RocketMQ lacks."""
+"""The strategies of a plan by their text: all of RocketMQ's, and two hypothetical ones."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.strategies.bounded_hash import ConsistentHashBounded
-from rebalance_core.planning.strategies.spi import OwnStrategy, PlanningStrategy, Previous, by_topic
+from rebalance_core.planning.strategies.spi import (
+    HypotheticalStrategy,
+    PlanningStrategy,
+    Previous,
+    by_topic,
+)
 from rebalance_core.planning.strategies.sticky_balanced import StickyBalanced
 from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY
@@ -62,8 +67,10 @@ def _epsilon(key: str, value: str) -> float:
         raise UsageError(f"{key}={value}: not a number") from None
 
 
+_Readers: TypeAlias = dict[str, Callable[[str, str], Any]]
+
 # name -> (how it is made, how each of its settings is read)
-_OWN: dict[str, tuple[Callable[..., OwnStrategy], dict[str, Callable[[str, str], Any]]]] = {
+_HYPOTHETICAL: dict[str, tuple[Callable[..., HypotheticalStrategy], _Readers]] = {
     "STICKY_BALANCED": (StickyBalanced, {}),
     "CONSISTENT_HASH_BOUNDED": (
         ConsistentHashBounded,
@@ -71,10 +78,10 @@ _OWN: dict[str, tuple[Callable[..., OwnStrategy], dict[str, Callable[[str, str],
     ),
 }
 
-OWN_NAMES = tuple(_OWN)
-"""What RocketMQ lacks."""
+HYPOTHETICAL_NAMES = tuple(_HYPOTHETICAL)
+"""Strategies that RocketMQ lacks."""
 
-PLANNING_NAMES = (*(name for name in KNOWN_NAMES if name != "POP"), *OWN_NAMES)
+PLANNING_NAMES = (*(name for name in KNOWN_NAMES if name != "POP"), *HYPOTHETICAL_NAMES)
 """Every name that `planning_strategy` knows; POP is no strategy of clients."""
 
 
@@ -99,12 +106,12 @@ def planning_strategy(text: str, *, version: str = DEFAULT_VERSION) -> PlanningS
     name = head.strip(" ")
     if name in KNOWN_NAMES or name.startswith(NEARBY):
         return OfRocketMq(parse_strategy(text, version=version))
-    if name not in _OWN:
+    if name not in _HYPOTHETICAL:
         known = (*PLANNING_NAMES, f"{NEARBY}-AVG")
         raise unknown_name("strategy", name, known, PLANNING_NAMES)
     if parenthesis and not rest.endswith(")"):
         raise UsageError(f"strategy {text!r} does not end with ')'")
-    make, readers = _OWN[name]
+    make, readers = _HYPOTHETICAL[name]
     params = {}
     for key, value in settings_of(text, rest.removesuffix(")")):
         if key not in readers:

@@ -1,7 +1,7 @@
 """What a plan asks of a strategy: the whole group's allocation, given the one before.
 
-RocketMQ's strategies know nothing of the allocation before; the two of this package that are not
-RocketMQ's may. `PlanningStrategy` is the face both kinds have here.
+RocketMQ's strategies ignore the allocation before; hypothetical ones, which RocketMQ lacks, may use
+it. `PlanningStrategy` is the interface of both.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PlanningStrategy(ABC):
             members: Client ids in any order; one entry a process, so a repeat is a second process.
 
         Returns:
-            Keys are the queues in RocketMQ's order. Without members everything is nobody's.
+            Keys are the queues in RocketMQ's order. Without members nobody owns anything.
 
         Raises:
             AllocationError: RocketMQ's strategy throws (a real client then keeps what it holds).
@@ -68,8 +68,8 @@ class PlanningStrategy(ABC):
 
 
 @dataclass(frozen=True)
-class OwnStrategy(PlanningStrategy):
-    """A strategy that RocketMQ lacks: one owner a queue, ids that repeat count once."""
+class HypotheticalStrategy(PlanningStrategy):
+    """A strategy that RocketMQ lacks: every queue has one owner, a repeated id counts once."""
 
     @abstractmethod
     def assign_topic(
@@ -103,7 +103,7 @@ class OwnStrategy(PlanningStrategy):
     def assign(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
     ) -> dict[MessageQueue, tuple[str, ...]]:
-        """`assign_one`, and nobody where there is no member. Raises nothing."""
+        """`assign_one`; without a member no queue has an owner. Raises nothing."""
         present = tuple(dict.fromkeys(members))
         if not present:
             return dict.fromkeys(sort_queues(set(queues)), ())
@@ -111,15 +111,15 @@ class OwnStrategy(PlanningStrategy):
         return {queue: (owner,) for queue, owner in owners.items()}
 
     def as_allocation(self, previous: Previous) -> AllocationStrategy:
-        """Every member is told its part of the same result."""
+        """Every member gets its part of the same result."""
         return _AskedByMembers(self, previous)
 
 
 @dataclass(frozen=True)
 class _AskedByMembers(AllocationStrategy):
-    """One step of an own strategy; all members ask with the same queues of a topic and members."""
+    """One step of a hypothetical strategy; members all ask with the same queues and client ids."""
 
-    strategy: OwnStrategy
+    strategy: HypotheticalStrategy
     previous: Previous
     shares_of_topic: dict[str, dict[str, list[MessageQueue]]] = field(
         default_factory=dict, compare=False, repr=False

@@ -1,4 +1,4 @@
-"""STICKY_BALANCED: always balanced, and never a queue moved that need not. NOT RocketMQ's.
+"""STICKY_BALANCED: always balanced, with the fewest moves possible. NOT RocketMQ's.
 
 RocketMQ's strategies are functions of the current members and queues, so they move queues that
 could stay. This one also sees who held what. It is here to say what a group could have had.
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.spi import OwnStrategy, Previous
+from rebalance_core.planning.strategies.spi import HypotheticalStrategy, Previous
 
 
 @dataclass(frozen=True)
-class StickyBalanced(OwnStrategy):
+class StickyBalanced(HypotheticalStrategy):
     """`assign_sticky` as a strategy of plans; RocketMQ has no such strategy."""
 
     @property
@@ -43,7 +43,7 @@ class StickyBalanced(OwnStrategy):
 def assign_sticky(
     previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
 ) -> dict[MessageQueue, str]:
-    """A balanced allocation that moves the proven minimum of `rules.minimum_moves`.
+    """A balanced allocation that moves the proven minimum of `protocol.minimum_moves`.
 
     Of each topic by itself, as RocketMQ divides: the e = |Q| mod |C| members that held most get
     f + 1 queues, f = |Q| // |C|, the others f; each keeps of its queues as many as it may, and the

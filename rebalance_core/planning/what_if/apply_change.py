@@ -20,10 +20,10 @@ Queues = dict[str, tuple[MessageQueue, ...]]
 
 
 def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
-    """The group with everything of the change done at once.
+    """The group after all of the change, done at once.
 
-    Consumers leave, topics come (everybody reads a new one), brokers go, consumers join and read
-    all topics of the group. The ids made up differ from those of the members that leave too.
+    Consumers leave, topics are created (all members read a new one), brokers are lost, consumers
+    join and read all topics of the group. New ids also differ from those of members that leave.
 
     Raises:
         UsageError: Every client id, broker or number that does not fit the group.

@@ -16,12 +16,12 @@ from rebalance_core.planning.what_if.planned_group import Strategy, read_strateg
 from rebalance_core.planning.what_if.queue_numbers import check_queue_numbers
 
 MOST_CONSUMERS = 10_000
-"""That one change adds or removes; more is a slip of the pen."""
+"""That one change adds or removes; more is taken for a mistake."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """Everything that changes at once; the defaults change nothing.
+    """All that changes at one instant; the defaults change nothing.
 
     Attributes:
         add_consumers: How many processes join; they subscribe all topics of the group.
@@ -50,7 +50,7 @@ class Change:
         refuse(mistakes)
 
     def __or__(self, other: Change) -> Change:
-        """Both at one instant: numbers add up, names come together, of two values the last holds.
+        """Both at one instant: numbers add up, names are joined, of two values the last counts.
 
         Raises:
             UsageError: One removes a number of consumers and the other names some.

@@ -1,8 +1,8 @@
-"""Client ids as RocketMQ's clients make them, in parts; hosts for those that only a plan has.
+"""Client ids as RocketMQ's clients make them, in parts; hosts for the clients a plan adds.
 
 A clustering client without an instance name is ``ip@pid#nanotime``, new at each start; with one it
 is ``ip@name`` (rocketmq.md §1.1). Two kinds of plans put new ids together of these parts:
-`new_client_ids` (`what_if`: by a template, each on the next address) and `scenario_ids` (scenarios:
+`new_client_ids` (`what_if`: by a template, each on the next address) and `scenario.ids` (scenarios:
 by seed, near and like a recorded process).
 """
 

@@ -1,7 +1,7 @@
-"""Client ids of consumers that `what_if` adds: no seed, no channel, a template of the caller's.
+"""Client ids of consumers that `what_if` adds: no seed, no channel, by the caller's template.
 
 Where the new ids sort among the old ones decides what AVG moves, so the caller may say how they
-look; without a word they look as RocketMQ's clients make theirs (`client_id_form`).
+look; by default they look like those of RocketMQ's clients (`client_id_form`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rebalance_core.model.errors import RebalanceError, UsageError
@@ -16,8 +16,8 @@ from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies.registry import as_planning_strategy
 from rebalance_core.planning.strategies.spi import PlanningStrategy, by_topic
 from rebalance_core.planning.what_if.queue_numbers import queues_of_numbers
-from rebalance_core.protocol.routes import Routes
-from rebalance_core.replay.group_state import GroupState, Member, ProcessKey
+from rebalance_core.replay.group_state import Member, ProcessKey
+from rebalance_core.replay.group_view import GroupView
 from rebalance_core.strategies import AllocationStrategy
 
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
@@ -52,15 +52,15 @@ class PlannedGroup:
         """cidAll: one entry a process."""
         return tuple(client_id for client_id, _ in self.processes)
 
-    def state(self) -> GroupState:
-        """The group as the replay has it, without retry topics."""
-        return GroupState(
-            consumer_group="",
+    def view(self) -> GroupView:
+        """What its members see when they rebalance; there are no retry topics."""
+        return GroupView(
             settings=GroupSettings(message_model=self.message_model),
-            include_retry_topics=False,
             members=self._members(),
-            routes=_GivenRoutes(queues=self.queues),
-            topics=self.topics,
+            readable={
+                topic: self.queues.get(topic, ())
+                for topic in sorted(self.topics, key=java_string_key)
+            },
         )
 
     def _members(self) -> dict[ProcessKey, Member]:
@@ -74,20 +74,10 @@ class PlannedGroup:
         return members
 
 
-@dataclass(slots=True)
-class _GivenRoutes(Routes):
-    """Routes of queues that are simply there."""
-
-    queues: Mapping[str, tuple[MessageQueue, ...]] = field(default_factory=dict)
-
-    def readable_queues(self, topic: str) -> list[MessageQueue]:
-        return list(self.queues.get(topic, ()))
-
-
 def read_group(
     members: Members, queues: Queues, strategy: Strategy, message_model: str, mistakes: list[str]
 ) -> PlannedGroup | None:
-    """The group of a planner's words, or None, with everything that is wrong in ``mistakes``.
+    """The group that the arguments state; None if anything is wrong, which ``mistakes`` then says.
 
     Args:
         members: Client ids (they subscribe every topic), or client id -> its topics.
@@ -96,7 +86,7 @@ def read_group(
         message_model: CLUSTERING or BROADCASTING.
         mistakes: Gets one sentence per mistake.
     """
-    found = len(mistakes)
+    earlier = len(mistakes)
     of_topic = _read_queues(queues, mistakes)
     processes = _read_members(members, of_topic, mistakes)
     if message_model not in (CLUSTERING, BROADCASTING):
@@ -104,11 +94,11 @@ def read_group(
             f"message_model = {message_model!r}: expected {CLUSTERING} or {BROADCASTING}"
             f"{did_you_mean(str(message_model), (CLUSTERING, BROADCASTING))}"
         )
-    asked = read_strategy(strategy, mistakes)
-    if asked is None or len(mistakes) > found:
+    strategy_read = read_strategy(strategy, mistakes)
+    if strategy_read is None or len(mistakes) > earlier:
         return None
     topics = frozenset[str]().union(*(topics for _, topics in processes)) or frozenset(of_topic)
-    return PlannedGroup(processes, of_topic, asked, message_model, topics)
+    return PlannedGroup(processes, of_topic, strategy_read, message_model, topics)
 
 
 def read_strategy(strategy: Any, mistakes: list[str]) -> PlanningStrategy | None:

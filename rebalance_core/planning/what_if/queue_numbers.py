@@ -9,11 +9,11 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.strategies.spi import by_topic
 
 MOST_QUEUES = 65_536
-"""On one broker; more is a slip of the pen. The same limit as that of the input tables."""
+"""On one broker; more is taken for a mistake. The same limit as that of the input tables."""
 
 
 def check_queue_numbers(name: str, numbers: Any, mistakes: list[str]) -> dict[str, dict[str, int]]:
-    """What of the mapping is right; the rest is named.
+    """The valid part of the mapping; the rest becomes mistakes.
 
     Args:
         name: How messages call the mapping.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import CLUSTERING
-from rebalance_core.model.queue import MessageQueue, sort_queues
-from rebalance_core.planning.holders import owners_of, previous_owner
-from rebalance_core.planning.movement import Movement, StepMovement, movement_of_epoch
-from rebalance_core.planning.strategies.spi import Owners, PlanningStrategy
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.planning.holders import previous_owner
+from rebalance_core.planning.movement import Movement
+from rebalance_core.planning.what_if.allocation import Allocation, allocation_of, changed_owners
 from rebalance_core.planning.what_if.apply_change import apply_change
 from rebalance_core.planning.what_if.change import Change, read_change
 from rebalance_core.planning.what_if.planned_group import (
@@ -27,43 +25,6 @@ from rebalance_core.planning.what_if.planned_group import (
 from rebalance_core.planning.what_if.what_if_table import what_if_table
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Holdings, settle, strategy_key
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """The settled allocation of a group at one moment.
-
-    Attributes:
-        strategy: What all members use; ``strategy.of_rocketmq`` says whether RocketMQ has it.
-        client_ids: cidAll, one entry a process.
-        owners: Queue -> client ids; () is nobody. All readable queues of the group's topics, and
-            what is held beside them (a frozen topic, CONFIG's missing queues), in RocketMQ's order.
-        loads: Client id -> queues that it holds, in Java's order of the members.
-        orphaned: Readable queues with no owner.
-        shared: Queues held by more than one process.
-        frozen_topics: Topics without a readable queue, or whose strategy throws: members keep what
-            they hold of them, joiners get nothing.
-        figures: The rows of `group_metrics`; of the state before, what it moves is everything.
-    """
-
-    strategy: PlanningStrategy
-    client_ids: tuple[str, ...]
-    owners: Owners
-    loads: Mapping[str, int]
-    orphaned: tuple[MessageQueue, ...]
-    shared: tuple[MessageQueue, ...]
-    frozen_topics: frozenset[str]
-    figures: StepMovement
-
-    @property
-    def peak(self) -> int:
-        """Most queues of one member."""
-        return max(self.loads.values(), default=0)
-
-    @property
-    def idle(self) -> tuple[str, ...]:
-        """Members without a queue."""
-        return tuple(client_id for client_id, load in self.loads.items() if load == 0)
 
 
 @dataclass(frozen=True)
@@ -90,7 +51,7 @@ class WhatIf:
 
     @property
     def moves(self) -> int:
-        """Queues that somebody takes, new ones included."""
+        """Queues that get another owner, new queues included."""
         return self.movement.moved
 
     @property
@@ -106,13 +67,11 @@ class WhatIf:
     @property
     def moved(self) -> dict[MessageQueue, tuple[tuple[str, ...], tuple[str, ...]]]:
         """Queues whose owners differ -> owners before and after; queues that go away too."""
-        both = sort_queues(self.before.owners.keys() | self.after.owners.keys())
-        pairs = ((q, self.before.owners.get(q, ()), self.after.owners.get(q, ())) for q in both)
-        return {queue: (was, now) for queue, was, now in pairs if was != now}
+        return changed_owners(self.before, self.after)
 
     def __str__(self) -> str:
         """The table of `what_if_table`."""
-        return what_if_table(self)
+        return what_if_table(str(self.change), self.before, self.after)
 
 
 def what_if(
@@ -126,8 +85,8 @@ def what_if(
     """What a change would do to a group, computed by the replay's own pass. No JVM, no Spark.
 
     Both states are settled: every member sees the same, current view. Retry topics are left out.
-    Strategies that RocketMQ lacks get the same lists as RocketMQ's own, so a member that does not
-    subscribe a topic counts under them too, and its share is nobody's.
+    Hypothetical strategies get the same lists as RocketMQ's own, so a member that does not
+    subscribe a topic counts under them too, and its share has no owner.
 
     Args:
         members: Client ids (an id twice is two processes; all subscribe every topic), or client id
@@ -157,37 +116,21 @@ def what_if(
     changed = apply_change(group, change)
     before = _settled(group, {}, initial=True)
     after = _settled(changed, before.holdings, initial=False)
-    return WhatIf(change, _allocation(group, before), _allocation(changed, after))
+    return WhatIf(
+        change,
+        allocation_of(group.strategy, group.client_ids, before),
+        allocation_of(changed.strategy, changed.client_ids, after),
+    )
 
 
 def _settled(group: PlannedGroup, before: Holdings, *, initial: bool) -> Epoch:
     """The group's epoch once every member has run a pass."""
-    state = group.state()
-    asked = group.strategy.as_allocation(previous_owner(before, set(group.client_ids)))
-    strategies = {strategy_key(member): asked for member in state.members.values()}
-    settled = settle(state, before, strategies)
+    view = group.view()
+    allocation = group.strategy.as_allocation(previous_owner(before, set(group.client_ids)))
+    strategies = {strategy_key(member): allocation for member in view.members.values()}
+    settled = settle(view, before, strategies)
     return Epoch(
         number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0, causes=(),
-        initial=initial, lost=frozenset(), members=state.members,
-        readable=state.readable_by_topic(), frozen_topics=settled.frozen_topics,
+        initial=initial, lost=frozenset(), view=view, frozen_topics=settled.frozen_topics,
         before=before, holdings=settled.holdings,
     )  # fmt: skip
-
-
-def _allocation(group: PlannedGroup, epoch: Epoch) -> Allocation:
-    held = owners_of(epoch.holdings)
-    readable = [queue for queues in epoch.readable.values() for queue in queues]
-    owners = {queue: held.get(queue, ()) for queue in sort_queues({*readable, *held})}
-    holders = Counter(queue for queues in epoch.holdings.values() for queue in queues)
-    loads = dict.fromkeys(group.client_ids, 0)
-    loads.update(Counter(client_id for clients in held.values() for client_id in clients))
-    return Allocation(
-        strategy=group.strategy,
-        client_ids=group.client_ids,
-        owners=MappingProxyType(owners),
-        loads=MappingProxyType(loads),
-        orphaned=tuple(queue for queue in owners if not owners[queue]),
-        shared=tuple(queue for queue in owners if holders[queue] > 1),
-        frozen_topics=epoch.frozen_topics,
-        figures=movement_of_epoch(epoch),
-    )

@@ -1,17 +1,14 @@
-"""A `WhatIf` as text: figures before and after, then what changes, queue by queue."""
+"""A what-if as text: figures before and after, then what changes, queue by queue."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.movement import Movement
+from rebalance_core.planning.movement import Movement, StepMovement
 from rebalance_core.planning.strategies.spi import PlanningStrategy
-
-if TYPE_CHECKING:
-    from rebalance_core.planning.what_if.what_if import Allocation, WhatIf
+from rebalance_core.planning.what_if.allocation import Allocation, changed_owners
 
 MOST_ROWS = 20
 """Of consumers and of queues; what is left out is counted."""
@@ -20,14 +17,20 @@ NOBODY, GONE, NEW = "(nobody)", "(gone)", "(new)"
 NO_MEANING = "n/a"
 
 
-def what_if_table(result: WhatIf) -> str:
-    """The table; ASCII but for the names, columns aligned."""
+def what_if_table(change: str, before: Allocation, after: Allocation) -> str:
+    """The table; ASCII but for the names, columns aligned.
+
+    Args:
+        change: What was asked, in words.
+        before: Today.
+        after: Once every member has seen the change.
+    """
     parts = [
-        _aligned([(f"what if: {result.change}", "before", "after"), *_figures(result)]),
-        _by_topic(result),
-        _caveats(result),
-        _consumers(result),
-        _queues(result),
+        _aligned([(f"what if: {change}", "before", "after"), *_figures(before, after)]),
+        _by_topic(after.figures),
+        _caveats(after.figures),
+        _consumers(before, after),
+        _queues(before, after),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -37,11 +40,11 @@ def label(strategy: PlanningStrategy) -> str:
     return str(strategy) if strategy.of_rocketmq else f"{strategy} (not RocketMQ's)"
 
 
-def _figures(result: WhatIf) -> Iterable[tuple[str, str, str]]:
-    before, after, step = result.before, result.after, result.movement
+def _figures(before: Allocation, after: Allocation) -> Iterable[tuple[str, str, str]]:
+    step = after.figures.group
     yield "strategy", label(before.strategy), label(after.strategy)
     yield "consumer processes", str(len(before.client_ids)), str(len(after.client_ids))
-    was, now = before.figures.group, after.figures.group
+    was, now = before.figures.group, step
     for name, old, new in (
         ("readable queues", was.queues, now.queues),
         ("most queues of one consumer", was.max_queues, now.max_queues),
@@ -61,9 +64,8 @@ def _figures(result: WhatIf) -> Iterable[tuple[str, str, str]]:
     yield "queues kept", "", "-" if step.stickiness is None else f"{step.stickiness:.0%}"
 
 
-def _by_topic(result: WhatIf) -> str:
-    topics = result.after.figures.topics
-    if len(topics) < 2:
+def _by_topic(figures: StepMovement) -> str:
+    if len(figures.topics) < 2:
         return ""
     head = ("topic", "queues", "moved", "fewest", "moved / fewest", "most", "idle")
     rows = [
@@ -71,13 +73,12 @@ def _by_topic(result: WhatIf) -> str:
             name, str(row.queues), str(row.moved), _meaningful(row, row.minimum_moves),
             _meaningful(row, row.amplification), str(row.max_queues), str(row.idle_members),
         )
-        for name, row in topics.items()
+        for name, row in figures.topics.items()
     ]  # fmt: skip
     return _aligned([head, *rows])
 
 
-def _caveats(result: WhatIf) -> str:
-    figures = result.after.figures
+def _caveats(figures: StepMovement) -> str:
     reasons = dict.fromkeys(row.caveat for row in (figures.group, *figures.topics.values()))
     lines = [f"moved / fewest means nothing here: {reason}" for reason in reasons if reason]
     if figures.group.caveat is None and (figures.group.amplification or 1) < 1:
@@ -85,33 +86,35 @@ def _caveats(result: WhatIf) -> str:
     return "\n".join(lines[:MOST_ROWS])
 
 
-def _consumers(result: WhatIf) -> str:
-    before, after = result.before.loads, result.after.loads
+def _consumers(before: Allocation, after: Allocation) -> str:
     rows = [
-        (client_id, _load(result.before, client_id), _load(result.after, client_id))
-        for client_id in sort_client_ids(before.keys() | after.keys())
+        (client_id, _load(before, client_id), _load(after, client_id))
+        for client_id in sort_client_ids(before.loads.keys() | after.loads.keys())
     ]
     changed = [row for row in rows if row[1] != row[2]] if len(rows) > MOST_ROWS else rows
-    return _cut("consumer", changed, "consumers whose number changes")
+    return _truncated("consumer", changed, "consumers whose number changes")
 
 
 def _load(allocation: Allocation, client_id: str) -> str:
     load = allocation.loads.get(client_id)
-    twins = allocation.client_ids.count(client_id)
+    processes = allocation.client_ids.count(client_id)
     if load is None:
         return "-"
-    return ("idle" if load == 0 else str(load)) + (f" ({twins} processes)" if twins > 1 else "")
+    several = f" ({processes} processes)" if processes > 1 else ""
+    return ("idle" if load == 0 else str(load)) + several
 
 
-def _queues(result: WhatIf) -> str:
-    before, after = result.before.owners, result.after.owners
+def _queues(before: Allocation, after: Allocation) -> str:
     rows = [
-        (_short(q), _owners(before.get(q), NEW), _owners(after.get(q), GONE)) for q in result.moved
+        (_short(q), _owners(before.owners.get(q), NEW), _owners(after.owners.get(q), GONE))
+        for q in changed_owners(before, after)
     ]
-    return _cut("queue", rows, "queues that change hands") if rows else "no queue changes hands"
+    if not rows:
+        return "no queue changes hands"
+    return _truncated("queue", rows, "queues that change hands")
 
 
-def _cut(kind: str, rows: Sequence[tuple[str, str, str]], what: str) -> str:
+def _truncated(kind: str, rows: Sequence[tuple[str, str, str]], what: str) -> str:
     table = _aligned([(kind, "before", "after"), *rows[:MOST_ROWS]])
     left_out = len(rows) - MOST_ROWS
     return f"{table}\n… and {left_out} more {what}" if left_out > 0 else table

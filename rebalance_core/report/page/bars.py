@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from rebalance_core.report.audit_report import GroupBalance, GroupCounts
 from rebalance_core.report.page.patterns import ALARM, INK, LINE
 from rebalance_core.report.page.svg import joined, number, tag
-from rebalance_core.report.timeline.night import GroupBalance, GroupCounts
 
 HEIGHT = 26
 LOAD_WIDTH, MOVES_WIDTH, GROUPS_WIDTH = 220, 120, 420

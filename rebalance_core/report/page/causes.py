@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rebalance_core.report.audit_report import Cause
 from rebalance_core.report.timeline.axis import Axis
-from rebalance_core.report.timeline.night import Cause
 
 NEAR_PX = 30
 

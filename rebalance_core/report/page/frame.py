@@ -62,7 +62,7 @@ def _anchor(x: float, text: str, end: float) -> str:
 def draw_labels(
     rows: Sequence[Row], tops: Sequence[float], topics: Sequence[tuple[float, str]]
 ) -> Markup:
-    """Names in a frame of their own, which cuts off what a strange font makes too wide."""
+    """Names, clipped where an unusual font makes them too wide."""
     names = [
         tag(
             "svg",
@@ -98,14 +98,14 @@ def _label(row: Row, top: float) -> Markup:
 
 def draw_flags(flags: Iterable[Flag], bottom: float) -> Markup:
     """The numbers of the causes, each with a line through the rows."""
-    found = []
+    parts = []
     for flag in flags:
         width = 7 * len(flag.label) + 7
         title = tag("title", f"cause {flag.label}, listed below")
         line = f"M{number(flag.x)} 16V{number(bottom)}"
-        found += [
+        parts += [
             tag("path", d=line, stroke=INK, stroke_dasharray="2 3", opacity="0.55", fill="none"),
             tag("rect", title, x=flag.x - width / 2, y=1, width=width, height=15, rx=3, fill=QUIET),
             tag("text", flag.label, x=flag.x, y=12, class_="f"),
         ]
-    return joined(found)
+    return joined(parts)

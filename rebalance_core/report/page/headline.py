@@ -1,42 +1,42 @@
-"""The first sentence of the page: what the verdict means tonight."""
+"""The first sentence of the page: what the verdict means."""
 
+from rebalance_core.report.audit_report import AuditReport
 from rebalance_core.report.page.sections import WORST_FIRST, failing, severity_rank
-from rebalance_core.report.timeline.night import NightReport
 
 
-def headline(night: NightReport) -> str:
+def headline(report: AuditReport) -> str:
     """The verdict in one or two sentences, true whatever the word says."""
-    return " ".join(part for part in (_start(night), _findings(night), _compared(night)) if part)
+    return " ".join(part for part in (_start(report), _findings(report), _compared(report)) if part)
 
 
-def _start(night: NightReport) -> str:
-    if night.verdict == "INCOMPLETE":
+def _start(report: AuditReport) -> str:
+    if report.verdict == "INCOMPLETE":
         return "Part of the night could not be compared: what is not listed may still be wrong."
     return ""
 
 
-def _findings(night: NightReport) -> str:
-    accepted = sum(finding.accepted is not None for finding in night.findings)
+def _findings(report: AuditReport) -> str:
+    accepted = sum(finding.accepted is not None for finding in report.findings)
     known = f" Known and accepted: {accepted:,}." if accepted else ""
     words = [
-        f"{night.counts[severity]:,} {severity}"
-        for severity in sorted(night.counts, key=lambda s: (severity_rank(s), s))
-        if night.counts[severity]
+        f"{report.counts[severity]:,} {severity}"
+        for severity in sorted(report.counts, key=lambda s: (severity_rank(s), s))
+        if report.counts[severity]
     ]
-    return (f"{', '.join(words)}{_weight(night)}." if words else "No findings.") + known
+    return (f"{', '.join(words)}{_weight(report)}." if words else "No findings.") + known
 
 
-def _weight(night: NightReport) -> str:
-    if night.fail_on not in WORST_FIRST:
+def _weight(report: AuditReport) -> str:
+    if report.fail_on not in WORST_FIRST:
         return ""
-    count = failing(night)
+    count = failing(report)
     if count:
-        return f"; {count:,} at or above {night.fail_on}, where the audit exits 3"
-    return f"; none at or above {night.fail_on}, where the audit would exit 3"
+        return f"; {count:,} at or above {report.fail_on}, where the audit exits 3"
+    return f"; none at or above {report.fail_on}, where the audit would exit 3"
 
 
-def _compared(night: NightReport) -> str:
-    groups = night.groups
+def _compared(report: AuditReport) -> str:
+    groups = report.groups
     if not groups.total:
         return "No group was seen."
     online = groups.total - groups.offline

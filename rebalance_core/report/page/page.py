@@ -1,4 +1,4 @@
-"""The report page: a night in, HTML out."""
+"""The report page: an `AuditReport` in, HTML out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from rebalance_core.report.audit_report import AuditReport
 from rebalance_core.report.page.bars import balance_line, group_bar
 from rebalance_core.report.page.headline import headline
 from rebalance_core.report.page.sections import (
@@ -22,7 +23,6 @@ from rebalance_core.report.page.sections import (
 from rebalance_core.report.page.shapes import shape
 from rebalance_core.report.page.timeline import draw_timeline
 from rebalance_core.report.page.visible import visible
-from rebalance_core.report.timeline.night import NightReport
 from rebalance_core.report.timeline.times import duration, time_tag, utc
 
 TEMPLATES = "templates"
@@ -31,39 +31,41 @@ GROUPS_NAMED = 6
 """Groups of a rule that the table at the top names."""
 
 
-def render_page(night: NightReport) -> str:
+def render_page(report: AuditReport) -> str:
     """The report as one HTML document.
 
     It holds everything it shows: no script, nothing fetched (its own security policy forbids
-    both). Names are escaped and made visible. Equal nights give equal bytes.
+    both). Names are escaped and made visible. Equal reports give equal bytes.
     """
-    return _environment().get_template(PAGE).render(page_facts(night))
+    return _environment().get_template(PAGE).render(page_facts(report))
 
 
-def page_facts(night: NightReport) -> Mapping[str, Any]:
-    """What the template reads beside the night itself."""
-    sections = rule_sections(night)
-    named = named_queues(f for f in night.findings if f.accepted is None)
+def page_facts(report: AuditReport) -> Mapping[str, Any]:
+    """What the template reads beside the report itself."""
+    sections = rule_sections(report)
+    named = named_queues(f for f in report.findings if f.accepted is None)
     pictures = [
         draw_timeline(
-            t, night.from_ms, night.to_ms, f"t{at}", named.get(t.consumer_group, frozenset())
+            t, report.from_ms, report.to_ms, f"t{at}", named.get(t.consumer_group, frozenset())
         )
-        for at, t in enumerate(night.timelines, start=1)
+        for at, t in enumerate(report.timelines, start=1)
     ]
     return {
-        "night": night,
-        "headline": headline(night),
-        "failing": failing(night),
+        "report": report,
+        "headline": headline(report),
+        "failing": failing(report),
         "sections": sections,
         "severities": severities_of(sections),
         "worst_first": WORST_FIRST,
         "groups_named": GROUPS_NAMED,
-        "accepted": [f for f in night.findings if f.accepted is not None],
-        "new_keys": frozenset(f.key for f in night.previous.new) if night.previous else frozenset(),
-        "group_bar": group_bar(night.groups),
+        "accepted": [f for f in report.findings if f.accepted is not None],
+        "new_keys": frozenset(f.key for f in report.previous.new)
+        if report.previous
+        else frozenset(),
+        "group_bar": group_bar(report.groups),
         "pictures": pictures,
-        "picture_of": {t.consumer_group: at for at, t in enumerate(night.timelines, start=1)},
-        "balance": [balance_line(group) for group in night.balance],
+        "picture_of": {t.consumer_group: at for at, t in enumerate(report.timelines, start=1)},
+        "balance": [balance_line(group) for group in report.balance],
     }
 
 

@@ -77,7 +77,7 @@ class Palette:
         return tuple((sample, words) for occurs, sample, words in signs if occurs)
 
     def painted(self, placed: Sequence[Placed], height: float) -> Markup:
-        """All cells: plain ones first, so that nobody, shared and crowds lie on top."""
+        """All cells; plain ones first, so that unowned, shared and crowded ones lie on top."""
         return joined(
             [
                 *self._plain(placed, height),
@@ -89,7 +89,7 @@ class Palette:
         )
 
     def _plain(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
-        """One path a paint; thin cells after the wide ones, without the gap that would eat them."""
+        """One path for each paint; thin cells last and without a gap, which would hide them."""
         boxes: dict[tuple[bool, str], list[str]] = {}
         for top, cell in placed:
             if cell.changes or not cell.state:
@@ -105,24 +105,24 @@ class Palette:
             yield tag("path", d="".join(boxes[thin, fill]), fill=fill, stroke=gap)
 
     def _crowds(self, placed: Iterable[Placed], height: float) -> Markup:
-        found = [box(c.left, top, c.width, height) for top, c in placed if c.changes]
-        return _path(found, f"url(#{self.prefix}many)", INK, "0.8")
+        shapes = [box(c.left, top, c.width, height) for top, c in placed if c.changes]
+        return _path(shapes, f"url(#{self.prefix}many)", INK, "0.8")
 
     def _nobody(self, placed: Iterable[Placed], height: float) -> Markup:
-        found = [
+        shapes = [
             box(c.left + 0.5, top + 0.5, max(c.width - 1, 1), height - 1)
             for top, c in placed
             if c.state == NOBODY and not c.changes
         ]
-        return _path(found, f"url(#{self.prefix}none)", ALARM, "1")
+        return _path(shapes, f"url(#{self.prefix}none)", ALARM, "1")
 
     def _outlines(self, placed: Iterable[Placed], height: float) -> Markup:
-        found = [
+        shapes = [
             box(c.left + 0.5, top, max(c.width - 1, 1), height)
             for top, c in placed
             if is_shared(c.state)
         ]
-        return _path(found, "none", ALARM, "1.8")
+        return _path(shapes, "none", ALARM, "1.8")
 
     def _words(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
         for top, cell in placed:

@@ -1,4 +1,4 @@
-"""How clients are told apart: a letter, a pattern and a colour; after the twelfth a grey number."""
+"""Marks that distinguish clients: letter, pattern, colour; after the twelfth a grey number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ STYLES = (  # line colour, tint, what is drawn in a tile of 8 x 8
 )
 LETTERS = "ABCDEFGHIJKL"
 GREYS = ("#e9eef4", "#d3dbe5")
-"""By turns, so that neighbours in number are told apart."""
+"""By turns, so that clients next to each other differ."""
 
 
 @dataclass(frozen=True, slots=True)

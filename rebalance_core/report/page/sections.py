@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rebalance_core.report.timeline.night import NightReport, ShownFinding
+from rebalance_core.report.audit_report import AuditReport, ShownFinding
 
 WORST_FIRST = ("ERROR", "WARNING", "INFO")  # the audit's SEVERITIES, which lies beside this layer
 OPEN_FINDINGS = 10
@@ -56,35 +56,35 @@ class RuleSection:
         return self.findings[OPEN_FINDINGS:]
 
 
-def rule_sections(night: NightReport) -> list[RuleSection]:
+def rule_sections(report: AuditReport) -> list[RuleSection]:
     """All findings that are not accepted: the worst severity first, then the most frequent rule.
 
     What is not shown of a rule counts for its least severe section; a rule that is not shown at
     all has a section without findings.
     """
     by_rule: dict[tuple[str, str], list[ShownFinding]] = {}
-    for finding in night.findings:
+    for finding in report.findings:
         if finding.accepted is None:
             by_rule.setdefault((finding.severity, finding.rule_id), []).append(finding)
-    more = _places_of_more(by_rule, night.more)
+    more = _places_of_more(by_rule, report.more)
     for place in more:
         by_rule.setdefault(place, [])
-    found = [
+    sections = [
         (severity, rule_id, tuple(findings), more.get((severity, rule_id), 0))
         for (severity, rule_id), findings in by_rule.items()
     ]
-    found.sort(key=lambda s: (severity_rank(s[0]), s[0], -len(s[2]) - s[3], s[1]))
+    sections.sort(key=lambda s: (severity_rank(s[0]), s[0], -len(s[2]) - s[3], s[1]))
     return [
         RuleSection(
             rule_id,
             severity,
-            night.rules.get(rule_id, ""),
+            report.rules.get(rule_id, ""),
             f"rule-{at}",
             findings,
             _one_remedy(findings),
             not_shown,
         )
-        for at, (severity, rule_id, findings, not_shown) in enumerate(found, start=1)
+        for at, (severity, rule_id, findings, not_shown) in enumerate(sections, start=1)
     ]
 
 
@@ -95,32 +95,32 @@ def severity_rank(severity: str) -> int:
 
 def severities_of(sections: Iterable[RuleSection]) -> dict[str, list[RuleSection]]:
     """The sections by severity, in their order."""
-    found: dict[str, list[RuleSection]] = {}
+    by_severity: dict[str, list[RuleSection]] = {}
     for section in sections:
-        found.setdefault(section.severity, []).append(section)
-    return found
+        by_severity.setdefault(section.severity, []).append(section)
+    return by_severity
 
 
-def failing(night: NightReport) -> int:
+def failing(report: AuditReport) -> int:
     """Findings at or above the severity at which the audit exits 3; 0 if it is none of ours."""
-    if night.fail_on not in WORST_FIRST:
+    if report.fail_on not in WORST_FIRST:
         return 0
     return sum(
         count
-        for severity, count in night.counts.items()
-        if severity_rank(severity) <= severity_rank(night.fail_on)
+        for severity, count in report.counts.items()
+        if severity_rank(severity) <= severity_rank(report.fail_on)
     )
 
 
 def named_queues(findings: Iterable[ShownFinding]) -> dict[str, frozenset[tuple[str, str, int]]]:
     """By group, the queues that a finding names."""
-    found: dict[str, set[tuple[str, str, int]]] = {}
+    named: dict[str, set[tuple[str, str, int]]] = {}
     for f in findings:
         whole = f.topic is not None and f.broker_name is not None and f.queue_id is not None
         if whole and f.consumer_group is not None:
             queue = (str(f.topic), str(f.broker_name), int(f.queue_id or 0))
-            found.setdefault(f.consumer_group, set()).add(queue)
-    return {group: frozenset(queues) for group, queues in found.items()}
+            named.setdefault(f.consumer_group, set()).add(queue)
+    return {group: frozenset(queues) for group, queues in named.items()}
 
 
 def _places_of_more(

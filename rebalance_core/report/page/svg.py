@@ -29,7 +29,7 @@ def text_of(value: object, longest: int | None = LONGEST) -> Markup:
 def tag(name: str, *children: object, **attributes: object) -> Markup:
     """An element; ``stroke_width`` is the attribute ``stroke-width``, None leaves one out.
 
-    Long children are cut as all text of the page; attributes never: a path is as long as it is.
+    Long children are truncated like all text of the page; attributes, such as paths, never are.
 
     >>> tag("text", "<b>", x=1.5, text_anchor="end")
     Markup('<text x="1.5" text-anchor="end">&lt;b&gt;</text>')
@@ -52,7 +52,7 @@ def joined(parts: Iterable[Markup]) -> Markup:
 
 
 def box(left: float, top: float, width: float, height: float) -> str:
-    """A rectangle as a piece of a path: many of them are one element.
+    """A rectangle as part of a path, so that many of them are one element.
 
     >>> box(1, 2, 3, 4)
     'M1 2h3v4h-3z'

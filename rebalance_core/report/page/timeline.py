@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from rebalance_core.report.audit_report import Cause, GroupTimeline
 from rebalance_core.report.page.causes import Flag, flags_of, in_window
 from rebalance_core.report.page.frame import (
     LABELS,
@@ -30,7 +31,6 @@ from rebalance_core.report.timeline.histories import (
     client_shares,
     segments,
 )
-from rebalance_core.report.timeline.night import Cause, GroupTimeline
 
 STYLE = """
 .timeline text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1e293b}
@@ -50,7 +50,7 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A timeline as the page sets it.
+    """A timeline as the page shows it.
 
     Attributes:
         svg: the drawing.
@@ -84,7 +84,7 @@ def draw_timeline(
     prefix: str,
     named: frozenset[tuple[str, str, int]] = frozenset(),
 ) -> Picture:
-    """Draw a group's night.
+    """Draw a group's ownership over the audit run.
 
     Args:
         timeline: the group.

@@ -18,7 +18,7 @@ def visible(text: str, longest: int | None = LONGEST) -> str:
     r"""The text with every character that has no shape written as its escape.
 
     The result can be encoded as UTF-8 and stands in XML once ``<``, ``&`` and quotes are escaped.
-    `longest`: what is longer is cut, and says so; None cuts nothing.
+    `longest`: longer text is truncated, and says so; None: never.
 
     >>> visible("order\u202e\x00s")
     'order\\u202e\\x00s'
@@ -42,7 +42,7 @@ def columns(text: str) -> int:
 
 
 def shortened(text: str, most: int) -> str:
-    """The visible text in at most that many columns; the middle is left out, the ends tell apart.
+    """The visible text in at most that many columns; what names share, the middle, is left out.
 
     >>> shortened("consumer-10.0.0.1@4711#1", 12)
     'consu…4711#1'

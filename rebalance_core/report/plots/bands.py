@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from rebalance_core.report.plots.look import (
+from rebalance_core.report.plots.style import (
     ACCENT,
     FILL,
     IDLE_HATCH,
@@ -26,7 +26,7 @@ from rebalance_core.report.timeline.axis import Axis
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """One state of the group from a time on; no member: None.
+    """One state of the group from a time on; without members all figures are 0.
 
     Attributes:
         from_ms: Since when.
@@ -71,17 +71,17 @@ def bands_of_loads(rows: Iterable[tuple[int, int | None, int]]) -> list[Band]:
 
 def bands_of_steps(rows: Any) -> list[Band]:
     """Bands out of `plan_steps` of one group under one strategy."""
-    found = []
+    bands = []
     for row in rows.sort_values("epoch", kind="stable").itertuples():
         members = int(row.members)
         average = float(row.queues) / members if members else 0.0
-        found.append(
+        bands.append(
             Band(
                 int(row.change_ms), float(row.min_queues), average, float(row.max_queues), members,
                 int(row.idle_members),
             )
         )  # fmt: skip
-    return found
+    return bands
 
 
 def draw_bands(axes: Axes, bands: list[Band], axis: Axis, highest: float) -> None:

@@ -11,7 +11,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rebalance_core.report.plots.look import (
+from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.steps import BELOW_ONE
+from rebalance_core.report.plots.style import (
     ACCENT,
     INK,
     LINE,
@@ -20,17 +22,15 @@ from rebalance_core.report.plots.look import (
     QUIET,
     SMALL,
     TOP,
-    in_our_look,
     key,
     note,
     note_height,
     nothing_to_draw,
     page,
     panel,
+    styled,
     whole,
 )
-from rebalance_core.report.plots.names import short
-from rebalance_core.report.plots.steps import BELOW_ONE
 from rebalance_core.report.plots.table import Rows, table
 
 TITLE = "Movement beside balance"
@@ -69,7 +69,7 @@ class _Point:
         return self.fewest is not None and self.moved < self.fewest
 
 
-@in_our_look
+@styled
 def draw_league(league: Rows) -> Figure:
     """Queues moved per rebalance to the right, peak over average upwards: left and low is best.
 
@@ -133,7 +133,7 @@ def _limits(axes: Axes, points: Sequence[_Point]) -> None:
     top = max(max(point.worst_peak for point in points), 1.2)
     low = min(1.0, *(point.mean_peak for point in points))
     axes.set_xlim(-0.03 * right, right * 1.1)
-    # One bad moment of one group must not press all the rest into a line.
+    # One bad state of one group must not squeeze all the others into a line.
     enough = low + 2 * max(max(point.mean_peak for point in points) - low, 0.25)
     top = top if top <= 1.5 * enough else enough
     axes.set_ylim(low - 0.06 * (top - low), top + 0.08 * (top - low))
@@ -160,9 +160,9 @@ def _points(axes: Axes, points: Sequence[_Point]) -> None:
             marker=marker, color=QUIET, markersize=7, zorder=2, clip_on=False,
         )  # fmt: skip
     for own, marker, face in ((True, OURS, ACCENT), (False, OTHERS, PAPER)):
-        found = [p for p in points if p.of_rocketmq is own]
+        drawn = [p for p in points if p.of_rocketmq is own]
         axes.plot(
-            [p.moved for p in found], [p.mean_peak for p in found], linestyle="none",
+            [p.moved for p in drawn], [p.mean_peak for p in drawn], linestyle="none",
             marker=marker, markersize=8, markerfacecolor=face, markeredgecolor=INK, zorder=4,
             clip_on=False,
         )  # fmt: skip
@@ -197,7 +197,7 @@ def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
 
 
 def _spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
-    """Places in order, at least so far apart, near the wanted ones and inside the room.
+    """Places in order, at least ``apart`` from each other, near the wanted ones, within the room.
 
     >>> _spread([1.0, 1.0, 1.0], 0.5, 3.0)
     [0.5, 1.0, 1.5]

@@ -20,7 +20,10 @@ from rebalance_core.report.plots.bands import (
     draw_idle,
 )
 from rebalance_core.report.plots.clock import clock, draw_clock, from_to
-from rebalance_core.report.plots.look import (
+from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.shades import shade, text_on
+from rebalance_core.report.plots.steps import read_steps, strategies, strategy_lines
+from rebalance_core.report.plots.style import (
     IDLE_HATCH,
     INK,
     LETTER,
@@ -31,17 +34,14 @@ from rebalance_core.report.plots.look import (
     TOP,
     WIDTH,
     bare,
-    in_our_look,
     key,
     note,
     note_height,
     nothing_to_draw,
     page,
     panel,
+    styled,
 )
-from rebalance_core.report.plots.names import short
-from rebalance_core.report.plots.shades import shade, text_on
-from rebalance_core.report.plots.steps import read_steps, strategies, strategy_lines
 from rebalance_core.report.plots.table import Rows, only, table
 from rebalance_core.report.timeline.axis import Axis
 
@@ -55,7 +55,7 @@ ROW = 0.24
 ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of strings)."
 
 
-@in_our_look
+@styled
 def draw_load(load: Rows) -> Figure:
     """Queues of each consumer over time, idle ones hatched.
 

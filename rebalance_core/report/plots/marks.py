@@ -1,4 +1,4 @@
-"""How the clients of one picture are told apart: a letter or number, a tint and a hatch."""
+"""Marks that distinguish the clients of one picture: a letter or number, a tint and a hatch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HATCHES = ("", "////", "....", "----")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What stands for a client: only the label is its own, the rest comes round again."""
+    """The mark of a client: labels are unique, tints and hatches repeat."""
 
     label: str
     tint: str
@@ -20,7 +20,7 @@ class Mark:
 
 
 def marks_of(clients: Sequence[str]) -> dict[str, Mark]:
-    """A mark for each, neighbours different in tint and hatch; letters as long as they last.
+    """A mark for each, neighbours different in tint and hatch; numbers once letters run out.
 
     >>> [mark.label for mark in marks_of(["x", "y"]).values()]
     ['A', 'B']

@@ -11,7 +11,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from rebalance_core.report.plots.look import (
+from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.steps import (
+    BELOW_ONE,
+    cause_lines,
+    read_steps,
+    slots,
+    strategies,
+    strategy_lines,
+    total,
+)
+from rebalance_core.report.plots.style import (
     FILL,
     INK,
     MONO,
@@ -23,24 +33,14 @@ from rebalance_core.report.plots.look import (
     WIDTH,
     few_ticks,
     grid,
-    in_our_look,
     key,
     note,
     note_height,
     nothing_to_draw,
     page,
     panel,
+    styled,
     whole,
-)
-from rebalance_core.report.plots.names import short
-from rebalance_core.report.plots.steps import (
-    BELOW_ONE,
-    cause_lines,
-    read_steps,
-    slots,
-    strategies,
-    strategy_lines,
-    total,
 )
 from rebalance_core.report.plots.table import Rows
 from rebalance_core.report.timeline.times import utc
@@ -58,7 +58,7 @@ NO_MINIMUM = (
 LEFT, RIGHT, ROW, GAP = 2.15, 1.95, 0.78, 0.16
 
 
-@in_our_look
+@styled
 def draw_moves(steps: Rows) -> Figure:
     """A row for each strategy, a bar for each rebalance, a black line at the fewest possible.
 

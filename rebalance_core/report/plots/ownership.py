@@ -12,9 +12,12 @@ from matplotlib.patches import Patch
 
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.report.audit_report import QueueHistory, Stretch
 from rebalance_core.report.plots import table as tables
 from rebalance_core.report.plots.clock import clock, draw_clock, from_to
-from rebalance_core.report.plots.look import (
+from rebalance_core.report.plots.marks import Mark, marks_of
+from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.style import (
     ALARM,
     INK,
     LETTER,
@@ -26,20 +29,17 @@ from rebalance_core.report.plots.look import (
     TOP,
     WIDTH,
     bare,
-    in_our_look,
     key,
     note,
     note_height,
     nothing_to_draw,
     page,
     panel,
+    styled,
 )
-from rebalance_core.report.plots.marks import Mark, marks_of
-from rebalance_core.report.plots.names import short
 from rebalance_core.report.timeline.cells import Cell, cells_of
 from rebalance_core.report.timeline.folding import Row, Rows, rows_of
 from rebalance_core.report.timeline.histories import NOBODY, is_shared, segments
-from rebalance_core.report.timeline.night import QueueHistory, Stretch
 
 TITLE = "Who owned which queue"
 COLUMNS = ("consumer_group", "topic", "broker_name", "queue_id", "client_id", "from_ms", "to_ms")
@@ -52,7 +52,7 @@ ROW = 0.225
 Corners = list[tuple[float, float]]
 
 
-@in_our_look
+@styled
 def draw_ownership(ownership: tables.Rows) -> Figure:
     """A row for each queue, time to the right, each owner a letter with its tint and hatch.
 
@@ -73,8 +73,10 @@ def draw_ownership(ownership: tables.Rows) -> Figure:
     ends = [_end(end) for end in frame["to_ms"]]
     histories = _histories(frame, ends)
     span = clock(frame["from_ms"].astype(int), ends, 1.0)
-    cut = [(queue, segments(queue.stretches, span.from_ms, span.to_ms)) for queue in histories]
-    rows = _moving(rows_of(cut, most=MOST_ROWS))
+    segmented = [
+        (queue, segments(queue.stretches, span.from_ms, span.to_ms)) for queue in histories
+    ]
+    rows = _moving(rows_of(segmented, most=MOST_ROWS))
     labels = [short(f"{row.broker_name} {row.label}", 34) for row in rows.shown]
     left = max(0.4 + LETTER * max(map(len, labels)), 1.3)
     axis = clock(frame["from_ms"].astype(int), ends, WIDTH - left - 0.3)

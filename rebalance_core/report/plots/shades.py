@@ -1,6 +1,6 @@
 """A number of queues as a shade: the more the darker; one hue, so grey print keeps the order."""
 
-from rebalance_core.report.plots.look import INK, PAPER
+from rebalance_core.report.plots.style import INK, PAPER
 
 LIGHT, DARK = (0xDB, 0xE6, 0xF4), (0x1F, 0x3A, 0x68)
 DARK_FROM = 0.55

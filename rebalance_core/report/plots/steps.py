@@ -27,7 +27,7 @@ BELOW_ONE = (
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What a strategy moved in those rebalances whose minimum is one of its result.
+    """What a strategy moved, over all rebalances and over those whose minimum can be compared.
 
     Attributes:
         rebalances: All of them.
@@ -50,7 +50,7 @@ class Total:
 
 
 def read_steps(given: Rows, needed: Sequence[str]) -> Any:
-    """The rows, with ``compared``: True where the minimum says something of this result.
+    """The rows, with ``compared``: True where the minimum can be compared with this result.
 
     Rows of `group_metrics` with a strategy and a time are welcome: those of topics are left out,
     and so is what `plan_steps` does not count.

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
-from rebalance_core.report.plots.look import (
+from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.style import (
     ALARM,
     IDLE_HATCH,
     INK,
@@ -23,15 +24,14 @@ from rebalance_core.report.plots.look import (
     TOP,
     bare,
     head,
-    in_our_look,
     note,
     note_height,
     nothing_to_draw,
     page,
     panel,
+    styled,
     whole,
 )
-from rebalance_core.report.plots.names import short
 from rebalance_core.report.plots.table import Rows, table
 
 TITLE = "What if: before and after"
@@ -49,9 +49,9 @@ SHOWN = ("consumers", "queues", "most of\none", "peak /\naverage", "idle", "of n
 IDLE, NOBODY = SHOWN.index("idle"), SHOWN.index("of nobody")
 
 
-@in_our_look
+@styled
 def draw_summary(summary: Rows) -> Figure:
-    """A row for each row of `plan_summary`, in their order; idle and nobody's cells are hatched.
+    """A row for each row of `plan_summary`, in their order; idle and ownerless cells are hatched.
 
     What differs is written "before → after". Columns of names with one value only are not drawn.
 
@@ -64,7 +64,7 @@ def draw_summary(summary: Rows) -> Figure:
     named = [name for name in KEYS if frame[name].nunique() > 1] or ["strategy"]
     rows = frame.head(MOST_ROWS)
     names = {name: [_name(row, name) for row in rows.to_dict("records")] for name in named}
-    widths = [0.25 + LETTER * max(len(n) for n in [*found, key]) for key, found in names.items()]
+    widths = [0.25 + LETTER * max(len(n) for n in [*values, key]) for key, values in names.items()]
     left = 0.2 + sum(widths)
     feet = _feet(frame)
     high = HEAD + ROW * len(rows)
@@ -94,11 +94,11 @@ def _one_value(frame: Any, named: list[str]) -> str:
 def _draw_names(axes: Axes, names: dict[str, list[str]], widths: list[float]) -> None:
     at = -sum(widths) / COLUMN
     style: dict[str, Any] = {"size": SMALL, "color": INK, "clip_on": False}
-    for (key, found), width in zip(names.items(), widths, strict=True):
+    for (key, values), width in zip(names.items(), widths, strict=True):
         words = key.replace("consumer_", "")
         axes.text(at, (HEAD - 0.12) / ROW, words, va="baseline", weight="bold", **style)
-        for number, name in enumerate(found):
-            if number == 0 or key == "strategy" or name != found[number - 1]:
+        for number, name in enumerate(values):
+            if number == 0 or key == "strategy" or name != values[number - 1]:
                 top = HEAD / ROW + number + 0.5
                 axes.text(at, top, name, va="center", family=MONO, **style)
         at += width / COLUMN

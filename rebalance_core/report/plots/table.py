@@ -39,7 +39,7 @@ def table(given: Rows, needed: Sequence[str], defaults: Mapping[str, Any] | None
 
 
 def only(frame: Any, names: Sequence[str], what: str) -> tuple[str, ...]:
-    """The one value of each of these columns; a picture of several would be none.
+    """The one value of each of these columns; a picture of several would mean nothing.
 
     Raises:
         UsageError: There are several; some of them are named.

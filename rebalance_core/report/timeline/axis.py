@@ -33,12 +33,12 @@ class Axis:
         span = self.to_ms - self.from_ms
         step = next((s for s in STEPS_MS if span <= s * TICKS), -(-span // TICKS))
         first = -(-self.from_ms // step) * step
-        found, day = [], ""
+        ticks, day = [], ""
         for time_ms in range(first, self.to_ms + 1, step):
             today = utc(time_ms, "%m-%d")
-            found.append((time_ms, _text(time_ms, step, today if today != day else "")))
+            ticks.append((time_ms, _text(time_ms, step, today if today != day else "")))
             day = today
-        return found
+        return ticks
 
 
 def _text(time_ms: int, step: int, day: str) -> str:

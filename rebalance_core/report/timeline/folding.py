@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from rebalance_core.report.audit_report import QueueHistory
 from rebalance_core.report.timeline.histories import NOBODY, Segment, is_shared
-from rebalance_core.report.timeline.night import QueueHistory
 
 MOST_ROWS = 60
 RANGES_SHOWN = 3
@@ -24,7 +24,7 @@ class Row:
 
     @property
     def troubled(self) -> bool:
-        """True if nobody, or more than one process, held the queue at some time."""
+        """True if at some time no process, or more than one, held the queue."""
         return any(s.state == NOBODY or is_shared(s.state) for s in self.history)
 
     @property

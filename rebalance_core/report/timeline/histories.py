@@ -1,4 +1,4 @@
-"""Who held a queue, cut into segments that do not overlap."""
+"""Who held a queue, as segments that do not overlap."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rebalance_core.report.timeline.night import Stretch
+from rebalance_core.report.audit_report import Stretch
 
 State = tuple[tuple[str, int], ...] | None
-"""Clients with their holders, in order of name; () = nobody; None = the queue was not there."""
+"""Clients with their holders, by name; () = no owner; None = the queue was not there."""
 
 NOBODY: State = ()
 
@@ -36,23 +36,25 @@ def segments(stretches: Iterable[Stretch], from_ms: int, to_ms: int) -> tuple[Se
         for s in stretches
     ]
     inside = [(start, end, s) for start, end, s in inside if start < end]
-    cuts = sorted({from_ms, to_ms} | {cut for start, end, _ in inside for cut in (start, end)})
+    borders = sorted(
+        {from_ms, to_ms} | {border for start, end, _ in inside for border in (start, end)}
+    )
     starts: dict[int, list[Stretch]] = {}
     ends: dict[int, list[Stretch]] = {}
     for start, end, stretch in inside:
         starts.setdefault(start, []).append(stretch)
         ends.setdefault(end, []).append(stretch)
     active: Counter[Stretch] = Counter()
-    found: list[Segment] = []
-    for start, end in pairwise(cuts):
+    joined: list[Segment] = []
+    for start, end in pairwise(borders):
         active.subtract(ends.get(start, ()))
         active.update(starts.get(start, ()))
         state = _state(+active)
-        if found and found[-1].state == state:
-            found[-1] = Segment(found[-1].from_ms, end, state)
+        if joined and joined[-1].state == state:
+            joined[-1] = Segment(joined[-1].from_ms, end, state)
         else:
-            found.append(Segment(start, end, state))
-    return tuple(found)
+            joined.append(Segment(start, end, state))
+    return tuple(joined)
 
 
 def _state(active: Mapping[Stretch, int]) -> State:

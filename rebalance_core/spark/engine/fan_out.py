@@ -27,8 +27,8 @@ _NAME, _OF_TOPIC = "_name", "_of_topic"
 def fan_out(tables: Mapping[str, DataFrame], group_pattern: str | None = None) -> DataFrame:
     """The rows of all tables with ``cluster``, ``consumer_group`` and ``_table``.
 
-    Rows of groups without events are among them, because whoever deals the rows out joins them with
-    the groups that have some (`units`, `of_groups_with_events`).
+    Rows of groups without events are among them: whoever uses them joins them with the groups that
+    have some (`work_units`, `of_groups_with_events`).
 
     Args:
         tables: the used rows by table name; only cluster_events must be there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
@@ -18,7 +18,11 @@ from rebalance_core.model.errors import InputRefused
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """One DataFrame per ledger table, with the contract's columns; lazy."""
+    """One DataFrame per ledger table, with the contract's columns; lazy.
+
+    A simulation's ledger is a context manager: rows that all tables share are kept in memory and on
+    disk until it is closed. Afterwards its tables can still be used; they compute those rows anew.
+    """
 
     epochs: DataFrame
     ownership: DataFrame
@@ -30,6 +34,8 @@ class Ledger:
     rejected: DataFrame
     replayed: DataFrame | None = None
     """Groups the kernels left to the replay (cluster, consumer_group, reason); None if read."""
+    kept: tuple[DataFrame, ...] = ()
+    """What the tables are computed from and is kept until `close`."""
 
     @classmethod
     def read(cls, spark: SparkSession, path: str) -> Ledger:
@@ -44,12 +50,11 @@ class Ledger:
         folder = str(path).rstrip("/")
         _check_run(folder, _run_record(spark, folder))
         try:
-            return cls(
-                **{
-                    name: spark.read.schema(table.ddl).parquet(f"{folder}/{name}")
-                    for name, table in LEDGER_TABLES.items()
-                }
-            )
+            tables: dict[str, Any] = {
+                name: spark.read.schema(table.ddl).parquet(f"{folder}/{name}")
+                for name, table in LEDGER_TABLES.items()
+            }
+            return cls(**tables)
         except AnalysisException as error:
             first_line = str(error).strip().splitlines()[0]
             raise InputRefused(f"{folder} lacks a table of the ledger: {first_line}") from error
@@ -57,6 +62,17 @@ class Ledger:
     def frames(self) -> dict[str, DataFrame]:
         """The DataFrames by table name, in the contract's order."""
         return {name: getattr(self, name) for name in LEDGER_TABLES}
+
+    def close(self) -> None:
+        """Release what is kept."""
+        for frame in self.kept:
+            frame.unpersist()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def _run_record(spark: SparkSession, folder: str) -> str | None:

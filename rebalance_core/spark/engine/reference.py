@@ -15,14 +15,16 @@ from rebalance_core.spark.engine.fan_out import GROUP
 from rebalance_core.spark.engine.group_rows import history_of, ledger_table, strategy_for
 
 
-def replayed_tables(rows: DataFrame, options: FleetOptions) -> dict[str, DataFrame]:
-    """The ledger tables of rows of `fan_out`.
+def replayed_tables(
+    rows: DataFrame, options: FleetOptions
+) -> tuple[DataFrame, dict[str, DataFrame]]:
+    """The ledger tables of rows of `fan_out`, and the frame they are filtered from.
 
-    Replayed rows are kept once computed, because all tables are cut out of one pass.
+    That frame has all tables' rows, from one pass, and is kept once computed.
     """
     schema = ", ".join(f"{name} {table.struct_type()}" for name, table in LEDGER_TABLES.items())
     ledger = rows.groupBy(*GROUP).applyInArrow(_replay(options), schema).persist()
-    return {
+    return ledger, {
         name: ledger.where(sf.col(name).isNotNull()).select(f"{name}.*") for name in LEDGER_TABLES
     }
 

@@ -1,8 +1,8 @@
-"""From input tables to the ledger: check, fan out, deal out, then one pass of an engine a table."""
+"""From input tables to the ledger: check, fan out, assign to tasks, one pass for each table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -10,12 +10,12 @@ from pyspark.sql import functions as sf
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.kernels.codes.fleet import FleetOptions
 from rebalance_core.model.errors import UsageError
-from rebalance_core.spark.engine.deal import deal_out
 from rebalance_core.spark.engine.fan_out import GROUP, fan_out, of_groups_with_events
 from rebalance_core.spark.engine.ledger import Ledger
 from rebalance_core.spark.engine.prepared import prepared
 from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import replayed_groups, table_of
+from rebalance_core.spark.engine.work_units import assign_to_tasks
 from rebalance_core.spark.tables.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.strategies import parse_strategy
@@ -46,8 +46,9 @@ class SimulationOptions:
 def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> Ledger:
     """Replay every group of the input.
 
-    Lazy; works in any session there is (notebook, Connect). The rows of the input are kept, dealt
-    out to tasks, once computed: every table is a pass over them.
+    Lazy; works in any session there is (notebook, Connect). The checked rows, and those rows
+    assigned to tasks, are kept once computed, because every table is a pass over them;
+    `Ledger.close` releases them, as does ``with simulate(...) as ledger:``.
 
     Raises:
         UsageError: an unknown engine, or a strategy text that does not parse.
@@ -55,11 +56,12 @@ def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> L
     """
     options = options or SimulationOptions()
     checked = quarantine(inputs, max_queue_nums=options.max_queue_nums)
-    return simulate_checked(checked, options)
+    ledger = simulate_checked(checked, options)
+    return replace(ledger, kept=(*ledger.kept, *checked.checked.values()))
 
 
 def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger:
-    """`simulate` of tables that `quarantine` went through already."""
+    """`simulate` of tables that `quarantine` checked; closing the ledger leaves those kept."""
     if options.engine not in ENGINES:
         raise UsageError(f"unknown engine {options.engine!r}; there is: {', '.join(ENGINES)}")
     if options.strategy is not None:
@@ -73,19 +75,20 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
     )
     if options.engine == REFERENCE:
         fanned = of_groups_with_events(fan_out(checked.tables, pattern), checked.tables)
-        frames = replayed_tables(fanned, fleet)
+        kept, frames = replayed_tables(fanned, fleet)
         replayed = fanned.select(*GROUP, sf.lit("REFERENCE").alias("reason")).distinct()
     else:
-        dealt = deal_out(
+        assigned = assign_to_tasks(
             checked.tables,
             pattern,
             options.partitions,
             pack=lambda rows: prepared(rows, fleet),
         )
-        frames = {name: table_of(name, dealt, fleet) for name in LEDGER_TABLES}
-        replayed = replayed_groups(dealt, fleet)
+        kept = assigned.members
+        frames = {name: table_of(name, assigned, fleet) for name in LEDGER_TABLES}
+        replayed = replayed_groups(assigned, fleet)
     frames["rejected"] = checked.rejected.unionByName(frames["rejected"])
-    return Ledger(**_within(frames, options), replayed=replayed)
+    return Ledger(**_within(frames, options), replayed=replayed, kept=(kept,))
 
 
 def like_pattern(glob: str) -> str:
@@ -102,17 +105,18 @@ def _within(frames: dict[str, DataFrame], options: SimulationOptions) -> dict[st
     """The rows that touch [from_ms, to_ms); a metric goes with its epoch."""
     if options.from_ms is None and options.to_ms is None:
         return frames
-    cut = dict(frames)
+    within = dict(frames)
     for name, table in SIMULATED_TABLES.items():
         if "from_ms" in table.column_names:
             ends = sf.col("to_ms")
-            cut[name] = frames[name].where(_touches(options, sf.col("from_ms"), ends))
+            within[name] = frames[name].where(_touches(options, sf.col("from_ms"), ends))
         elif "change_ms" in table.column_names:
             at = sf.col("change_ms")
-            cut[name] = frames[name].where(_touches(options, at, at + 1))
-    epochs = cut["epochs"].select(*GROUP, "epoch")
+            within[name] = frames[name].where(_touches(options, at, at + 1))
+    epochs = within["epochs"].select(*GROUP, "epoch")
     metrics = frames["group_metrics"].join(epochs, on=[*GROUP, "epoch"], how="left_semi")
-    return cut | {"group_metrics": metrics.select(*SIMULATED_TABLES["group_metrics"].column_names)}
+    columns = SIMULATED_TABLES["group_metrics"].column_names
+    return within | {"group_metrics": metrics.select(*columns)}
 
 
 def _touches(options: SimulationOptions, start: Column, end: Column) -> Column:

@@ -1,28 +1,35 @@
 """What the summary tells, counted from the tables as they were written."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
 GROUP = ["cluster", "consumer_group"]
+WORST_GROUPS = 5
+"""Groups that a summary lists unless told otherwise."""
 
 
-def rejected_per_code(rejected: "DataFrame") -> dict[str, int]:
-    """How often each issue code stands in `rejected`; a row may have several."""
-    from pyspark.sql import functions as sf
-
+def rejected_per_code(rejected: DataFrame) -> dict[str, int]:
+    """How often each issue code occurs in `rejected`; a row may have several."""
     counts = rejected.select(sf.explode("issues.code").alias("code")).groupBy("code").count()
     return {row["code"]: row["count"] for row in counts.orderBy("code").collect()}
 
 
-def replay_reasons(replayed: "DataFrame | None") -> dict[str, int]:
+def count_by(frame: DataFrame, column: str) -> dict[str, int]:
+    """Rows by value of a column."""
+    counts = frame.groupBy(column).count().orderBy(column).collect()
+    return {row[column]: row["count"] for row in counts}
+
+
+def replay_reasons(replayed: DataFrame | None) -> dict[str, int]:
     """How many groups took the replay path, by reason."""
     counts = [] if replayed is None else replayed.groupBy("reason").count().collect()
     return {row["reason"]: row["count"] for row in sorted(counts)}
 
 
-def ledger_facts(tables: "dict[str, DataFrame]", worst: int) -> dict[str, Any]:
+def ledger_facts(tables: Mapping[str, DataFrame], worst: int) -> dict[str, Any]:
     """The numbers of the summary and the `worst` groups, as plain values.
 
     Args:
@@ -30,8 +37,6 @@ def ledger_facts(tables: "dict[str, DataFrame]", worst: int) -> dict[str, Any]:
         worst: how many groups to list; those with the most orphaned and shared queues and failed
             starts, then those that moved most.
     """
-    from pyspark.sql import functions as sf
-
     groups = _per_group(tables)
     totals = groups.agg(
         sf.count(sf.lit(1)).alias("groups"),
@@ -47,9 +52,7 @@ def ledger_facts(tables: "dict[str, DataFrame]", worst: int) -> dict[str, Any]:
     return totals.asDict() | {"worst_groups": [row.asDict() for row in listed]}
 
 
-def _per_group(tables: "dict[str, DataFrame]") -> "DataFrame":
-    from pyspark.sql import functions as sf
-
+def _per_group(tables: Mapping[str, DataFrame]) -> DataFrame:
     last = sf.max_by(sf.struct("status", "queues", "orphaned", "shared", "from_ms"), "epoch")
     states = (
         tables["epochs"]

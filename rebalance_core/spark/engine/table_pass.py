@@ -12,7 +12,6 @@ from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.kernels.codes.fleet import FleetOptions
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.tables.ledger import ledger_rows
-from rebalance_core.spark.engine.deal import Dealt
 from rebalance_core.spark.engine.packing import chunks
 from rebalance_core.spark.engine.prepared import (
     REJECTED,
@@ -22,6 +21,7 @@ from rebalance_core.spark.engine.prepared import (
     prepare,
     prepared_chunks,
 )
+from rebalance_core.spark.engine.work_units import AssignedRows
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -32,21 +32,21 @@ BY_QUEUE = ("ownership", "diffs", "pull_starts")
 REPLAYED_DDL = "cluster STRING, consumer_group STRING, reason STRING"
 
 
-def table_of(table: str, dealt: Dealt, options: FleetOptions) -> DataFrame:
-    """One ledger table, a pass over what was dealt out.
+def table_of(table: str, assigned: AssignedRows, options: FleetOptions) -> DataFrame:
+    """One ledger table, a pass over the assigned rows.
 
     Args:
         table: name of a ledger table.
-        dealt: with ``members`` as `prepared` makes them.
+        assigned: with ``members`` as `prepared` makes them.
         options: those they were prepared with.
     """
-    rows = dealt.everything if table == WITH_OFFSETS else dealt.members
+    rows = assigned.everything if table == WITH_OFFSETS else assigned.members
     return rows.mapInArrow(_task(table, options), LEDGER_TABLES[table].plain_ddl)
 
 
-def replayed_groups(dealt: Dealt, options: FleetOptions) -> DataFrame:
+def replayed_groups(assigned: AssignedRows, options: FleetOptions) -> DataFrame:
     """The groups that take the replay path (cluster, consumer_group), and the reason."""
-    return dealt.members.mapInArrow(_task(REPLAYED, options), REPLAYED_DDL)
+    return assigned.members.mapInArrow(_task(REPLAYED, options), REPLAYED_DDL)
 
 
 def _task(table: str, options: FleetOptions) -> Callable[[Iterable[pa.RecordBatch]], Batches]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -52,13 +53,26 @@ _FAILURES = ("heartbeat_failed", "allocation_failed", "broker_follows")
 
 @dataclass(frozen=True, eq=False)
 class IngestedCollection:
-    """The tables, lazy, and how each file was understood.
+    """The tables, lazy, and how each file was understood. A context manager.
 
-    ``tables`` has every table of `INGESTED_TABLES` with the contract's columns.
+    ``tables`` has every table of `INGESTED_TABLES` with the contract's columns. ``kept``, what they
+    are computed from, stays in memory and on disk until it is closed.
     """
 
     tables: dict[str, DataFrame]
     stats: tuple[FileStats, ...]
+    kept: tuple[DataFrame, ...] = ()
+
+    def close(self) -> None:
+        """Release what is kept."""
+        for frame in self.kept:
+            frame.unpersist()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def ingest(
@@ -66,7 +80,8 @@ def ingest(
 ) -> IngestedCollection:
     """Read every file of a collection once and put together what they say.
 
-    Evidence is kept on disk once read, because every table is cut out of it.
+    Evidence is kept once read, because every table is made of it; `IngestedCollection.close`
+    releases it.
     """
     assumed = assumed or Assumptions()
     evidence = collection_evidence(spark, collection, assumed).persist()
@@ -84,16 +99,17 @@ def ingest(
         .persist()
     )
     refused = [rejected_row(piece) for piece in (*collection.refused, *wrong)]
-    cut = {name: _cut(rows, table, context) for name, table in INGESTED_TABLES.items()}
-    tables = cut | {
-        "cluster_events": _sequenced(cut["cluster_events"]),
-        "queue_offsets": _newest(cut["queue_offsets"], INGESTED_TABLES["queue_offsets"]),
+    parsed = {name: _parsed(rows, table, context) for name, table in INGESTED_TABLES.items()}
+    tables = parsed | {
+        "cluster_events": _sequenced(parsed["cluster_events"]),
+        "queue_offsets": _newest(parsed["queue_offsets"], INGESTED_TABLES["queue_offsets"]),
         "committed_offsets": _commits(evidence, context),
         "rejected": _rejected(spark, evidence, refused),
     }
     return IngestedCollection(
         {name: tables[name].select(*table.column_names) for name, table in INGESTED_TABLES.items()},
         tuple(stats),
+        (evidence, rows),
     )
 
 
@@ -169,7 +185,8 @@ def _from_driver(spark: SparkSession, tables: Tables) -> DataFrame:
     return spark.createDataFrame(_rows(tables).to_pylist(), ROWS_DDL)
 
 
-def _cut(rows: DataFrame, table: Table, context: ClusterContext) -> DataFrame:
+def _parsed(rows: DataFrame, table: Table, context: ClusterContext) -> DataFrame:
+    """The rows of one table, with its columns."""
     parsed = sf.from_json("row", table.struct_type()).alias("parsed")
     of_table = rows.where(sf.col("table_name") == table.name).select(ORDER, parsed)
     names = [name for name in table.column_names if name != "cluster"]

@@ -1,69 +1,37 @@
-"""One task of the edits: whole groups and clusters, once for all histories together.
+"""One task of the edits: whole groups and clusters, each for all histories at once.
 
-Rows that an edit leaves alone never become Python objects: they are taken by their places.
+Rows that no edit concerns never become Python objects: Arrow copies them by their positions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.planning.variants import HistoryEdits
 from rebalance_core.spark.engine.fan_out import GROUP, TABLE
 from rebalance_core.spark.engine.packing import chunks, split_units
 from rebalance_core.spark.plan.history_names import SEPARATOR
 
 EVENTS, GROUPS = "cluster_events", "consumer_groups"
 CLUSTER, WARNING = "_cluster", "_warning"
-"""Rows that stand for a cluster, and for what an edit could not do."""
-NOBODY = ""
-"""Stands for the group of a cluster's own rows; no group has an empty name."""
+"""Rows that are no table's: one for each cluster, and what an edit could not do."""
+NO_GROUP = ""
+"""Consumer group of the rows of a cluster itself; no group has an empty name."""
 
 Row = dict[str, Any]
 
 
-class EditedRows(Protocol):
-    """What became of some rows."""
-
-    @property
-    def kept(self) -> Sequence[Row]:
-        """Rows as they were."""
-
-    @property
-    def added(self) -> Sequence[Row]:
-        """New rows."""
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """What could not be done."""
-
-
-class Edits(Protocol):
-    """The edits of every history; travels to the tasks."""
-
-    def touches(self, history: int, cluster: str, consumer_group: str | None) -> bool:
-        """False: the history has the rows as they are."""
-
-    def edited(
-        self,
-        history: int,
-        cluster: str,
-        consumer_group: str | None,
-        rows: Sequence[Row],
-        group_row: Row | None,
-    ) -> EditedRows:
-        """The rows of a group, or with None those of a cluster's brokers and topics."""
-
-
 @dataclass(frozen=True, slots=True)
 class EditTask:
-    """What a task makes of the rows of whole groups; small, so that it travels."""
+    """What a task makes of the rows of whole groups; small enough to be sent to every task."""
 
-    edits: Edits
+    edits: HistoryEdits
     count: int
     columns: tuple[str, ...]
 
@@ -71,35 +39,35 @@ class EditTask:
         """The rows of all histories."""
         for chunk in chunks(batches):
             rows = chunk.select(self.columns)
-            for number, made in enumerate(self._chunk(chunk)):
-                yield from self._named(made.table(rows), number).to_batches()
+            for number, histories in enumerate(self._chunk(chunk)):
+                yield from self._named(histories.table(rows), number).to_batches()
 
-    def _chunk(self, chunk: pa.Table) -> list[_Made]:
-        made = [_Made() for _ in range(self.count)]
+    def _chunk(self, chunk: pa.Table) -> list[_HistoryRows]:
+        histories = [_HistoryRows() for _ in range(self.count)]
         first = 0
         for unit in split_units(chunk):
-            self._unit(unit, first, made)
+            self._unit(unit, first, histories)
             first += unit.num_rows
-        return made
+        return histories
 
-    def _unit(self, unit: pa.Table, first: int, made: list[_Made]) -> None:
+    def _unit(self, unit: pa.Table, first: int, histories: list[_HistoryRows]) -> None:
         cluster, group = unit[GROUP[0]][0].as_py(), unit[GROUP[1]][0].as_py() or None
         rows: list[Row] | None = None
         for number in range(self.count):
             if not self.edits.touches(number, cluster, group):
-                made[number].whole.append((first, unit.num_rows))
+                histories[number].ranges.append((first, unit.num_rows))
                 continue
             if rows is None:
                 rows = unit.to_pylist()
                 given = [row for row in rows if row[TABLE] == EVENTS]
                 settings = next((row for row in rows if row[TABLE] == GROUPS), None)
-                place = {(row["event_ms"], row["sequence"]): i for i, row in enumerate(rows)}
+                position = {(row["event_ms"], row["sequence"]): i for i, row in enumerate(rows)}
             edited = self.edits.edited(number, cluster, group, given, settings)
-            kept = [place[row["event_ms"], row["sequence"]] for row in edited.kept]
+            kept = [position[row["event_ms"], row["sequence"]] for row in edited.kept]
             kept += [i for i, row in enumerate(rows) if row[TABLE] == GROUPS]
-            made[number].single += [first + i for i in kept]
-            made[number].added += [row | {TABLE: EVENTS} for row in edited.added]
-            made[number].added += [
+            histories[number].single += [first + i for i in kept]
+            histories[number].added += [row | {TABLE: EVENTS} for row in edited.added]
+            histories[number].added += [
                 {"cluster": cluster, TABLE: WARNING, "source": text} for text in edited.warnings
             ]
 
@@ -109,22 +77,22 @@ class EditTask:
         suffix = pa.scalar(f"{SEPARATOR}{number}")
         named = pc.binary_join_element_wise(table["cluster"], suffix, "")
         group = table["consumer_group"]
-        group = pc.if_else(pc.equal(group, NOBODY), pa.scalar(None, pa.string()), group)
+        group = pc.if_else(pc.equal(group, NO_GROUP), pa.scalar(None, pa.string()), group)
         table = table.set_column(table.column_names.index("cluster"), "cluster", named)
         return table.set_column(table.column_names.index("consumer_group"), "consumer_group", group)
 
 
 @dataclass(slots=True)
-class _Made:
-    """A history's rows of a chunk: stretches and single ones of the chunk, and new ones."""
+class _HistoryRows:
+    """Rows of one history out of a chunk: ranges and single rows of the chunk, and new rows."""
 
-    whole: list[tuple[int, int]] = field(default_factory=list)
+    ranges: list[tuple[int, int]] = field(default_factory=list)
     single: list[int] = field(default_factory=list)
     added: list[Row] = field(default_factory=list)
 
     def table(self, rows: pa.Table) -> pa.Table:
         """The rows, with the columns of ``rows``."""
-        parts = [np.arange(first, first + length) for first, length in self.whole]
+        parts = [np.arange(first, first + length) for first, length in self.ranges]
         parts.append(np.array(self.single, np.int64))
         taken = rows.take(pa.array(np.concatenate(parts)))
         if not self.added:

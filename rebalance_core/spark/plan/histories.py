@@ -1,8 +1,8 @@
-"""Many histories out of one: the rows of every group and cluster, edited, under one name each.
+"""The rows of every history of a plan: the recorded rows, edited, under a cluster of their own.
 
-A history is known by its number; its rows carry it behind the name of their cluster, so that
-everything that works by cluster (fan-out, units, the engine) takes them for clusters of their own.
-Rows of a group, or those a cluster has of its own, go to Python once for all histories together.
+Histories are numbered. The number stands behind the cluster's name in every row, so all that works
+by cluster (fan-out, work units, the engine) treats each history as a cluster of its own. The rows
+of a group, or of a cluster itself, go to Python once for all histories.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model import events
+from rebalance_core.planning.variants import HistoryEdits
 from rebalance_core.spark.engine.fan_out import GROUP, TABLE
 from rebalance_core.spark.engine.packing import PART
 from rebalance_core.spark.plan.edit_task import (
     CLUSTER,
     EVENTS,
     GROUPS,
-    NOBODY,
+    NO_GROUP,
     WARNING,
-    Edits,
     EditTask,
 )
 from rebalance_core.spark.plan.history_names import SEPARATOR
@@ -45,12 +45,18 @@ class Histories:
 
     tables: Mapping[str, DataFrame]
     warnings: DataFrame
+    edited: DataFrame
+    """Events and settings of all histories; kept once computed."""
+
+    def close(self) -> None:
+        """Release what is kept."""
+        self.edited.unpersist()
 
 
 def histories(
     tables: Mapping[str, DataFrame],
     count: int,
-    edits: Edits,
+    edits: HistoryEdits,
     ends: Mapping[str, int],
     first_ms: Mapping[str, int],
 ) -> Histories:
@@ -59,10 +65,10 @@ def histories(
     Args:
         tables: the used rows by table name.
         count: histories are numbered from 0.
-        edits: what happens to the rows in each.
+        edits: what each history changes.
         ends: `event_ends` of the tables.
         first_ms: by cluster of a history (`cluster_of`): its first edit. Of older commits only the
-            last one of each queue stays, as no step that counts needs the others.
+            last one of each queue stays: no counted step needs the others.
     """
     edited = _edit(tables, count, edits, ends).persist()
     made = {
@@ -77,24 +83,24 @@ def histories(
     if COMMITS in tables:
         made[COMMITS] = _needed(made[COMMITS], first_edits(session, first_ms))
     warnings = edited.where(sf.col(TABLE) == WARNING).select(sf.col("source").alias("warning"))
-    return Histories(made, warnings.distinct())
+    return Histories(made, warnings.distinct(), edited)
 
 
 def _edit(
-    tables: Mapping[str, DataFrame], count: int, edits: Edits, ends: Mapping[str, int]
+    tables: Mapping[str, DataFrame], count: int, edits: HistoryEdits, ends: Mapping[str, int]
 ) -> DataFrame:
     """One pass over the events and settings of whole groups."""
     of_group = sf.col("event_type").isin(*events.GROUP_EVENTS)
-    group = sf.when(of_group, sf.col("consumer_group")).otherwise(NOBODY)
+    group = sf.when(of_group, sf.col("consumer_group")).otherwise(NO_GROUP)
     own = tables[EVENTS].select(*INPUT_TABLES[EVENTS].column_names)
     rows = own.withColumn("consumer_group", group).withColumn(TABLE, sf.lit(EVENTS))
     if GROUPS in tables:
         settings = tables[GROUPS].select(*INPUT_TABLES[GROUPS].column_names)
         rows = rows.unionByName(settings.withColumn(TABLE, sf.lit(GROUPS)), True)
-    # a cluster without a row of its own may get some
+    # an edit may give rows to a cluster that has none of its own
     session = tables[EVENTS].sparkSession
     clusters = session.createDataFrame(
-        [(cluster, NOBODY, CLUSTER) for cluster in ends],
+        [(cluster, NO_GROUP, CLUSTER) for cluster in ends],
         f"cluster STRING, consumer_group STRING, {TABLE} STRING",
     )
     rows = rows.unionByName(clusters, True).withColumn(PART, sf.lit(0))
@@ -121,9 +127,9 @@ def _copies(table: DataFrame, name: str, count: int) -> DataFrame:
 
 
 def _needed(commits: DataFrame, first_edits: DataFrame) -> DataFrame:
-    """Commits without those that a later one makes old before any step that counts.
+    """Commits, without those that a later one replaces before the first counted step.
 
-    Queues' offsets have no such: CONSUME_FROM_TIMESTAMP looks far back.
+    Queues' offsets are all needed: CONSUME_FROM_TIMESTAMP looks far back.
     """
     table = INPUT_TABLES["committed_offsets"]
     marked = commits.join(sf.broadcast(first_edits), on="cluster", how="left")

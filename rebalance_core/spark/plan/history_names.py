@@ -1,4 +1,4 @@
-"""The name of a cluster in a history: its own, and behind it the number of the history."""
+"""A cluster's name in a history: its own, followed by the number of the history."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf

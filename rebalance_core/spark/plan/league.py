@@ -9,9 +9,10 @@ from rebalance_core.contracts.planning import PLAN_LEAGUE
 
 
 def plan_league(steps: DataFrame, summary: DataFrame) -> DataFrame:
-    """Every strategy over everything, by name.
+    """A row for each strategy, over all groups, scenarios and seeds.
 
-    Sums are of everything; amplification and the means leave out what says nothing of a strategy.
+    Sums are of all groups; amplification and the means leave out steps that say nothing about a
+    strategy.
 
     Args:
         steps: ``plan_steps``.
@@ -65,11 +66,11 @@ def _means(steps: DataFrame) -> DataFrame:
 
 
 def _sound() -> Column:
-    """A counted step whose result is a strategy's, and whole.
+    """A counted step that says something about its strategy.
 
-    Without a proven minimum nothing was shared out: members broadcast, so everybody holds
-    everything and looks as busy as can be and perfectly sticky; or a topic is frozen, members
-    subscribe differently, or nobody is there. A queue that nobody reads makes the busiest member
-    look idle.
+    Without a proven minimum there was nothing to divide: members broadcast, so each holds every
+    queue and looks as busy as possible and perfectly sticky; or a topic is frozen, members
+    subscribe differently, or the group is empty. Queues without an owner make the busiest member
+    look less busy.
     """
     return sf.col("counted") & sf.col("minimum_moves").isNotNull() & (sf.col("orphaned") == 0)

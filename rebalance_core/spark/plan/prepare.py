@@ -1,23 +1,23 @@
-"""A sweep wired together: the edits and strategies of a plan handed to the distributed engine."""
+"""The sweep of a plan: its histories edited and distributed, its strategies ready to run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.kernels.codes.fleet import FleetOptions
 from rebalance_core.model import events
-from rebalance_core.planning.hypothetical import OwnReplays
+from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.scenario.cluster import ClusterNames
 from rebalance_core.planning.scenario.scenario import unmatched
 from rebalance_core.planning.variants import HistoryEdits, Variants, first_edit_ms
-from rebalance_core.spark.engine.deal import Dealt, deal_out
 from rebalance_core.spark.engine.fan_out import GROUP
 from rebalance_core.spark.engine.simulate import like_pattern
-from rebalance_core.spark.plan import tables as plan_tables
+from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks
 from rebalance_core.spark.plan.histories import (
     Histories,
     event_ends,
@@ -25,17 +25,24 @@ from rebalance_core.spark.plan.histories import (
     histories,
 )
 from rebalance_core.spark.plan.history_names import cluster_of
-from rebalance_core.spark.plan.sweep import OWNERSHIP, STARTS, STEPS, Sweep, swept
+from rebalance_core.spark.plan.sweep import STARTS, Sweep, swept
+from rebalance_core.spark.plan.tables import (
+    VariantNames,
+    peak_rates,
+    plan_ownership,
+    plan_steps,
+    start_messages,
+)
 
 _NAMED = {"groups": "consumer_group", "topics": "topic", "brokers": "broker_name"}
 
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What may be chosen about a sweep.
+    """The options of a sweep.
 
-    ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`, ``ownership_groups``
-    how many groups, the first by name, get their ownership shown; with ``group`` all of them do.
+    ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`. ``plan_ownership``
+    has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted.
     """
 
     include_retry_topics: bool = True
@@ -46,44 +53,55 @@ class SweepOptions:
 
 @dataclass(frozen=True, eq=False)
 class PreparedSweep:
-    """Rows dealt out and ready for the passes; every method is a pass, and lazy."""
+    """Rows ready for the passes; every method is a pass, and lazy. A context manager."""
 
     spec: Sweep
-    dealt: Dealt
+    assigned: AssignedRows
     edited: Histories
-    names: plan_tables.Variants
+    names: VariantNames
     first_edits: DataFrame
     unmatched: tuple[str, ...]
 
     def steps(self) -> DataFrame:
         """``plan_steps``."""
-        return plan_tables.plan_steps(swept(STEPS, self.dealt, self.spec), self.names)
+        return plan_steps(swept(STEPS, self.assigned, self.spec), self.names)
 
     def starts(self) -> DataFrame | None:
         """Messages read twice and never read; None without commits."""
         if not self.spec.options.committed_offsets_given:
             return None
-        return plan_tables.start_messages(swept(STARTS, self.dealt, self.spec), self.names)
+        return start_messages(swept(STARTS, self.assigned, self.spec), self.names)
 
     def ownership(self) -> DataFrame:
         """``plan_ownership``."""
-        intervals = swept(OWNERSHIP, self.dealt, self.spec)
-        return plan_tables.plan_ownership(intervals, self.first_edits, self.names)
+        intervals = swept(OWNERSHIP, self.assigned, self.spec)
+        return plan_ownership(intervals, self.first_edits, self.names)
 
     def peak_rates(self, rates: DataFrame) -> DataFrame:
         """Messages per second of the busiest member, with the rows of ``queue_rates``."""
-        everyone = replace(self.spec, owned=None)
-        return plan_tables.peak_rates(swept(OWNERSHIP, self.dealt, everyone), rates, self.names)
+        all_groups = replace(self.spec, ownership_of=None)
+        return peak_rates(swept(OWNERSHIP, self.assigned, all_groups), rates, self.names)
 
     def warnings(self) -> list[str]:
         """What edits could not do, once the rows were made."""
         return sorted(row["warning"] for row in self.edited.warnings.collect())
 
+    def close(self) -> None:
+        """Release the rows that were kept for the passes."""
+        self.assigned.members.unpersist()
+        self.edited.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
 
 def prepare_sweep(
     tables: Mapping[str, DataFrame], variants: Variants, options: SweepOptions
 ) -> PreparedSweep:
-    """Edit the histories and deal them out.
+    """Edit the histories and distribute their rows.
 
     Reads the events twice before anything is written: for the end of every cluster and for the
     names that scenarios may match. Works in any session there is.
@@ -106,23 +124,22 @@ def prepare_sweep(
         committed_offsets_given="committed_offsets" in tables,
         include_retry_topics=options.include_retry_topics,
     )
-    own = variants.own()
+    shown = None
+    if not options.group:
+        shown = _first_groups(cluster_events, options.ownership_groups)
+    retry = options.include_retry_topics
     spec = Sweep(
-        strategies=variants.of_engine(),
-        own=OwnReplays(own, options.include_retry_topics) if own else None,
+        strategies=variants.of_rocketmq(),
+        hypothetical=HypotheticalStrategies(variants.hypothetical(), retry),
         options=fleet,
         first_ms=firsts,
-        owned=None if options.group else _first_groups(cluster_events, options.ownership_groups),
+        ownership_of=shown,
     )
     return PreparedSweep(
         spec=spec,
-        dealt=deal_out(edited.tables, pattern, options.partitions),
+        assigned=assign_to_tasks(edited.tables, pattern, options.partitions),
         edited=edited,
-        names=plan_tables.Variants(
-            session,
-            [(history.name, history.seed) for history in variants.histories],
-            [(swept.text, swept.of_rocketmq) for swept in variants.strategies],
-        ),
+        names=VariantNames(session, variants),
         first_edits=first_edits(session, firsts),
         unmatched=tuple(_unmatched(variants, cluster_events)),
     )
@@ -143,13 +160,13 @@ def _first_groups(cluster_events: DataFrame, count: int) -> frozenset[tuple[str,
 
 
 def _unmatched(variants: Variants, cluster_events: DataFrame) -> Iterator[str]:
-    """What patterns of the scenarios match nothing; the names are asked for only if there are."""
+    """Patterns of the scenarios that match nothing; without a scenario no name is read."""
     scenarios = {h.scenario.name: h.scenario for h in variants.histories if h.scenario is not None}
     if not scenarios:
         return
     pairs = (sf.struct(sf.lit(w).alias("what"), sf.col(c).alias("name")) for w, c in _NAMED.items())
-    named = cluster_events.select("cluster", sf.explode(sf.array(*pairs)).alias("found"))
-    rows = named.select("cluster", "found.*").where("name IS NOT NULL").distinct().collect()
+    named = cluster_events.select("cluster", sf.explode(sf.array(*pairs)).alias("named"))
+    rows = named.select("cluster", "named.*").where("name IS NOT NULL").distinct().collect()
     clusters: dict[str, ClusterNames] = {}
     for row in rows:
         names = clusters.setdefault(row["cluster"], ClusterNames())

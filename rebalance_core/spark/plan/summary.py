@@ -1,10 +1,11 @@
-"""What the summary of a plan tells, counted from the tables as they were written."""
+"""What the summary of a plan shows, counted from the tables as they were written."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
 
 VARIANT = ["scenario", "strategy"]
 SUMS = (
@@ -19,45 +20,40 @@ SUMS = (
 )
 
 
-def scenario_rows(read: "Callable[[str], DataFrame]") -> list[dict[str, Any]]:
-    """One row a scenario and strategy, over all groups and seeds, as plain values.
+def scenario_rows(summary: DataFrame) -> list[dict[str, Any]]:
+    """One row for each scenario and strategy, over all groups and seeds, as plain values.
 
     ``left_out`` counts the groups (per seed) that ``minimum_moves``, ``amplification`` and the peak
     ratios leave out; the latter also leave out groups with queues that nobody owns.
-    """
-    from pyspark.sql import functions as sf
 
+    Args:
+        summary: ``plan_summary``.
+    """
     sound = sf.col("caveat").isNull()
-    rows = (
-        read("plan_summary")
-        .groupBy(*VARIANT, "of_rocketmq")
-        .agg(
-            sf.countDistinct("cluster", "consumer_group").alias("groups"),
-            sf.countDistinct("seed").alias("seeds"),
-            *(sf.sum(name).alias(name) for name in SUMS),
-            sf.sum(sf.when(sound, sf.col("moved"))).alias("moved_sound"),
-            sf.sum(sf.when(sound, sf.col("minimum_moves"))).alias("minimum_moves"),
-            sf.avg(_even("before")).alias("mean_peak_ratio_before"),
-            sf.avg(_even("after")).alias("mean_peak_ratio"),
-            sf.max(_even("after")).alias("worst_peak_ratio"),
-            sf.max("peak_messages_per_second").alias("peak_messages_per_second"),
-            sf.sum(sf.col("frozen").cast("INT")).alias("frozen"),
-            sf.sum((~sound).cast("INT")).alias("left_out"),
-            sf.sort_array(sf.collect_set("caveat")).alias("caveats"),
-        )
+    rows = summary.groupBy(*VARIANT, "of_rocketmq").agg(
+        sf.countDistinct("cluster", "consumer_group").alias("groups"),
+        sf.countDistinct("seed").alias("seeds"),
+        *(sf.sum(name).alias(name) for name in SUMS),
+        sf.sum(sf.when(sound, sf.col("moved"))).alias("moved_sound"),
+        sf.sum(sf.when(sound, sf.col("minimum_moves"))).alias("minimum_moves"),
+        sf.avg(_even("before")).alias("mean_peak_ratio_before"),
+        sf.avg(_even("after")).alias("mean_peak_ratio"),
+        sf.max(_even("after")).alias("worst_peak_ratio"),
+        sf.max("peak_messages_per_second").alias("peak_messages_per_second"),
+        sf.sum(sf.col("frozen").cast("INT")).alias("frozen"),
+        sf.sum((~sound).cast("INT")).alias("left_out"),
+        sf.sort_array(sf.collect_set("caveat")).alias("caveats"),
     )
     return [_with_ratio(row.asDict()) for row in rows.collect()]
 
 
-def league_rows(read: "Callable[[str], DataFrame]") -> list[dict[str, Any]]:
+def league_rows(league: DataFrame) -> list[dict[str, Any]]:
     """The rows of ``plan_league``, as plain values."""
-    return [row.asDict() for row in read("plan_league").collect()]
+    return [row.asDict() for row in league.collect()]
 
 
-def _even(side: str) -> "Column":
+def _even(side: str) -> Column:
     """The peak ratio where it says something: not of BROADCASTING, not beside unowned queues."""
-    from pyspark.sql import functions as sf
-
     sound = sf.col("caveat").isNull() & (sf.col(f"orphaned_{side}") == 0)
     return sf.when(sound, sf.col(f"peak_ratio_{side}"))
 

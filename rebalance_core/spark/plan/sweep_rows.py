@@ -42,7 +42,7 @@ def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
 
 
 def start_sums(starts: pa.Table) -> pa.Table:
-    """Messages read twice and never read by group; null where nothing tells."""
+    """Messages read twice and never read by group; null where unknown."""
     begin = pc.coalesce(starts["corrected_offset"], starts["start_offset"])
     again = pc.max_element_wise(pc.subtract(starts["stored_offset"], begin), 0, skip_nulls=False)
     rows = starts.select([*GROUP, "skipped"]).append_column("replayed", again)

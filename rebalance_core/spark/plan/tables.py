@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -13,6 +11,7 @@ from rebalance_core.contracts.planning import (
     PLAN_SUMMARY,
     VARIANT_KEY,
 )
+from rebalance_core.planning.variants import Variants
 from rebalance_core.spark.plan.history_names import given_cluster, history_number
 from rebalance_core.spark.plan.sweep import NUMBER
 
@@ -25,22 +24,16 @@ UNEVEN_CAVEAT = "members broadcast or subscribe differently"
 ORPHANED_CAVEAT = "queues without an owner"
 
 
-class Variants:
+class VariantNames:
     """What the numbers of histories and strategies mean, as small frames."""
 
-    def __init__(
-        self,
-        session: SparkSession,
-        histories: Sequence[tuple[str, int]],
-        strategies: Sequence[tuple[str, bool]],
-    ) -> None:
-        """(scenario, seed) of each history, (text, RocketMQ's own) of each strategy."""
+    def __init__(self, session: SparkSession, variants: Variants) -> None:
         self._histories = session.createDataFrame(
-            [(number, *history) for number, history in enumerate(histories)],
+            [(number, h.name, h.seed) for number, h in enumerate(variants.histories)],
             f"{_HISTORY} INT, scenario STRING, seed BIGINT",
         )
         self._strategies = session.createDataFrame(
-            [(number, *strategy) for number, strategy in enumerate(strategies)],
+            [(number, s.text, s.of_rocketmq) for number, s in enumerate(variants.strategies)],
             f"{NUMBER} INT, strategy STRING, of_rocketmq BOOLEAN",
         )
 
@@ -54,9 +47,9 @@ class Variants:
         return named.drop(_HISTORY, NUMBER)
 
 
-def plan_steps(steps: DataFrame, variants: Variants) -> DataFrame:
+def plan_steps(steps: DataFrame, names: VariantNames) -> DataFrame:
     """The pass ``steps`` as the contract has it."""
-    return variants.named(steps).select(*PLAN_STEPS.column_names)
+    return names.named(steps).select(*PLAN_STEPS.column_names)
 
 
 def plan_summary(
@@ -140,20 +133,20 @@ def _before_after(field: str, name: str, *, nullable: bool = False) -> list[Colu
     return [v.alias(f"{name}_{side}") for v, side in zip(values, ("before", "after"), strict=True)]
 
 
-def plan_ownership(intervals: DataFrame, first_edits: DataFrame, variants: Variants) -> DataFrame:
+def plan_ownership(intervals: DataFrame, first_edits: DataFrame, names: VariantNames) -> DataFrame:
     """Owners before and after of each queue.
 
     Args:
         intervals: the pass ``ownership``.
         first_edits: cluster (a history's) and first_ms; a history without edits has none.
-        variants: what the numbers mean.
+        names: what the numbers mean.
     """
     marked = intervals.join(sf.broadcast(first_edits), on="cluster", how="left")
     first, end = sf.col("first_ms"), sf.col("to_ms")
     before = (sf.col("from_ms") < first) & (end.isNull() | (end >= first))
     before = sf.when(first.isNull(), sf.col("from_epoch") == 0).otherwise(before)
     both = marked.select("*", before.alias("_before"), end.isNull().alias("_after"))
-    rows = variants.named(both.where("_before OR _after"))
+    rows = names.named(both.where("_before OR _after"))
     owners = rows.groupBy(*KEY, "of_rocketmq", *QUEUE).agg(
         *(
             sf.sort_array(sf.collect_set(sf.when(sf.col(f"_{side}"), sf.col("client_id")))).alias(
@@ -165,22 +158,22 @@ def plan_ownership(intervals: DataFrame, first_edits: DataFrame, variants: Varia
     return owners.select(*PLAN_OWNERSHIP.column_names)
 
 
-def start_messages(starts: DataFrame, variants: Variants) -> DataFrame:
+def start_messages(starts: DataFrame, names: VariantNames) -> DataFrame:
     """Messages of the pass ``starts`` by group and variant; parts of a giant group added up."""
     sums = (sf.sum(name).alias(name) for name in ("replayed_messages", "skipped_messages"))
-    return variants.named(starts).groupBy(*KEY).agg(*sums)
+    return names.named(starts).groupBy(*KEY).agg(*sums)
 
 
-def peak_rates(intervals: DataFrame, rates: DataFrame, variants: Variants) -> DataFrame:
+def peak_rates(intervals: DataFrame, rates: DataFrame, names: VariantNames) -> DataFrame:
     """Messages per second of the busiest member at the end, by group and variant.
 
     The rate of a queue is that of the last stretch of ``queue_rates``; one without a rate is not
-    counted. Strategies that RocketMQ lacks are counted as the others.
+    counted. Hypothetical strategies are counted like the others.
     """
     last = rates.groupBy("cluster", *QUEUE).agg(
         sf.max_by("messages_per_second", "from_ms").alias("rate")
     )
-    held = variants.named(intervals.where("to_ms IS NULL AND client_id IS NOT NULL"))
+    held = names.named(intervals.where("to_ms IS NULL AND client_id IS NOT NULL"))
     known = held.join(last, on=["cluster", *QUEUE], how="inner")
     loads = known.groupBy(*KEY, "client_id").agg(sf.sum("rate").alias("load"))
     return loads.groupBy(*KEY).agg(sf.max("load").alias("peak_messages_per_second"))

@@ -110,6 +110,11 @@ class Quarantined:
     rejected: DataFrame
     checked: Mapping[str, DataFrame]
 
+    def close(self) -> None:
+        """Release the checked rows, which are kept once computed."""
+        for frame in self.checked.values():
+            frame.unpersist()
+
 
 def quarantine(inputs: InputTables, *, max_queue_nums: int = MAX_QUEUE_NUMS) -> Quarantined:
     """Check every table there is; see `check`."""

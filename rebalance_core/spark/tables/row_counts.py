@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from rebalance_core.spark.tables.quarantine import Quarantined
+from rebalance_core.spark.tables.quarantine import Quarantined, quarantine
+from rebalance_core.spark.tables.read import InputTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,38 @@ class RowCounts:
 
     rows: int
     bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong with rows of a table: how often, and the first such row."""
+
+    table: str
+    code: str
+    times: int
+    source: str
+    message: str
+
+
+def check_rows(
+    inputs: InputTables, max_queue_nums: int, warn: Callable[[str], object] | None = None
+) -> tuple[Quarantined, Mapping[str, RowCounts]]:
+    """The checked tables, kept until closed, and how many rows of each are bad.
+
+    Args:
+        inputs: the tables as read.
+        max_queue_nums: as of `quarantine`.
+        warn: gets a text for each table with unknown columns, which are not read.
+    """
+    if warn is not None:
+        for name, columns in inputs.unknown_columns().items():
+            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+    checked = quarantine(inputs, max_queue_nums=max_queue_nums)
+    try:
+        return checked, count_rows(checked)
+    except BaseException:
+        checked.close()
+        raise
 
 
 def count_rows(checked: Quarantined) -> Mapping[str, RowCounts]:
@@ -31,29 +64,18 @@ def count_rows(checked: Quarantined) -> Mapping[str, RowCounts]:
         .groupBy("name")
         .agg(sf.count(sf.lit(1)).alias("total"), sf.sum("bad").alias("bad"))
     )
-    found = {row["name"]: RowCounts(row["total"], row["bad"]) for row in totals.collect()}
-    return {name: found.get(name, RowCounts(0, 0)) for name in checked.checked}
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """What is wrong with rows of a table: how often, and with the first row of them."""
-
-    table: str
-    code: str
-    times: int
-    source: str
-    message: str
+    counts = {row["name"]: RowCounts(row["total"], row["bad"]) for row in totals.collect()}
+    return {name: counts.get(name, RowCounts(0, 0)) for name in checked.checked}
 
 
 def complaints(rejected: DataFrame) -> list[Complaint]:
     """The issues of rows of ``rejected``, by table and code, the most frequent first; one job."""
-    found = sf.explode("issues").alias("found")
+    issue = sf.explode("issues").alias("issue")
     line = sf.regexp_extract("source", r"[:@](\d+)$", 1).try_cast("BIGINT")
     file = sf.regexp_replace("source", r"[:@]\d+$", "")
-    rows = rejected.select("table_name", file.alias("file"), line.alias("line"), "source", found)
-    first = sf.min(sf.struct("file", "line", "source", "found.message")).alias("first")
-    counted = rows.groupBy("table_name", sf.col("found.code").alias("code")).agg(
+    rows = rejected.select("table_name", file.alias("file"), line.alias("line"), "source", issue)
+    first = sf.min(sf.struct("file", "line", "source", "issue.message")).alias("first")
+    counted = rows.groupBy("table_name", sf.col("issue.code").alias("code")).agg(
         sf.count(sf.lit(1)).alias("times"), first
     )
     return [

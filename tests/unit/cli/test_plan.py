@@ -14,8 +14,9 @@ from rebalance_core.cli.plan.summary import (
     render_dry_run,
     render_plan,
 )
-from rebalance_core.cli.run.row_gate import Foretold
+from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.model.errors import UsageError
+from rebalance_core.spark.engine.row_forecast import RowForecast
 
 TREE = Path(__file__).resolve().parents[3]
 GROW = str(TREE / "conf/scenarios/add-consumers.toml")
@@ -62,10 +63,10 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_tells_the_variants() -> None:
-    foretold = Foretold({}, (), None)
-    facts = dry_run_facts(options("--scenario", GROW, "--strategy", "league"), {}, foretold)
+    rows = RowReport(RowForecast({}, (), None))
+    facts = dry_run_facts(options("--scenario", GROW, "--strategy", "league"), {}, rows)
     assert (facts["variants"], facts["exit_code"]) == (16, 0)
-    told = render_dry_run(facts, foretold)
+    told = render_dry_run(facts, rows)
     assert "16 variants: 2 histories x 8 strategies" in told
     assert "STICKY_BALANCED (not RocketMQ's)" in told
 

@@ -129,7 +129,7 @@ def test_brokers_that_do_not_know_the_strategy() -> None:
 
 def test_a_member_that_asks_no_broker_takes_its_share_by_any_strategy() -> None:
     events = (topic(0, 8), join(1, "x", version="4.9.7"), join(2, "y"))
-    mode = {"rebalance_mode": "BROKER", "strategy": "CONSISTENT_HASH"}
+    mode: dict[str, Any] = {"rebalance_mode": "BROKER", "strategy": "CONSISTENT_HASH"}
     found = [explain(*events, name=f"a{number}", **mode) for number in range(8)]
     assert {reason(one)[0] for one in found if one.holders} == {"COMPUTED"}
     assert {reason(one)[0] for one in found if not one.holders} == {"BROKER_MODE"}
@@ -165,7 +165,7 @@ def test_a_long_list_is_cut_and_shows_what_matters() -> None:
 def test_a_ledger_that_differs_is_told() -> None:
     good = rows(topic(0, 2), join(1, "x"), join(1, "y"))
     swapped = [
-        row | {"client_id": {"x": "y", "y": "x"}[row["client_id"]]} for row in good.ownership
+        {**row, "client_id": {"x": "y", "y": "x"}[row["client_id"]]} for row in good.ownership
     ]
     bad = GroupRows(good.epochs, swapped, good.memberships, good.diffs, good.pull_starts)
     found = Explainer(bad).explain(queue("a0"), 5)
@@ -182,7 +182,7 @@ def test_an_event_that_left_the_queue_where_it_was() -> None:
 
 def test_a_strategy_that_rocketmq_lacks_is_not_worked_out() -> None:
     good = rows(topic(0, 2), join(1, "x"))
-    other = [row | {"strategy": "STICKY_BALANCED"} for row in good.memberships]
+    other = [{**row, "strategy": "STICKY_BALANCED"} for row in good.memberships]
     found = Explainer(
         GroupRows(good.epochs, good.ownership, other, good.diffs, good.pull_starts)
     ).explain(queue("a0"), 5)

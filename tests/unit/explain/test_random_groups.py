@@ -1,6 +1,7 @@
 """Random groups with all that is special: what the ledger gives is what was replayed."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,7 @@ from tests.unit.replay.histories import strategy_for
 from tests.unit.replay.test_random_histories import histories
 
 EXAMPLES = 60
-SLOW = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 AMBIGUOUS = "several lists"
 
 

@@ -5,7 +5,7 @@ from math import inf, nan
 import pyarrow as pa
 import pytest
 
-from rebalance_core.contracts.planning import PLANNING_TABLES, QUEUE_RATES
+from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, QUEUE_RATES
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning import what_if
@@ -26,7 +26,7 @@ def row(queue: MessageQueue, from_ms: int, to_ms: int | None, rate: float, clust
 
 
 def test_the_contract_has_a_schema() -> None:
-    assert PLANNING_TABLES == {"queue_rates": QUEUE_RATES}
+    assert PLAN_INPUT_TABLES == {"queue_rates": QUEUE_RATES}
     assert QUEUE_RATES.arrow_schema().field("messages_per_second").type == pa.float64()
     assert set(QUEUE_RATES.key) < set(QUEUE_RATES.column_names)
 

@@ -12,7 +12,7 @@ from rebalance_core.planning.scenario.time import read_duration
 
 @dataclass(frozen=True, kw_only=True)
 class LoseBroker(Edit):
-    """Every broker that ``broker`` matches is down, for ``back_after`` or for good.
+    """Every broker that ``broker`` matches goes down, for ``back_after`` or until the end.
 
     ``how``: ``stopped`` in order, its connection ``closed``, or ``expired`` for the name server.
     """

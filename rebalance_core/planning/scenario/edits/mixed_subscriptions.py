@@ -17,7 +17,7 @@ class MixedSubscriptions(GroupEdit):
     """``percent`` of the members restart, one ``every`` so often, with another subscription.
 
     They subscribe the topic ``extra`` as well, or lack the topic ``lacking``. Membership is by
-    group, so the shares of members that do not subscribe a topic are nobody's.
+    group, so the shares of members that do not subscribe a topic have no owner.
     """
 
     KIND = "mixed_subscriptions"
@@ -42,7 +42,7 @@ class MixedSubscriptions(GroupEdit):
         yield from exactly_one(values, "extra", "lacking")
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """Restart the chosen ones."""
+        """Restart the chosen members."""
         members = life.draws(f"{source}/choice").shuffled(life.members())
         chosen = members[: math.ceil(round(len(members) * self.percent / 100, 6))]
         if not members:

@@ -13,7 +13,7 @@ from rebalance_core.planning.scenario.time import read_duration
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveConsumers(GroupEdit):
-    """``count`` of the members, or that ``share`` of them; which ones, the seed decides.
+    """``count`` of the members, or that ``share`` of them; the seed decides which.
 
     ``how``: ``leave`` says so to the brokers, ``crash`` is seen by them, ``expired`` is found by
     their scan only.

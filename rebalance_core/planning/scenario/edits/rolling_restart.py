@@ -17,7 +17,7 @@ EVERY_MS = 60_000
 
 @dataclass(frozen=True, kw_only=True)
 class RollingRestart(GroupEdit):
-    """``percent`` of the members restart ``every`` so often, until each has restarted once.
+    """``percent`` of the members restart every ``every``, until each has restarted once.
 
     Client ids change as the clients make them: same address, new pid and nanotime; those with an
     instance name come back under the same id on another channel.

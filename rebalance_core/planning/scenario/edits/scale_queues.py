@@ -13,7 +13,7 @@ MOST_QUEUES = 65_536  # limits.max_queue_nums
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleQueues(Edit):
-    """``queues`` on each broker, or ``read`` and ``write`` apart, or ``factor`` times as many.
+    """``queues`` on each broker, or ``read`` and ``write`` each, or ``factor`` times as many.
 
     Numbers are of one broker, as RocketMQ counts: 8 -> 16 doubles the topic. Later recorded
     changes of these topics are scaled as well.

@@ -22,7 +22,7 @@ COMMON_KEYS = {"at": Key(read_moment, END_MOMENT), "cluster": Key(patterns, ("*"
 class Edit:
     """One ``[[edit]]`` table. Its fields are the keys of the file, read.
 
-    `on_group` and `on_cluster` are called once, at the edit's moment, for every group and cluster
+    `on_group` and `on_cluster` are called once, at the edit's instant, for every group and cluster
     that `concerns`; they are functions of the life they are given and of nothing else.
     """
 
@@ -62,10 +62,10 @@ class Edit:
         return type(self).on_cluster is not Edit.on_cluster
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """Act on a group; called at the edit's moment."""
+        """Act on a group; called at the edit's instant."""
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
-        """Act on brokers and topics; called at the edit's moment."""
+        """Act on brokers and topics; called at the edit's instant."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
-from rebalance_core.report.plots.look import IDLE_HATCH, INK, MONO, PAPER, QUIET, SMALL
 from rebalance_core.report.plots.shades import shade, text_on
+from rebalance_core.report.plots.style import IDLE_HATCH, INK, MONO, PAPER, QUIET, SMALL
 from rebalance_core.report.plots.what_if.rows import Row
 from rebalance_core.report.plots.what_if.states import Column
 

@@ -1,4 +1,7 @@
-"""What a picture of changes says of each state: its head, the load of everybody, its figures."""
+"""What a picture of changes shows of each state: a head, the load of each consumer, the figures.
+
+The picture draws whatever has these attributes; the package of plans is no part of this one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 
-class Balance(Protocol):
+class PlannedState(Protocol):
     """What the picture asks of a state: `planning.Allocation` has it."""
 
     @property
@@ -23,7 +26,7 @@ class Balance(Protocol):
         """Readable queues with no owner."""
 
 
-class Step(Protocol):
+class PlannedChange(Protocol):
     """What the picture asks of a change: `planning.WhatIf` has it."""
 
     @property
@@ -31,11 +34,11 @@ class Step(Protocol):
         """What was asked; its text is the head of a column."""
 
     @property
-    def before(self) -> Balance:
+    def before(self) -> PlannedState:
         """Today."""
 
     @property
-    def after(self) -> Balance:
+    def after(self) -> PlannedState:
         """Once every member has seen the change."""
 
     @property
@@ -49,14 +52,14 @@ class Column:
 
     head: str
     loads: Mapping[str, int]
-    nobody: int
+    orphaned: int
     moved: str = ""
     fewest: str = ""
     caveat: str | None = None
     below: bool = False  # it moves less than any balanced result
 
 
-def columns_of(steps: Sequence[Step]) -> list[Column]:
+def columns_of(steps: Sequence[PlannedChange]) -> list[Column]:
     """Each change after the state that it starts from, which is there once for a run of them."""
     starts = [(strategy_text(step.before), dict(step.before.loads)) for step in steps]
     several = any(start != starts[0] for start in starts)
@@ -69,11 +72,11 @@ def columns_of(steps: Sequence[Step]) -> list[Column]:
     return columns
 
 
-def _today(state: Balance, head: str) -> Column:
+def _today(state: PlannedState, head: str) -> Column:
     return Column(head, state.loads, len(state.orphaned))
 
 
-def _after(step: Step) -> Column:
+def _after(step: PlannedChange) -> Column:
     moves, caveat = step.movement, step.movement.caveat
     fewest = moves.minimum_moves
     what, _, strategy = str(step.change).partition(", strategy ")
@@ -84,10 +87,10 @@ def _after(step: Step) -> Column:
     )  # fmt: skip
 
 
-def strategy_text(state: Balance) -> str:
+def strategy_text(state: PlannedState) -> str:
     """The strategy, and if it is not RocketMQ's, that."""
-    own = getattr(state.strategy, "of_rocketmq", True)
-    return str(state.strategy) if own else f"{state.strategy} (not RocketMQ's)"
+    of_rocketmq = getattr(state.strategy, "of_rocketmq", True)
+    return str(state.strategy) if of_rocketmq else f"{state.strategy} (not RocketMQ's)"
 
 
 def figures_of(columns: Sequence[Column]) -> dict[str, list[str]]:
@@ -101,10 +104,10 @@ def figures_of(columns: Sequence[Column]) -> dict[str, list[str]]:
         "most queues of one": of_loads(max),
         "fewest": of_loads(min),
         "idle consumers": [f"{list(c.loads.values()).count(0):,}" for c in columns],
-        "queues of nobody": [f"{column.nobody:,}" for column in columns],
+        "queues of nobody": [f"{column.orphaned:,}" for column in columns],
         "queues moved": [column.moved for column in columns],
         "proven fewest": [column.fewest for column in columns],
     }
-    if not any(column.nobody for column in columns):
+    if not any(column.orphaned for column in columns):
         del lines["queues of nobody"]
     return lines

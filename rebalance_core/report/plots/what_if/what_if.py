@@ -1,7 +1,6 @@
 """What changes would do to each consumer, as a table: today, and after each change.
 
-`what_if_states` says what stands in a column, `what_if_rows` who stands in a row, `what_if_cells`
-draws both; the page around them is here.
+`states` gives the columns, `rows` the rows, `cells` draws both; the page around them is here.
 """
 
 from __future__ import annotations
@@ -13,27 +12,27 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.report.plots.look import (
+from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.steps import BELOW_ONE
+from rebalance_core.report.plots.style import (
     LETTER,
     TOP,
     bare,
     head,
-    in_our_look,
     note,
     note_height,
     nothing_to_draw,
     page,
     panel,
+    styled,
 )
-from rebalance_core.report.plots.names import short
-from rebalance_core.report.plots.steps import BELOW_ONE
 from rebalance_core.report.plots.summary import draw_summary
 from rebalance_core.report.plots.table import Rows
 from rebalance_core.report.plots.what_if.cells import draw_cells, draw_figures
 from rebalance_core.report.plots.what_if.rows import Row, rows_of
 from rebalance_core.report.plots.what_if.states import (
     Column,
-    Step,
+    PlannedChange,
     columns_of,
     figures_of,
     strategy_text,
@@ -46,16 +45,16 @@ COLUMN, ROW, LINE, ACROSS, MOST_LINES = 1.24, 0.25, 0.13, 17, 8
 NO_MEANING = "n/a: moved / fewest means nothing there: {}."
 
 
-@in_our_look
-def draw_what_if(what_if: Step | Iterable[Step] | Rows) -> Figure:
+@styled
+def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | Rows) -> Figure:
     """What changes would do: of one group consumer by consumer, or a row for each plan.
 
     Of what `planning.what_if` returned: a row for each consumer, a column for each state, in each
     cell the number of its queues. Idle cells are hatched and say so; a dot is a consumer that is
     not there. Changes that start from the same state share the column of today. Below: most and
-    fewest, idle consumers, queues of nobody, queues moved, and the proven minimum where it means
-    something. Of more than 26 consumers neighbours with equal numbers share a row; of what is
-    still too much those that are idle somewhere are drawn first, the rest is one row.
+    fewest, idle consumers, queues without an owner, queues moved, and the proven minimum where it
+    means something. With more than 26 consumers, neighbours with equal numbers share a row; if that
+    is still too many, those that are idle somewhere are drawn first and the rest is one row.
 
     Args:
         what_if: What `planning.what_if` returned, or several of them, at most 8 of one state; or
@@ -68,7 +67,11 @@ def draw_what_if(what_if: Step | Iterable[Step] | Rows) -> Figure:
         what_if = what_if if isinstance(what_if, pd.DataFrame) else list(cast("Any", what_if))
         if len(what_if) and not hasattr(what_if[0] if isinstance(what_if, list) else 0, "after"):
             return draw_summary(cast("Rows", what_if))
-    steps = [cast("Step", what_if)] if hasattr(what_if, "after") else list(cast("Any", what_if))
+    steps = (
+        [cast("PlannedChange", what_if)]
+        if hasattr(what_if, "after")
+        else list(cast("Any", what_if))
+    )
     if not steps:
         return nothing_to_draw(TITLE, "No change was asked.")
     columns = columns_of(steps)
@@ -97,7 +100,7 @@ def draw_what_if(what_if: Step | Iterable[Step] | Rows) -> Figure:
 
 
 def wrapped(text: str) -> str:
-    """A few lines of a column's width, cut between words where that is possible."""
+    """A few lines of a column's width, broken between words where possible."""
     lines = [""]
     for word in text.replace("(", " (").split():
         word = short(word, ACROSS + 2)
@@ -109,7 +112,7 @@ def wrapped(text: str) -> str:
     return "\n".join([*lines[: MOST_LINES - 1], lines[MOST_LINES - 1] + " …"] if more else lines)
 
 
-def _subtitle(steps: Sequence[Step], consumers: Sequence[str]) -> str:
+def _subtitle(steps: Sequence[PlannedChange], consumers: Sequence[str]) -> str:
     names = dict.fromkeys(strategy_text(step.before) for step in steps)
     shown = ", ".join(short(name, 44) for name in list(names)[:2])
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""

@@ -11,28 +11,28 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.audit.finding import SEVERITIES
+from rebalance_core.report.audit_report import AuditReport, GroupBalance, GroupTimeline, Previous
 from rebalance_core.report.page.page import render_page
 from rebalance_core.report.page.sections import WORST_FIRST
 from rebalance_core.report.page.visible import visible
-from rebalance_core.report.timeline.night import GroupBalance, GroupTimeline, NightReport, Previous
-from tests.unit.report.nights import (
+from tests.unit.report.audit_reports import (
     FROM,
     HOSTILE,
     HOUR,
     Reader,
-    busy_night,
+    busy_report,
     finding,
-    hostile_night,
-    night,
+    hostile_report,
     queue,
+    report,
     svgs,
 )
 
 TREE = Path(__file__).resolve().parents[4]
-NIGHTS = {"empty": night, "busy": busy_night, "hostile": hostile_night}
+REPORTS = {"empty": report, "busy": busy_report, "hostile": hostile_report}
 
 
-@pytest.mark.parametrize("make", NIGHTS.values(), ids=NIGHTS)
+@pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
 def test_the_page_and_its_pictures_are_well_formed(make) -> None:
     page = render_page(make())
     Reader(page)
@@ -42,7 +42,7 @@ def test_the_page_and_its_pictures_are_well_formed(make) -> None:
         ET.fromstring(drawing)
 
 
-@pytest.mark.parametrize("make", NIGHTS.values(), ids=NIGHTS)
+@pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
 def test_nothing_is_fetched_and_nothing_runs(make) -> None:
     reader = Reader(render_page(make()))
     for tag, attributes in reader.tags:
@@ -56,7 +56,7 @@ def test_nothing_is_fetched_and_nothing_runs(make) -> None:
 
 
 def test_hostile_names_are_text_and_can_be_written() -> None:
-    page = render_page(hostile_night())
+    page = render_page(hostile_report())
     page.encode("utf-8")
     text = Reader(page).text
     for name in HOSTILE:
@@ -64,8 +64,8 @@ def test_hostile_names_are_text_and_can_be_written() -> None:
     assert not set(page) & {"\u202e", "\u200f", "\x00", "\x1b", "\x7f", "\x85", "\r"}
 
 
-def test_equal_nights_give_equal_bytes() -> None:
-    one, other = busy_night(), busy_night()
+def test_equal_reports_give_equal_bytes() -> None:
+    one, other = busy_report(), busy_report()
     turned = replace(
         other,
         counts=dict(reversed(other.counts.items())),
@@ -80,9 +80,9 @@ def test_equal_nights_give_equal_bytes() -> None:
 
 def test_equal_bytes_whatever_the_hash_seed() -> None:
     code = (
-        "import hashlib; from tests.unit.report.nights import busy_night, hostile_night\n"
+        "import hashlib; from tests.unit.report.audit_reports import busy_report, hostile_report\n"
         "from rebalance_core.report.page.page import render_page\n"
-        "for n in busy_night(), hostile_night():\n"
+        "for n in busy_report(), hostile_report():\n"
         "    print(hashlib.sha256(render_page(n).encode()).hexdigest())"
     )
     outputs = {
@@ -104,7 +104,7 @@ def test_every_finding_is_on_the_page_or_counted() -> None:
         finding(f"R{at % 3}", ("ERROR", "WARNING", "INFO")[at % 3], summary=f"finding no. {at};")
         for at in range(90)
     )
-    shown = night(findings=found, more={"R1": 12, "R9": 5}, counts={"ERROR": 30})
+    shown = report(findings=found, more={"R1": 12, "R9": 5}, counts={"ERROR": 30})
     text = Reader(render_page(shown)).text
     for at in range(90):
         assert text.count(f"finding no. {at};") == 1
@@ -115,7 +115,7 @@ def test_every_finding_is_on_the_page_or_counted() -> None:
 
 
 def test_accepted_findings_stand_apart_with_their_reason() -> None:
-    page = render_page(busy_night())
+    page = render_page(busy_report())
     apart = page[page.index('id="accepted"') : page.index('id="timelines"')]
     assert "PAY-1182" in apart
     assert "PAY-1182" not in page.replace(apart, "")
@@ -123,7 +123,7 @@ def test_accepted_findings_stand_apart_with_their_reason() -> None:
 
 
 def test_times_are_utc_and_iso() -> None:
-    page = render_page(busy_night())
+    page = render_page(busy_report())
     exact = '<time datetime="2026-11-21T00:00:12.345Z">2026-11-21 00:00:12Z</time>'
     assert exact in page
     for _, attributes in Reader(page).tags:
@@ -131,23 +131,23 @@ def test_times_are_utc_and_iso() -> None:
         assert stamp is None or re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp)
 
 
-def test_what_changed_since_the_last_night() -> None:
-    assert "No previous night given" in Reader(render_page(night())).text
-    text = Reader(render_page(busy_night())).text
+def test_what_changed_since_the_previous_run() -> None:
+    assert "No previous night given" in Reader(render_page(report())).text
+    text = Reader(render_page(busy_report())).text
     assert "1 new, 1 gone, 7 still there" in text
     assert "NEW a queue has no owner" in text
 
 
 @pytest.mark.parametrize("verdict", ["OK", "FINDINGS", "FAILED", "INCOMPLETE"])
 def test_the_verdict_is_a_word_and_a_shape(verdict) -> None:
-    page = render_page(night(verdict=verdict))
+    page = render_page(report(verdict=verdict))
     banner = page[page.index('<section class="verdict') : page.index("</section>")]
     assert f"<h1>{verdict}</h1>" in banner
     assert "<path" in banner
 
 
 def test_an_empty_window_and_empty_groups_are_drawn() -> None:
-    shown = night(
+    shown = report(
         to_ms=FROM,
         timelines=(GroupTimeline("g", ()), GroupTimeline("h", (queue(0, "c"),))),
         balance=(GroupBalance("g"),),
@@ -156,7 +156,7 @@ def test_an_empty_window_and_empty_groups_are_drawn() -> None:
     Reader(render_page(shown))
 
 
-def big_night() -> NightReport:
+def big_report() -> AuditReport:
     """20 groups of 300 members and 5,000 queues, 500 findings."""
     clients = [f"10.{at % 7}.{at % 250}.{at}@{4711 + at}#DEFAULT" for at in range(300)]
     queues = tuple(
@@ -182,7 +182,7 @@ def big_night() -> NightReport:
         )
         for at in range(500)
     )
-    return night(
+    return report(
         findings=found,
         timelines=tuple(GroupTimeline(f"giant-{at}", queues) for at in range(20)),
         balance=tuple(
@@ -192,8 +192,8 @@ def big_night() -> NightReport:
     )
 
 
-def test_a_big_night_stays_small() -> None:
-    page = render_page(big_night())
+def test_a_big_report_stays_small() -> None:
+    page = render_page(big_report())
     assert len(page.encode()) < 2_000_000
     assert "queues with the same history share a row" in page
 
@@ -205,18 +205,18 @@ def test_the_page_is_rendered_from_inside_a_zip(tmp_path) -> None:
     code = (
         f"import sys; sys.path[:0] = [{str(archive)!r}, {sysconfig.get_path('purelib')!r}]\n"
         "from rebalance_core.report.page import page\n"
-        "from rebalance_core.report.timeline.night import NightReport\n"
+        "from rebalance_core.report.audit_report import AuditReport\n"
         f"assert page.__file__.startswith({str(archive)!r}), page.__file__\n"
-        "night = NightReport('c1', 'FINDINGS', 'ERROR', "
+        "report = AuditReport('c1', 'FINDINGS', 'ERROR', "
         f"{FROM}, {FROM + 6 * HOUR}, {FROM + 6 * HOUR + 1}, '1.2.3')\n"
-        "sys.stdout.buffer.write(page.render_page(night).encode())"
+        "sys.stdout.buffer.write(page.render_page(report).encode())"
     )
     # -I -S: neither this folder nor the editable install's .pth is on the path
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout.decode() == render_page(night())
+    assert done.stdout.decode() == render_page(report())
 
 
 def test_the_order_of_severities_is_the_audit_s() -> None:

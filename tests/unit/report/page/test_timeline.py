@@ -4,14 +4,14 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from rebalance_core.report.audit_report import Cause, GroupTimeline, QueueHistory, Stretch
 from rebalance_core.report.page.causes import flags_of, in_window
 from rebalance_core.report.page.timeline import draw_timeline
 from rebalance_core.report.timeline.axis import Axis
 from rebalance_core.report.timeline.cells import MOST_CELLS, cells_of, row_cells
 from rebalance_core.report.timeline.folding import rows_of
 from rebalance_core.report.timeline.histories import NOBODY, segments
-from rebalance_core.report.timeline.night import Cause, GroupTimeline, QueueHistory, Stretch
-from tests.unit.report.nights import FROM, HOUR, MIDNIGHT, TO, queue
+from tests.unit.report.audit_reports import FROM, HOUR, MIDNIGHT, TO, queue
 
 AXIS = Axis(FROM, TO, 264, 702)
 
@@ -73,7 +73,7 @@ def test_a_queue_that_a_finding_names_is_pointed_at() -> None:
     assert draw(queue(0, "c"), queue(1, "c"), named=named).svg.count("l6 4l-6 4z") == 1
 
 
-def test_a_second_of_nobody_in_a_night_is_seen() -> None:
+def test_a_second_without_an_owner_is_seen() -> None:
     stretches = (
         Stretch(FROM, FROM + HOUR, "a"),
         Stretch(FROM + HOUR, FROM + HOUR + 1000, None, 0),

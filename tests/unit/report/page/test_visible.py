@@ -7,7 +7,7 @@ import pytest
 
 from rebalance_core.report.page.visible import columns, shortened, visible
 from rebalance_core.report.timeline.times import duration, time_tag
-from tests.unit.report.nights import HOSTILE
+from tests.unit.report.audit_reports import HOSTILE
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)

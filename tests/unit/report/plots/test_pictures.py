@@ -20,7 +20,7 @@ from rebalance_core.report import (
     draw_what_if,
     save_picture,
 )
-from rebalance_core.report.plots.look import png_bytes
+from rebalance_core.report.plots.style import png_bytes
 from tests.unit.report.plots import fleets
 from tests.unit.report.plots.fleets import client, standing, step
 

@@ -2,7 +2,7 @@
 
 from rebalance_core.report.timeline.folding import Rows, ranges, rows_of
 from rebalance_core.report.timeline.histories import segments
-from tests.unit.report.nights import FROM, TO, queue
+from tests.unit.report.audit_reports import FROM, TO, queue
 
 
 def rows(queues, named=frozenset(), most=60) -> Rows:

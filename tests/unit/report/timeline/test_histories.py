@@ -2,6 +2,7 @@
 
 import random
 
+from rebalance_core.report.audit_report import Stretch
 from rebalance_core.report.timeline.histories import (
     NOBODY,
     Segment,
@@ -9,7 +10,6 @@ from rebalance_core.report.timeline.histories import (
     is_shared,
     segments,
 )
-from rebalance_core.report.timeline.night import Stretch
 
 
 def test_a_time_without_a_stretch_is_not_nobody() -> None:
@@ -40,7 +40,7 @@ def test_two_clients_or_two_processes_are_shared() -> None:
     assert [is_shared(state) for state in states] == [False, True, False, True]
 
 
-def test_random_stretches_agree_with_a_look_at_every_moment() -> None:
+def test_random_stretches_agree_with_every_instant_asked_alone() -> None:
     seed = random.randrange(10**9)
     r = random.Random(seed)
     for _ in range(200):

@@ -1,4 +1,4 @@
-"""What the report page is told of an audited night; plain values, no Spark, no files."""
+"""What the report page shows of an audit run: plain values, no Spark, no files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ShownFinding:
 
     @property
     def key(self) -> tuple[str | int | None, ...]:
-        """What makes it the same finding on two nights: the rule and what it is about."""
+        """What makes it the same finding in two audit runs: the rule and what it is about."""
         return (
             self.rule_id,
             self.consumer_group,
@@ -54,7 +54,7 @@ class GroupCounts:
         total: groups seen.
         equal: live ownership is what the rules say.
         differing: it is not.
-        unstable: no settled moment to compare at.
+        unstable: at no time settled, so there is nothing to compare at.
         unknown: nothing observed to compare with.
         offline: no member at the end, so nothing to compare.
     """
@@ -69,10 +69,10 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What changed since the night before.
+    """What changed since the previous audit run.
 
     Attributes:
-        time_ms: end of that night, epoch ms UTC.
+        time_ms: end of that run's period, epoch ms UTC.
         new: findings that it did not have.
         gone: findings that only it had.
         still: how many both have.
@@ -86,7 +86,7 @@ class Previous:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A queue held by one client (None: by nobody) from from_ms to to_ms (None: open).
+    """A queue held by one client (None: by none) from from_ms to to_ms (None: open).
 
     ``holders`` counts the processes of that client id that hold it. Stretches of two clients that
     overlap are a shared queue; a time without any stretch is one at which the queue was not there.
@@ -118,7 +118,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class GroupTimeline:
-    """Who owned the queues of a group over the night; queues in RocketMQ's order."""
+    """Who owned the queues of a group over the period; queues in RocketMQ's order."""
 
     consumer_group: str
     queues: tuple[QueueHistory, ...]
@@ -127,12 +127,12 @@ class GroupTimeline:
 
 @dataclass(frozen=True, slots=True)
 class GroupBalance:
-    """How even a group is at the end of the night, and how much moved during it.
+    """How even a group is at the end of the period, and how much moved during it.
 
     Attributes:
         client_ids: the distinct members.
         queues: queues of each, in the same order.
-        moved: queues moved in each epoch of the night, in order.
+        moved: queues moved in each epoch of the period, in order.
         peak_ratio: most queues of one member x members / queues; None where it means nothing.
         idle: members without a queue.
     """
@@ -153,19 +153,19 @@ class GroupBalance:
 
 
 @dataclass(frozen=True, slots=True)
-class NightReport:
+class AuditReport:
     """All that the page shows.
 
     Attributes:
         verdict: OK = no finding that is not accepted; FINDINGS = findings, all below ``fail_on``;
-            FAILED = some at or above it; INCOMPLETE = part of the night could not be compared.
+            FAILED = some at or above it; INCOMPLETE = part of the run could not be compared.
         fail_on: the least severity at which the audit exits 3.
-        from_ms: start of the night, epoch ms UTC; to_ms: its end; generated_ms: when audited.
+        from_ms: start of the period, epoch ms UTC; to_ms: its end; generated_ms: when audited.
         counts: findings by severity, shown or not, accepted ones not counted.
-        findings: those shown, accepted ones too, the most telling of each rule first.
+        findings: those shown, accepted ones too, the most important of each rule first.
         rules: meaning of every rule.
         more: findings of a rule that are not shown.
-        previous: None: no previous night was given.
+        previous: None: no previous run was given.
         timelines: groups worth a picture, the worst first.
         notes: what a reader must know of this run, one sentence each.
     """

@@ -1,4 +1,4 @@
-"""Strategies that RocketMQ lacks, epoch by epoch: the replay's pass, and the proven minimum."""
+"""Hypothetical strategies, epoch by epoch: the replay's pass, and the proven minimum."""
 
 import random
 from typing import Any
@@ -10,10 +10,10 @@ from rebalance_core.model.events import Event
 from rebalance_core.planning.hypothetical import (
     OWNERSHIP,
     STEPS,
-    OwnReplays,
-    own_epochs,
-    recorded_replay,
+    HypotheticalStrategies,
+    allocated_epochs,
     step_row,
+    unallocated_replay,
 )
 from rebalance_core.planning.strategies.registry import planning_strategy
 from rebalance_core.replay.group_replay import replay_group
@@ -46,7 +46,7 @@ def expected_steps(given_history: GroupHistory, strategy: str) -> list[dict[str,
 def test_a_strategy_of_rocketmq_gives_its_own_ledger(
     given_history: GroupHistory, name: str
 ) -> None:
-    steps = own_epochs(recorded_replay(given_history), planning_strategy(name))
+    steps = allocated_epochs(unallocated_replay(given_history), planning_strategy(name))
     assert [step_row(epoch) for epoch in steps] == expected_steps(given_history, name)
 
 
@@ -71,8 +71,8 @@ def changes(rng: random.Random) -> list[Event]:
 def test_sticky_balanced_moves_the_minimum_in_every_step(seed: int) -> None:
     rng, strategy, steps = random.Random(seed), planning_strategy("STICKY_BALANCED"), 0
     for number in range(40):
-        base = recorded_replay(history(*changes(rng)))
-        for row in map(step_row, own_epochs(base, strategy)):
+        base = unallocated_replay(history(*changes(rng)))
+        for row in map(step_row, allocated_epochs(base, strategy)):
             steps += 1
             if row["minimum_moves"] is not None:
                 assert row["moved"] == row["minimum_moves"], (seed, number, row)
@@ -84,20 +84,21 @@ def test_bounded_hash_keeps_its_bound(seed: int) -> None:
     rng = random.Random(seed)
     strategy = planning_strategy("CONSISTENT_HASH_BOUNDED(epsilon=0.25)")
     for number in range(10):
-        base = recorded_replay(history(*changes(rng)))
-        for row in map(step_row, own_epochs(base, strategy)):
+        base = unallocated_replay(history(*changes(rng)))
+        for row in map(step_row, allocated_epochs(base, strategy)):
             if row["status"] == "SETTLED" and row["queues"]:
                 most = -(-5 * row["queues"] // (4 * row["members"]))
                 assert row["max_queues"] <= most, (seed, number, row)
 
 
-def test_every_own_strategy_gets_its_number_and_the_group_s_names() -> None:
+def test_every_strategy_gets_its_number_and_the_group_s_names() -> None:
     given_history = history(topic(0, 4), join(1, "x"), join(2, "y"))
-    own = OwnReplays([(3, planning_strategy("STICKY_BALANCED"))], include_retry_topics=False)
-    [(number, steps)] = own(STEPS, given_history)
+    numbered = [(3, planning_strategy("STICKY_BALANCED"))]
+    rows_of = HypotheticalStrategies(numbered, include_retry_topics=False)
+    [(number, steps)] = rows_of(STEPS, given_history)
     assert (number, [row["moved"] for row in steps]) == (3, [4, 2])
     assert {(row["cluster"], row["consumer_group"]) for row in steps} == {("c", "g")}
-    [(_, held)] = own(OWNERSHIP, given_history)
+    [(_, held)] = rows_of(OWNERSHIP, given_history)
     last = {row["queue_id"]: row["client_id"] for row in held if row["to_epoch"] is None}
     assert last == {0: "x", 1: "x", 2: "y", 3: "y"}
 
@@ -105,10 +106,10 @@ def test_every_own_strategy_gets_its_number_and_the_group_s_names() -> None:
 def test_broadcasting_and_frozen_topics_are_rocketmqs_business() -> None:
     everywhere = history(topic(0, 4), join(1, "x"), join(2, "y"), message_model="BROADCASTING")
     strategy = planning_strategy("STICKY_BALANCED")
-    last = step_row(own_epochs(recorded_replay(everywhere), strategy)[-1])
+    last = step_row(allocated_epochs(unallocated_replay(everywhere), strategy)[-1])
     assert (last["max_queues"], last["min_queues"], last["minimum_moves"]) == (4, 4, None)
     lost = history(topic(0, 4), join(1, "x"), event(2, "BROKER_DOWN", broker_name="a"))
-    last = step_row(own_epochs(recorded_replay(lost), strategy)[-1])
+    last = step_row(allocated_epochs(unallocated_replay(lost), strategy)[-1])
     assert (last["status"], last["moved"]) == ("FROZEN", 0)
 
 
@@ -118,7 +119,7 @@ def test_nobody_holds_what_is_popped() -> None:
         topic(0, 3), topic(0, 2, "U"), join(0, "x"), join(0, "y"), mode,
         subscriptions=("T", "U"), rebalance_mode="BROKER",
     )  # fmt: skip
-    steps = own_epochs(recorded_replay(given_history), planning_strategy("AVG"), False)
+    steps = allocated_epochs(unallocated_replay(given_history, False), planning_strategy("AVG"))
     held = {queue.topic for queues in steps[-1].holdings.values() for queue in queues}
     assert held == {"U"}
     assert step_row(steps[-1])["queues"] == 2

@@ -5,12 +5,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
-from rebalance_core.report.timeline.night import (
+from rebalance_core.report.audit_report import (
+    AuditReport,
     Cause,
     GroupBalance,
     GroupCounts,
     GroupTimeline,
-    NightReport,
     Previous,
     QueueHistory,
     ShownFinding,
@@ -42,7 +42,7 @@ def finding(rule_id: str = "ORPHANED_QUEUE", severity: str = "ERROR", **more: An
     return ShownFinding(rule_id, severity, more.pop("summary", "a queue has no owner"), **more)
 
 
-def night(**more: Any) -> NightReport:
+def report(**more: Any) -> AuditReport:
     given: dict[str, Any] = {
         "cluster": "c1",
         "verdict": "FINDINGS",
@@ -52,7 +52,7 @@ def night(**more: Any) -> NightReport:
         "generated_ms": TO + 1,
         "library_version": "1.2.3",
     }
-    return NightReport(**(given | more))
+    return AuditReport(**(given | more))
 
 
 def queue(queue_id: int, *owners: str | None, broker: str = "broker-a", topic: str = "orders"):
@@ -69,7 +69,7 @@ def queue(queue_id: int, *owners: str | None, broker: str = "broker-a", topic: s
     return QueueHistory(topic, broker, queue_id, stretches)
 
 
-def busy_night() -> NightReport:
+def busy_report() -> AuditReport:
     """Something in every section."""
     orphaned = finding(
         consumer_group="g1",
@@ -85,7 +85,7 @@ def busy_night() -> NightReport:
     double = QueueHistory(
         "orders", "broker-a", 3, (Stretch(FROM, None, "c1"), Stretch(FROM + HOUR, TO, "c2"))
     )
-    return night(
+    return report(
         verdict="FAILED",
         counts={"ERROR": 1, "INFO": 1},
         groups=GroupCounts(4, 1, 1, 1, 1),
@@ -105,7 +105,7 @@ def busy_night() -> NightReport:
     )
 
 
-def hostile_night() -> NightReport:
+def hostile_report() -> AuditReport:
     """Every text from outside is one of HOSTILE."""
     bad = HOSTILE
     found = tuple(
@@ -131,7 +131,7 @@ def hostile_night() -> NightReport:
         for at, name in enumerate(bad)
     )
     causes = tuple(Cause(FROM + at * HOUR // 3, name) for at, name in enumerate(bad))
-    return night(
+    return report(
         cluster=bad[0] + bad[2],
         verdict="INCOMPLETE",
         fail_on=bad[1],

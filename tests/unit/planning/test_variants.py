@@ -53,8 +53,8 @@ def test_the_baseline_is_there_once_and_scenarios_under_every_seed() -> None:
     variants = variants_of([GROW], strategies("AVG", "STICKY_BALANCED"), (4, 5))
     assert [(h.name, h.seed) for h in variants.histories] == [(BASELINE, 4), ("s", 4), ("s", 5)]
     assert len(variants) == 6
-    assert variants.of_engine() == [(0, "AVG")]
-    assert [number for number, _ in variants.own()] == [1]
+    assert variants.of_rocketmq() == [(0, "AVG")]
+    assert [number for number, _ in variants.hypothetical()] == [1]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ SMALL = 8.0
 LETTER = 0.602 * SMALL / 72
 """Width in inches of a letter of MONO at SMALL: what labels are measured by."""
 
-LOOK: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9.0,
     "axes.edgecolor": LINE,
@@ -60,12 +60,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def in_our_look(draw: Callable[P, R]) -> Callable[P, R]:
-    """What is drawn does not depend on the caller's rcParams, and does not change them."""
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Draw in this style, whatever the caller's rcParams; those stay as they are."""
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
-        with mpl.rc_context(LOOK):
+        with mpl.rc_context(STYLE):
             return draw(*args, **kwargs)
 
     return drawn
@@ -74,12 +74,12 @@ def in_our_look(draw: Callable[P, R]) -> Callable[P, R]:
 class Picture(Figure):
     """A Figure that a notebook shows without pyplot and without a magic line."""
 
-    @in_our_look
+    @styled
     def _repr_png_(self) -> bytes:
         return png_bytes(self)
 
 
-@in_our_look
+@styled
 def png_bytes(figure: Figure) -> bytes:
     """The picture as PNG; the same picture gives the same bytes (of one matplotlib)."""
     drawn = io.BytesIO()
@@ -87,7 +87,7 @@ def png_bytes(figure: Figure) -> bytes:
     return drawn.getvalue()
 
 
-@in_our_look
+@styled
 def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
     """Write a picture; ``.png`` or ``.svg``, by the name. The same picture gives the same bytes."""
     if Path(path).suffix == ".svg":
@@ -97,7 +97,7 @@ def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
 
 
 def page(title: str, subtitle: str, height: float, width: float = WIDTH) -> Picture:
-    """An empty page; height in inches, all in all."""
+    """An empty page; height in inches."""
     figure = Picture(figsize=(width, height))
     FigureCanvasAgg(figure)
     figure.text(0.2 / width, 1 - 0.34 / height, title, size=12.5, weight="bold", color=INK)

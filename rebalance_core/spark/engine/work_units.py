@@ -1,8 +1,8 @@
-"""The units of work: a group, or a range of a giant group's queues, dealt out by weight.
+"""Work units, assigned to tasks by weight: a group, or a range of a giant group's queues.
 
 A group's weight is about the cells it has, its queues times its consumer events: what the kernels
-go through. Units of one cluster are ranked by falling weight, so dealing them out in turn gives
-every task about the same, however skewed the groups are.
+go through. The units of each cluster are ranked by falling weight and assigned in turn, so that
+every task gets about the same, however skewed the groups are.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from rebalance_core.spark.tables.conform import RAW, SOURCE
 SLOT = "_slot"
 GIANT_CELLS = 1 << 26
 """A group with more cells than this is divided: seconds of work, not minutes, a unit."""
+ROWS_PER_TASK = 100_000
 
 
-def units(
+def work_units(
     tables: Mapping[str, DataFrame], topics_of_groups: DataFrame, giant_cells: int
 ) -> DataFrame:
-    """One row a unit: cluster, consumer_group, ``_part`` of ``_parts``, and the unit's ``_slot``.
+    """One row for each unit: cluster, consumer_group, ``_part`` of ``_parts``, ``_slot``.
 
     Args:
         tables: the used rows; only cluster_events matters.
@@ -59,7 +60,7 @@ def units(
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt:
+class AssignedRows:
     """Rows of `fan_out` with ``_part`` and ``_parts``, each unit whole and in one task.
 
     ``members`` are the rows of `member_rows`, packed and kept once computed: every table but one
@@ -70,14 +71,14 @@ class Dealt:
     everything: DataFrame
 
 
-def deal_out(
+def assign_to_tasks(
     tables: Mapping[str, DataFrame],
     group_pattern: str | None,
     partitions: int | None,
     giant_cells: int = GIANT_CELLS,
     pack: Callable[[DataFrame], DataFrame] = packed,
-) -> Dealt:
-    """Fan the tables out and deal their rows to tasks.
+) -> AssignedRows:
+    """Fan the tables out and assign their rows to tasks.
 
     Args:
         tables: the used rows by table name.
@@ -87,18 +88,23 @@ def deal_out(
         pack: from the rows of members to what is kept of them: chunks of the rows themselves, or
             what `prepared` makes of them.
     """
-    who = units(tables, group_topics(tables, group_pattern), giant_cells)
-    return Dealt(
-        pack(_deal(member_rows(tables, group_pattern), who, partitions)).persist(),
-        _deal(fan_out(tables, group_pattern).drop(SOURCE, RAW), who, partitions),
+    units = work_units(tables, group_topics(tables, group_pattern), giant_cells)
+    return AssignedRows(
+        pack(_assign(member_rows(tables, group_pattern), units, partitions)).persist(),
+        _assign(fan_out(tables, group_pattern).drop(SOURCE, RAW), units, partitions),
     )
 
 
-def _deal(rows: DataFrame, dealt: DataFrame, partitions: int | None) -> DataFrame:
+def _assign(rows: DataFrame, units: DataFrame, partitions: int | None) -> DataFrame:
     """The rows of every unit together and in the order of units, after one shuffle."""
-    joined = rows.join(dealt, on=list(GROUP), how="inner")
+    joined = rows.join(units, on=list(GROUP), how="inner")
     if partitions is None:
         spread = joined.repartition(SLOT)
     else:
         spread = joined.repartitionById(partitions, sf.pmod(SLOT, sf.lit(partitions)).cast("INT"))
     return spread.sortWithinPartitions(*GROUP, PART).drop(SLOT)
+
+
+def task_count(rows: int, cores: int) -> int:
+    """Tasks for so many rows: one a core at least; few, as a Python task takes 25 ms to start."""
+    return max(cores, -(-rows // ROWS_PER_TASK))

@@ -1,0 +1,65 @@
+"""A whole ingest: read a collection and write its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.spark.engine.summary import count_by, rejected_per_code
+from rebalance_core.spark.ingest.ingest import ingest
+from rebalance_core.spark.tables.write import TableWritten, write_table
+
+
+@dataclass(frozen=True)
+class IngestWritten:
+    """What an ingest wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        stats: How each file was understood.
+        rejected: How often each issue code occurs in ``rejected``.
+        findings: Rows of ``findings`` by rule.
+    """
+
+    tables: Mapping[str, TableWritten]
+    stats: tuple[FileStats, ...]
+    rejected: Mapping[str, int]
+    findings: Mapping[str, int]
+
+
+def ingest_and_write(
+    session: SparkSession,
+    collection: Collection,
+    output: str,
+    assumed: Assumptions | None = None,
+    *,
+    before_writing: Callable[[], object] | None = None,
+) -> IngestWritten:
+    """Read a collection and write its tables; what is kept meanwhile is released.
+
+    Args:
+        session: Any session.
+        collection: `open_collection` of a folder that driver and executors mount.
+        output: Path or URI of a folder, which gets the tables; none of them may be there.
+        assumed: What is taken for granted where no file says it.
+        before_writing: Called once every file is read, before the first table is written.
+
+    Raises:
+        OutputExists: A table is in the folder already.
+    """
+    folder = output.rstrip("/")
+    with ingest(session, collection, assumed) as ingested:
+        if before_writing is not None:
+            before_writing()
+        written = {n: write_table(frame, folder, n) for n, frame in ingested.tables.items()}
+    return IngestWritten(
+        tables=written,
+        stats=ingested.stats,
+        rejected=rejected_per_code(session.read.parquet(f"{folder}/rejected")),
+        findings=count_by(session.read.parquet(f"{folder}/findings"), "rule_id"),
+    )

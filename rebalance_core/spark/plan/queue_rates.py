@@ -1,0 +1,40 @@
+"""The optional input ``queue_rates``: messages per second of each queue."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_core.contracts.planning import QUEUE_RATES
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.tables.quarantine import check, split
+from rebalance_core.spark.tables.read import read_table
+
+MOST_REASONS = 3
+"""Of each kind, in the message."""
+
+
+def read_queue_rates(
+    session: SparkSession, location: str, input_format: str | None = None, *, name: str = ""
+) -> DataFrame:
+    """The rows of the table.
+
+    Args:
+        session: Any session.
+        location: Path or URI.
+        input_format: Of the files; None: by their names.
+        name: What the message calls the table; the location if it is empty.
+
+    Raises:
+        InputRefused: Any row is bad; rates are few, and one left out would go unnoticed.
+    """
+    frame, _ = read_table(session, QUEUE_RATES, location, input_format)
+    good, bad = split(check(QUEUE_RATES.name, frame), QUEUE_RATES.name)
+    negative = good.where("isnan(messages_per_second) OR messages_per_second < 0")
+    reasons = [row["issues"][0]["message"] for row in bad.limit(MOST_REASONS).collect()]
+    reasons += [
+        f"messages_per_second is {row['messages_per_second']}; valid: 0 and more"
+        for row in negative.limit(MOST_REASONS).collect()
+    ]
+    if reasons:
+        raise InputRefused(f"{name or location}: {'; '.join(reasons)}")
+    return good

@@ -1,0 +1,71 @@
+"""How many bad rows an input may have, and the refusal of one that has more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.tables.row_counts import Complaint, RowCounts
+
+SHOWN_COMPLAINTS = 10
+"""Codes that a message lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRowLimits:
+    """How many bad rows an input may have; the defaults are those of ``conf/rebalance.toml``.
+
+    Attributes:
+        on_bad_rows: ``quarantine`` puts them into ``rejected``, ``fail`` allows none.
+        max_bad_share: Above this share of a table's rows its input is refused either way.
+    """
+
+    on_bad_rows: str = "quarantine"
+    max_bad_share: float = 0.5
+
+
+def refuse_bad_rows(
+    counts: Mapping[str, RowCounts],
+    limits: BadRowLimits,
+    complaints: Callable[[], Sequence[Complaint]] = tuple,
+) -> None:
+    """Raise `InputRefused` if the input is empty or has more bad rows than the limits allow.
+
+    Args:
+        counts: of each input table.
+        limits: how many rows may be bad.
+        complaints: called only for a refusal, whose message ends with those of the table.
+    """
+    if counts["cluster_events"].rows == 0:
+        raise InputRefused("cluster_events holds no row; there is nothing to simulate")
+    for name, count in counts.items():
+        share = count.bad / count.rows if count.rows else 0.0
+        refusal = f"{name}: {count.bad:,} of {count.rows:,} rows are bad"
+        if count.bad and limits.on_bad_rows == "fail":
+            refusal += "; --on-bad-rows fail allows none"
+        elif share > limits.max_bad_share:
+            refusal += (
+                f" ({share:.0%}), more than max_bad_share = {limits.max_bad_share}; "
+                "is it the right file? --set max_bad_share=1 lists them all in `rejected`"
+            )
+        else:
+            continue
+        of_table = [complaint for complaint in complaints() if complaint.table == name]
+        raise InputRefused("\n".join([refusal, *complaint_lines(of_table)]))
+
+
+def complaint_lines(complaints: Sequence[Complaint]) -> list[str]:
+    """A line for each code: how often it occurs, and the first row that has it."""
+    lines = [
+        f"  {complaint.code} {complaint.times:,}, first {complaint.source}: {complaint.message}"
+        for complaint in complaints[:SHOWN_COMPLAINTS]
+    ]
+    more = len(complaints) - SHOWN_COMPLAINTS
+    return [*lines, f"  and {more} more codes"] if more > 0 else lines
+
+
+def with_unknown_members(counts: Mapping[str, RowCounts], unknown: int) -> dict[str, RowCounts]:
+    """The counts with the events that the replay rejects among the bad rows."""
+    of_events = counts["cluster_events"]
+    return {**counts, "cluster_events": replace(of_events, bad=of_events.bad + unknown)}

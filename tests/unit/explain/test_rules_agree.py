@@ -1,0 +1,176 @@
+"""The formulas and the settlement of `explain` against the strategies and the replay's `settle`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rebalance_core.explain.formula import formula_of
+from rebalance_core.explain.settlement import (
+    BROADCAST,
+    COMPUTED,
+    KEEPING,
+    LISTED,
+    NOT_SUBSCRIBED,
+    SUSPENDED,
+    Settlement,
+)
+from rebalance_core.explain.view import View
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING, GroupSettings
+from rebalance_core.model.ordering import java_string_key, sort_client_ids
+from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.replay.group_state import Member
+from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.settle import Holdings, settle, strategy_key
+from rebalance_core.strategies import allocate_group, parse_strategy
+from tests.unit.kernels.random_groups import STRATEGIES as SHARED
+from tests.unit.replay.histories import GROUP, RETRY, strategy_for
+
+CLIENTS = ("x", "x0", "y", "10.0.0.1@1#1", "10.0.0.10@1#1", "\uff5e", "😀")
+BROKERS = ("a", "r1@b", "r2@c", "\uff5e", "😀")
+TOPICS = ("T", "U")
+LISTS = ("CONFIG(queues=T/a/0|U/a/1|T/gone/3)", "CONFIG(queues=)")
+ROOMLESS = ("MACHINE_ROOM_NEARBY-AVG", "MACHINE_ROOM_NEARBY-CONSISTENT_HASH")
+STRATEGIES = (*SHARED, "MACHINE_ROOM(consumer_idcs=)", *ROOMLESS)
+VERSIONS = ("4.9", "5.3")
+RANDOM = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def queues_of(topic: str, counts: Sequence[int]) -> list[MessageQueue]:
+    numbered = zip(BROKERS, counts, strict=False)
+    return sort_queues(MessageQueue(topic, broker, i) for broker, n in numbered for i in range(n))
+
+
+COUNTS = st.lists(st.integers(0, 7), max_size=len(BROKERS))
+IDS = st.lists(st.sampled_from(CLIENTS), min_size=1, max_size=9)  # repeats: processes of one id
+
+
+@RANDOM
+@given(st.sampled_from(STRATEGIES), st.sampled_from(VERSIONS), COUNTS.filter(any), IDS)
+def test_a_formula_names_the_owner_that_the_strategy_gives(
+    text: str, version: str, counts: list[int], ids: list[str]
+) -> None:
+    strategy, queues = parse_strategy(text, version=version), queues_of("T", counts)
+    client_ids = sort_client_ids(ids)
+    try:
+        owners = allocate_group(strategy, queues, client_ids)
+    except AllocationError:
+        return
+    for queue in queues:
+        formula = formula_of(strategy, queue, queues, client_ids)
+        assert ((formula.owner,) if formula.owner else ()) == owners[queue], (queue, formula)
+        if formula.owner is None:
+            continue
+        assert formula.entry == client_ids.index(formula.owner), (queue, formula)
+        asked = formula_of(strategy, queue, queues, client_ids, formula.owner)
+        assert (asked.owner, asked.lines) == (formula.owner, formula.lines), (queue, asked)
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_a_list_gives_its_queues_to_whoever_has_it(text: str) -> None:
+    strategy, queues = parse_strategy(text), queues_of("T", (2,))
+    owners = allocate_group(strategy, queues, ["x", "y"])
+    for queue in owners:
+        formulas = [formula_of(strategy, queue, queues, ["x", "y"], c) for c in "xy"]
+        assert tuple(f.owner for f in formulas if f.owner) == owners[queue]
+
+
+@st.composite
+def views(draw: Any) -> GroupView:
+    """Members of all kinds, in one of two topics or both; the retry topic may be there or not."""
+    own = (draw(st.sampled_from(("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"))),) * 9
+    mode = draw(st.sampled_from(("CLIENT", "CLIENT", "BROKER")))
+    members = {}
+    for client_id in draw(st.lists(st.sampled_from(CLIENTS[:4]), max_size=6)):
+        channel = draw(st.sampled_from((None, "2")))
+        model = draw(st.sampled_from((CLUSTERING,) * 3 + (BROADCASTING,)))
+        members[client_id, channel] = Member(
+            client_id,
+            channel,
+            draw(st.frozensets(st.sampled_from(TOPICS))),
+            draw(st.sampled_from((*own, *STRATEGIES, *LISTS * 5))),
+            draw(st.sampled_from(VERSIONS)),
+            model,
+            "",
+            mode,
+            suspended=draw(st.sampled_from((False,) * 5 + (True,))),
+            retry_topic=RETRY if model == CLUSTERING else None,
+        )
+    counts: Any = st.one_of(st.just([]), COUNTS)
+    readable = {topic: queues_of(topic, draw(counts)) for topic in TOPICS}
+    if draw(st.booleans()):
+        readable[RETRY] = queues_of(RETRY, (1, 1))
+    return GroupView(
+        GroupSettings(rebalance_mode=mode),
+        members,
+        dict(sorted(readable.items(), key=lambda entry: java_string_key(entry[0]))),
+    )
+
+
+@st.composite
+def steps(draw: Any) -> tuple[GroupView, GroupView]:
+    """A view and the next one, under half of the steps with the same members."""
+    first, now = draw(views()), draw(views())
+    if draw(st.booleans()):
+        now = replace(now, settings=first.settings, members=first.members)
+    return first, now
+
+
+def settled(view: GroupView, before: Holdings) -> Holdings:
+    strategies = {key: strategy_for(key) for key in map(strategy_key, view.members.values())}
+    return settle(view, before, strategies).holdings
+
+
+def ledger_view(view: GroupView, holdings: Holdings, epoch: int) -> View:
+    """The view as the rows of a ledger show it: without who of several processes holds a queue."""
+    holders: dict[MessageQueue, Counter[str]] = {
+        queue: Counter() for queues in view.readable.values() for queue in queues
+    }
+    for (client_id, _), queues in holdings.items():
+        for queue in queues:
+            holders.setdefault(queue, Counter())[client_id] += 1
+    members = (
+        {
+            "consumer_group": GROUP,
+            "client_id": member.client_id,
+            "channel_id": member.channel_id,
+            "subscriptions": sorted(member.subscriptions),
+            "strategy": member.strategy,
+            "version": member.version,
+            "message_model": member.message_model,
+            "suspended": member.suspended,
+        }
+        for member in view.members.values()
+    )
+    return View({"epoch": epoch}, tuple(members), holders)
+
+
+@RANDOM
+@given(steps())
+def test_the_settlement_is_what_the_replay_settles_to(step: tuple[GroupView, GroupView]) -> None:
+    first, now = step
+    before = settled(first, {})
+    after = settled(now, before)
+    earlier, later = ledger_view(first, before, 0), ledger_view(now, after, 1)
+    broker_mode = now.settings.rebalance_mode == "BROKER"
+    for topic, queues in now.readable.items():
+        settlement = Settlement(later, earlier, topic, tuple(queues), broker_mode)
+        concerned = [queue for queue in later.holders if queue.topic == topic]
+        for row in later.members:
+            key = row["client_id"], row["channel_id"]
+            outcome, where = settlement.outcome(row), (topic, row)
+            held = {queue for queue in after[key] if queue.topic == topic}
+            kept = {queue for queue in before.get(key, ()) if queue.topic == topic}
+            if outcome in (COMPUTED, LISTED, BROADCAST):
+                assert {q for q in concerned if settlement.takes(row, q)} == held, where
+            else:
+                assert outcome in (*KEEPING, NOT_SUBSCRIBED), where
+                assert held == (set() if outcome == NOT_SUBSCRIBED else kept), where
+            assert (outcome == SUSPENDED) == row["suspended"], where
+        for queue in concerned:
+            assert settlement.agrees(queue), (topic, queue)
