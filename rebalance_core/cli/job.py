@@ -37,7 +37,7 @@ class Job:
     """One job: its name, its options and the function that runs it.
 
     `read_options` checks what argparse read and raises `UsageError` with every mistake. `run` may
-    import pyspark; importing the module it stands in may not.
+    import pyspark; the other two may not.
     """
 
     name: str

@@ -153,6 +153,42 @@ def test_the_command_line_needs_nothing_installed() -> None:
     assert "simulate" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "simulate --input IN --output OUT --strategy AVG",
+        "generate --groups 3 --output OUT",
+        "ingest --collection IN --output OUT",
+        "audit --input IN --output OUT",
+        "explain --ledger IN --group g --queue T/a/0 --at 1795231709901",
+        "plan --input IN --output OUT",
+    ],
+)
+def test_a_job_is_parsed_before_pyspark_is_imported(words: str) -> None:
+    code = f"""
+from rebalance_core.cli.jobs import JOBS
+from rebalance_core.cli.options import parse_options
+parse_options({words.split()!r}, JOBS)
+assert not [name for name in sys.modules if name.startswith("pyspark.")]
+"""
+    done = run_without(("pyspark", "py4j"), code)
+    assert done.returncode == 0, done.stderr
+
+
+JOBS = {"audit", "explain", "generate", "ingest", "plan", "simulate"}
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if package_of(p) == "cli"], ids=name_of)
+def test_no_job_imports_another_jobs_command_line(path: Path) -> None:
+    own = path.parent.name
+    if own not in JOBS | {"run", "settings"}:
+        return  # the registry of jobs
+    for module, _ in imports(path):
+        parts = module.split(".")
+        if parts[:2] == [PACKAGE.name, "cli"] and len(parts) > 3:
+            assert parts[2] not in JOBS - {own}, f"{name_of(path)} imports {module}"
+
+
 def test_the_public_names_are_there() -> None:
     import rebalance_core
 

@@ -1,5 +1,5 @@
 """The command `plan`: reads its options, calls `spark.plan.run.run_plan`, renders the result.
 
-May import: `cli`, `contracts`, `model` and `planning`; what needs Spark, when the job runs.
+May import every package but those of other jobs; pyspark not by name.
 Begin with `job`.
 """

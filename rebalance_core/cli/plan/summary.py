@@ -1,11 +1,11 @@
 """The summary of a plan, for the engineer before a change window and for a program."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rebalance_core.cli.plan.options import PlanOptions
-    from rebalance_core.cli.run.row_report import RowReport
+from rebalance_core.cli.plan.options import PlanOptions
+from rebalance_core.cli.run.row_report import RowReport
+from rebalance_core.planning.league import best_of, possible
 
 NOT_OURS = " (not RocketMQ's)"
 BEST = "*"
@@ -35,7 +35,7 @@ LEAGUE_HEADER = (
 
 
 def plan_facts(
-    options: "PlanOptions",
+    options: PlanOptions,
     rows: Sequence[Mapping[str, Any]],
     league: Sequence[Mapping[str, Any]],
     table_rows: Mapping[str, int],
@@ -71,8 +71,6 @@ def plan_facts(
 
 
 def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    from rebalance_core.planning.league import best_of, possible
-
     best = best_of(rows) if len(rows) > 1 else None
     description = "the history as it is" if history.scenario is None else ""
     return {
@@ -149,7 +147,7 @@ def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def dry_run_facts(
-    options: "PlanOptions", inputs: Mapping[str, str], rows: "RowReport"
+    options: PlanOptions, inputs: Mapping[str, str], rows: RowReport
 ) -> dict[str, Any]:
     """What a run would compute, and of which rows."""
     variants = options.variants
@@ -170,7 +168,7 @@ def dry_run_facts(
     }
 
 
-def render_dry_run(facts: Mapping[str, Any], rows: "RowReport") -> str:
+def render_dry_run(facts: Mapping[str, Any], rows: RowReport) -> str:
     """The variants, scenario by scenario, and what is wrong with the rows."""
     histories, strategies = facts["histories"], facts["strategies"]
     lines = ["Dry run: nothing is written.", ""]

@@ -3,17 +3,15 @@
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, is_local
 from rebalance_core.cli.run.output_lock import breakable_lock
 from rebalance_core.cli.run.output_run import OutputRun, check_output, output_errors
 from rebalance_core.cli.run.session import open_session
 from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.spark import SparkSession
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class WritingOptions(Protocol):
@@ -43,7 +41,7 @@ class WritingOptions(Protocol):
 @contextmanager
 def running(
     job: str, options: Any, settings: Settings, tables: Iterable[str]
-) -> Iterator[tuple[OutputRun, "SparkSession"]]:
+) -> Iterator[tuple[OutputRun, SparkSession]]:
     """The output folder, reserved for this run, and the session.
 
     A local folder is reserved before Spark starts: a conflict is told at once.
@@ -57,7 +55,7 @@ def running(
         yield run, session or open_for(job, options, settings)
 
 
-def open_for(job: str, options: WritingOptions, settings: Settings) -> "SparkSession":
+def open_for(job: str, options: WritingOptions, settings: Settings) -> SparkSession:
     """The session of a job."""
     partitions = settings.spark.shuffle_partitions
     wanted = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}

@@ -6,13 +6,11 @@ import sys
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from rebalance_core.cli.run.java import require_java_home
 from rebalance_core.cli.run.jvm_output import jvm_output
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 TREE_CONF = Path(__file__).resolve().parents[2] / "conf"
 
@@ -62,7 +60,7 @@ def open_session(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
     show_spark: bool = True,
-) -> "SparkSession":
+) -> SparkSession:
     """The session that exists, or a new one; either way with the settings results depend on.
 
     Args:
@@ -71,11 +69,9 @@ def open_session(
         settings: further Spark settings of this run.
         show_spark: let a JVM that is started for it write to stderr; else see `jvm_output`.
     """
-    active = _active_session()
+    active = SparkSession.getActiveSession()
     if active is None:
         prepare_environment(master)
-        from pyspark.sql import SparkSession
-
         builder = SparkSession.builder.appName(app_name)
         # Spark's progress bar is for a person: in a log file it is noise.
         bar = str(sys.stderr.isatty()).lower()
@@ -95,20 +91,12 @@ def open_session(
     return active
 
 
-def _stop(session: "SparkSession") -> None:
+def _stop(session: SparkSession) -> None:
     with suppress(Exception):  # a JVM that died was told of already
         session.stop()
 
 
-def _active_session() -> "SparkSession | None":
-    if "pyspark.sql" not in sys.modules:
-        return None
-    from pyspark.sql import SparkSession
-
-    return SparkSession.getActiveSession()
-
-
-def versions(session: "SparkSession") -> dict[str, str | None]:
+def versions(session: SparkSession) -> dict[str, str | None]:
     """Versions of Spark, Python and Java for the record of the run."""
     java = None
     jvm = getattr(session, "_jvm", None)  # a Connect session has none

@@ -1,0 +1,5 @@
+"""The settings of a run: `conf/rebalance.toml`, ``--config`` files and ``--set``, all checked.
+
+May import `model`, `strategies`, `synthetic` and, for the section ``[assume]``, `ingest`. Begin
+with `settings`.
+"""

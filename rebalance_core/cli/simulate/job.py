@@ -1,6 +1,7 @@
 """`simulate`: settings, session, lock, run, record, summary, in this order."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -137,8 +138,9 @@ def _forecast(
     simulation = _simulation_options(options, settings)
     tables = _read_inputs(session, options, inputs)
     checked, counts = check_rows(tables, simulation.max_queue_nums, warn)
-    limits = engine_settings.bad_row_limits(settings)
-    return row_forecast(checked, counts, sized(simulation, counts, session), limits)
+    with closing(checked):
+        limits = engine_settings.bad_row_limits(settings)
+        return row_forecast(checked, counts, sized(simulation, counts, session), limits)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
