@@ -35,7 +35,7 @@ class GroupView:
     def topics_of(self, member: Member) -> list[str]:
         """What the member subscribes, its retry topic included once that exists; in Java order."""
         topics = set(member.subscriptions)
-        if member.retry_topic in self.readable:
+        if member.retry_topic is not None and member.retry_topic in self.readable:
             topics.add(member.retry_topic)
         return sorted(topics, key=java_string_key)
 

@@ -1,4 +1,4 @@
-"""What every job does around its work: find its inputs, reserve and lock the output, open a session.
+"""What every job does around its work: find inputs, reserve and lock the output, open a session.
 
 May import every package but those of the jobs; `session` alone imports pyspark. Begin with
 `running`.

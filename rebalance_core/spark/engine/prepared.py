@@ -108,10 +108,10 @@ def _prepare_unit(
         made.rows.setdefault(REJECTED, []).append(_unknown_members(world, rows))
     for ledger in _ledgers(world, rows, options):
         for table in tables:
-            found = pa.RecordBatch.from_pylist(
+            batch = pa.RecordBatch.from_pylist(
                 ledger.rows(table), LEDGER_TABLES[table].arrow_schema()
             )
-            made.rows.setdefault(table, []).append(found)
+            made.rows.setdefault(table, []).append(batch)
 
 
 def _ledgers(world: World, rows: pa.Table, options: FleetOptions) -> Iterator[GroupLedger]:

@@ -72,10 +72,12 @@ class Task:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         """The table's rows of all units of the task; units come whole and in order."""
         if self.table == WITH_OFFSETS:
-            found = (rows for chunk in chunks(batches) for rows in self.rows(chunk))
+            batches_of_rows = (rows for chunk in chunks(batches) for rows in self.rows(chunk))
         else:
-            found = (rows for made in prepared_chunks(batches) for rows in self.rows_of(made))
-        for rows in found:
+            batches_of_rows = (
+                rows for made in prepared_chunks(batches) for rows in self.rows_of(made)
+            )
+        for rows in batches_of_rows:
             for start in range(0, rows.num_rows, ROWS_PER_BATCH):
                 yield rows.slice(start, ROWS_PER_BATCH)
 

@@ -114,8 +114,8 @@ def ingest(
 
 
 def _counts(evidence: DataFrame) -> list[FileStats]:
-    found = evidence.where(sf.col("part") == COUNTED).select("fields").collect()
-    return [FileStats(**json.loads(row["fields"])) for row in found]
+    counts = evidence.where(sf.col("part") == COUNTED).select("fields").collect()
+    return [FileStats(**json.loads(row["fields"])) for row in counts]
 
 
 def _cluster_pieces(evidence: DataFrame) -> list[Evidence]:
@@ -174,8 +174,8 @@ def _topic_rows(context: ClusterContext) -> Callable[[pa.Table], pa.Table]:
 def _rows(tables: Tables) -> pa.Table:
     rows = [
         (name, row.get(ORDER, 0), json.dumps({k: v for k, v in row.items() if k != ORDER}))
-        for name, found in tables.items()
-        for row in found
+        for name, of_table in tables.items()
+        for row in of_table
     ]
     arrays = [pa.array([row[i] for row in rows], f.type) for i, f in enumerate(_ROWS)]
     return pa.Table.from_arrays(arrays, schema=_ROWS)
@@ -218,7 +218,7 @@ def _literals(ranks: dict[str, int]) -> list[Column]:
 
 
 def _newest(offsets: DataFrame, table: Table) -> DataFrame:
-    """One row a key: of several sights of one instant the one furthest on."""
+    """One row for each key: of several observations of one instant the one furthest on."""
     best = sf.max_by(sf.struct(*table.column_names), sf.struct("max_offset", "min_offset"))
     return offsets.groupBy(*table.key).agg(best.alias("best")).select("best.*")
 
@@ -230,15 +230,15 @@ def _commits(evidence: DataFrame, context: ClusterContext) -> DataFrame:
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             pieces = pieces_of(pa.Table.from_batches([batch]))
-            found = [row for row in (commit_row(p, context) for p in pieces) if row is not None]
-            named = [{"cluster": context.cluster} | row for row in found]
+            commits = [row for row in (commit_row(p, context) for p in pieces) if row is not None]
+            named = [{"cluster": context.cluster} | row for row in commits]
             yield pa.RecordBatch.from_pylist(named, schema=schema)
 
-    commits = evidence.where(sf.col("part") == COMMIT).mapInArrow(
+    observed = evidence.where(sf.col("part") == COMMIT).mapInArrow(
         rows, table.ddl.replace(" NOT NULL", "")
     )
     value = sf.max("committed_offset").alias("committed_offset")
-    return commits.groupBy(*table.key).agg(value)
+    return observed.groupBy(*table.key).agg(value)
 
 
 def _rejected(spark: SparkSession, evidence: DataFrame, refused: list[Row]) -> DataFrame:

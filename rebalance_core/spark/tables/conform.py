@@ -43,12 +43,12 @@ def conform(table: Table, frame: DataFrame) -> DataFrame:
     values, issues = [], []
     for column in table.columns:
         read = sf.lit(None) if column.name not in present else sf.col(f"`{column.name}`")
-        found = present.get(column.name, types.NullType())
-        value = _typed(read, found, column.type)
+        given = present.get(column.name, types.NullType())
+        value = _typed(read, given, column.type)
         values.append(value.alias(column.name))
-        if found != wanted[column.name] or "<" in column.type:
-            bad = read.isNotNull() & ~_is_nan(read, found) & value.isNull()
-            issues.append(sf.when(bad, _bad_type(column.name, column.type, read, found)))
+        if given != wanted[column.name] or "<" in column.type:
+            bad = read.isNotNull() & ~_is_nan(read, given) & value.isNull()
+            issues.append(sf.when(bad, _bad_type(column.name, column.type, read, given)))
     return frame.select(*values, *_technical(frame, present, issues))
 
 
@@ -94,24 +94,24 @@ def _technical(
     return [source.alias(SOURCE), raw.alias(RAW), read_issues.alias(READ_ISSUES)]
 
 
-def _typed(value: Column, found: types.DataType, sql_type: str) -> Column:
+def _typed(value: Column, given: types.DataType, sql_type: str) -> Column:
     """The value as the contract's type, null where it is not one."""
-    nested = isinstance(found, (types.ArrayType, types.StructType, types.MapType))
-    if isinstance(found, types.NullType):
+    nested = isinstance(given, (types.ArrayType, types.StructType, types.MapType))
+    if isinstance(given, types.NullType):
         return sf.lit(None).cast(sql_type)
     if sql_type == "ARRAY<STRING>":
-        if isinstance(found, types.ArrayType):
+        if isinstance(given, types.ArrayType):
             return _without_null_elements(value.cast(sql_type))
         return sf.lit(None).cast(sql_type) if nested else json_text_array(value.cast("STRING"))
     if sql_type == "MAP<STRING, STRING>":
-        if isinstance(found, types.MapType):
+        if isinstance(given, types.MapType):
             return value.cast(sql_type)
         return sf.lit(None).cast(sql_type) if nested else sf.from_json(value, sql_type)
     if nested:
         return sf.lit(None).cast(sql_type)
-    if sql_type == "STRING" or found == _data_type(sql_type):
+    if sql_type == "STRING" or given == _data_type(sql_type):
         return value.cast(sql_type)
-    if isinstance(found, types.FractionalType) and sql_type in ("INT", "BIGINT"):
+    if isinstance(given, types.FractionalType) and sql_type in ("INT", "BIGINT"):
         whole = value.try_cast(sql_type)
         return sf.when(whole == value, whole)
     text = value.cast("STRING")
@@ -120,13 +120,13 @@ def _typed(value: Column, found: types.DataType, sql_type: str) -> Column:
     return text.try_cast(sql_type)
 
 
-def _is_nan(value: Column, found: types.DataType) -> Column:
-    fractional = isinstance(found, (types.DoubleType, types.FloatType))
+def _is_nan(value: Column, given: types.DataType) -> Column:
+    fractional = isinstance(given, (types.DoubleType, types.FloatType))
     return sf.isnan(value) if fractional else sf.lit(False)
 
 
-def _bad_type(name: str, sql_type: str, value: Column, found: types.DataType) -> Column:
-    nested = isinstance(found, (types.ArrayType, types.StructType, types.MapType))
+def _bad_type(name: str, sql_type: str, value: Column, given: types.DataType) -> Column:
+    nested = isinstance(given, (types.ArrayType, types.StructType, types.MapType))
     text = sf.to_json(value) if nested else value.cast("STRING")
     shown = sf.substring(text, 1, SHOWN_CHARACTERS)
     return issue("BAD_TYPE", f"{name} is '", shown, f"', which is no {sql_type}")

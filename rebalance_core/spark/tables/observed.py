@@ -30,8 +30,10 @@ def read_observed(spark: SparkSession, folder: str) -> Observed:
     Raises:
         InputRefused: a table lacks columns, is there twice or is not readable.
     """
-    found = tables_in(spark, folder, READ_TABLES)
-    frames = {name: read_table(spark, ALL_TABLES[name], path)[0] for name, path in found.items()}
+    locations = tables_in(spark, folder, READ_TABLES)
+    frames = {
+        name: read_table(spark, ALL_TABLES[name], path)[0] for name, path in locations.items()
+    }
     return observed(spark, frames)
 
 

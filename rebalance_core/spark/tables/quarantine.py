@@ -147,14 +147,14 @@ def check(table_name: str, frame: DataFrame, *, max_queue_nums: int = MAX_QUEUE_
     issues += _number_issues(table, max_queue_nums)
     if table_name in INPUT_TABLES:
         issues += [*_event_issues(table), *_enum_issues(table), *_text_issues(table)]
-    found = sf.concat(sf.col(READ_ISSUES), found_issues(issues))
+    all_issues = sf.concat(sf.col(READ_ISSUES), found_issues(issues))
     if not table.key:
         whole = (*table.column_names, SOURCE, RAW)
-        return frame.select(*whole, found.alias("issues"), sf.lit(False).alias(_REPEAT))
+        return frame.select(*whole, all_issues.alias("issues"), sf.lit(False).alias(_REPEAT))
     needed = [c.name for c in table.columns if c.name in table.key and not c.nullable]
     keyed = reduce(lambda a, b: a & b, [sf.col(n).isNotNull() for n in needed])
     marked = frame.select(
-        "*", found.alias("issues"), (keyed & (sf.size(READ_ISSUES) == 0)).alias("_keyed")
+        "*", all_issues.alias("issues"), (keyed & (sf.size(READ_ISSUES) == 0)).alias("_keyed")
     )
     return _mark_duplicates(table, marked)
 

@@ -74,15 +74,17 @@ class InputTables:
             "queue_offsets": queue_offsets,
             "committed_offsets": committed_offsets,
         }
-        found = tables_in(spark, str(path), INPUT_TABLES) if path is not None else {}
-        found |= {name: str(given) for name, given in paths.items() if given is not None}
+        locations = tables_in(spark, str(path), INPUT_TABLES) if path is not None else {}
+        locations |= {name: str(given) for name, given in paths.items() if given is not None}
         for table in INPUT_TABLES.values():
-            if table.required and table.name not in found:
+            if table.required and table.name not in locations:
                 raise InputRefused(_not_found(spark, table, path))
-        read = {n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in found.items()}
+        read = {
+            n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in locations.items()
+        }
         frames = {name: conform(INPUT_TABLES[name], frame) for name, (frame, _) in read.items()}
         extras = {name: known for name, (_, known) in read.items() if known is not None}
-        return cls(**frames, paths=found, known_extras=extras)
+        return cls(**frames, paths=locations, known_extras=extras)
 
     def tables(self) -> dict[str, DataFrame]:
         """The frames that are there, by table name."""
@@ -124,7 +126,7 @@ def _files(spark: SparkSession, path: str) -> list[str]:
 
 def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[str, str]:
     """The path of every table that lies right in the folder; `InputRefused` if one is twice."""
-    found: dict[str, str] = {}
+    locations: dict[str, str] = {}
     for name in names:
         try:
             files = _files(spark, f"{folder.rstrip('/')}/{name}*")
@@ -135,10 +137,10 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
             twice = " and ".join(entry.rsplit("/", 1)[-1] for entry in sorted(entries))
             raise InputRefused(f"{folder} holds {name} more than once: {twice}; keep one")
         if entries:
-            found[name] = entries.pop()
-    if not found:
+            locations[name] = entries.pop()
+    if not locations:
         _files(spark, folder)  # refuses a folder that does not exist
-    return found
+    return locations
 
 
 def _entry(file: str, table: str) -> str | None:
@@ -238,7 +240,7 @@ def _nested_as_text(name: str, value: Column) -> Column:
 
 def _unless_nested(name: str, value: Column) -> Column:
     prefix = sf.lit(f"{name} is ")
-    named = sf.exists(READ_ISSUES, lambda found: sf.startswith(found.message, prefix))
+    named = sf.exists(READ_ISSUES, lambda issue: sf.startswith(issue.message, prefix))
     return sf.when(~((sf.size(READ_ISSUES) > 0) & named), value)
 
 
