@@ -101,9 +101,10 @@ def movement(
     }
     return movement_of_epoch(
         Epoch(
-            number=1, from_ms=0, latest_ms=0, retry_latest_ms=0, causes=(), initial=False,
-            lost=frozenset(), members=keys, readable=readable, frozen_topics=frozenset(),
-            before=_holdings(previous, {}), holdings=_holdings(owners, keys),
+            number=1, from_ms=0, latest_ms=0, retry_latest_ms=0, seen_late=False, causes=(),
+            initial=False, lost=frozenset(), members=keys, readable=readable,
+            frozen_topics=frozenset(), before=_holdings(previous, {}),
+            holdings=_holdings(owners, keys),
         )
     )  # fmt: skip
 

@@ -167,8 +167,8 @@ def _settled(group: PlannedGroup, before: Holdings, *, initial: bool) -> Epoch:
     strategies = {strategy_key(member): asked for member in state.members.values()}
     settled = settle(state, before, strategies)
     return Epoch(
-        number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0, causes=(),
-        initial=initial, lost=frozenset(), members=state.members,
+        number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0,
+        seen_late=False, causes=(), initial=initial, lost=frozenset(), members=state.members,
         readable=state.readable_by_topic(), frozen_topics=settled.frozen_topics,
         before=before, holdings=settled.holdings,
     )  # fmt: skip

@@ -123,7 +123,7 @@ class PullStarts:
         handover = self._handovers(adds, drops, mine)
         of_group = StoredStarts(commits, self._offsets, handover, self._inside(adds, handover))
         self._put_first(mine, of_group.arrived < 0, starts, asks_broker=True)
-        open_ = handover.given_back & (of_group.arrived < 0) & (starts.low >= 0)
+        open_ = handover.others_start & (of_group.arrived < 0) & (starts.low >= 0)
         top = self._offsets.max_by(mine.queue, mine.latest_ms, handover.earliest_ms)
         np.copyto(starts.high, highest(starts.high, top), where=open_)
         starts.low[open_] = 0
@@ -191,7 +191,7 @@ class PullStarts:
             dropped_ms=dropped_ms[wanted],
             gone_ms=gone_ms[wanted],
             lost=find(self._lost, pair(mine.epoch, np.maximum(last, 0))) >= 0,
-            given_back=(_next_ms(adds, from_ms) <= adds.latest_ms)[wanted],
+            others_start=self._others_start(adds)[wanted],
             emptied_ms=self._offsets.emptied_ms(mine.queue, from_ms[wanted]),
             forgotten_ms=self._forgotten_ms(mine.queue, from_ms[wanted]),
         )
@@ -209,6 +209,19 @@ class PullStarts:
             np.where(mine, np.append(gone_ms, NONE)[at], NONE),
             np.where(mine, np.append(told_ms, NONE)[at], NONE),
         )
+
+    def _others_start(self, adds: Changes) -> Bools:
+        """By add: `replay.pull_starts.PullStarts._others_start`."""
+        from_ms, at = self._world.epochs.from_ms[adds.epoch], np.arange(len(adds.queue))
+        order = np.lexsort((adds.epoch, adds.client, adds.queue))
+        last = last_of_run(adds.queue[order], adds.client[order])
+        again_ms = np.empty(len(at), np.int64)
+        again_ms[order] = np.where(last, NEVER, np.roll(from_ms[order], -1))
+        late = np.where(self._world.epochs.seen_late[adds.epoch], at, len(at))
+        following = np.append(np.minimum.accumulate(late[::-1])[::-1], len(at))[1:]
+        same = np.append(adds.queue, NONE)[following] == adds.queue
+        late_ms = np.where(same, np.append(from_ms, NEVER)[following], NEVER)
+        return np.minimum(again_ms, late_ms) <= adds.latest_ms
 
     def _forgotten_ms(self, queue: Ints, at_ms: Ints) -> Ints:
         return self._forgetting.last(self._queues.topic_broker[queue], at_ms)
@@ -273,15 +286,6 @@ class PullStarts:
         forgotten = pick(commits.at_ms, row) <= self._forgotten_ms(adds.queue, earliest_ms)
         own = commits.newest_of(adds.queue, adds.client, earliest_ms)
         return pick(commits.offset, np.where(local, own, np.where(forgotten, NONE, row)))
-
-
-def _next_ms(adds: Changes, from_ms: Ints) -> Ints:
-    """When the client of each add is given the queue the next time, or `NEVER`."""
-    order = np.lexsort((adds.epoch, adds.client, adds.queue))
-    last = last_of_run(adds.queue[order], adds.client[order])
-    next_ms = np.empty(len(order), np.int64)
-    next_ms[order] = np.where(last, NEVER, np.roll(from_ms[order], -1))
-    return next_ms
 
 
 def _offsets(values: Ints) -> pa.Array:

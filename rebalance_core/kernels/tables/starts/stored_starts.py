@@ -54,8 +54,8 @@ class Handover:
     """By when all had done so that ever gave it up; -1: nobody did."""
     lost: Bools
     """The last holder was lost at this moment."""
-    given_back: Bools
-    """The new owner is given the queue again inside the window; others may have it meanwhile."""
+    others_start: Bools
+    """Somebody else may be given the queue, and commit, before the new owner reads."""
     emptied_ms: Ints
     """When the topic was deleted last; -1: never."""
     forgotten_ms: Ints
@@ -135,23 +135,25 @@ class StoredStarts:
         estimate = np.where(handed >= 0, handed, estimate)
         status = np.where(estimate >= 0, OK, UNKNOWN)
         starts = Starts(np.full(len(low), STORED), estimate, low, high, status)
-        final = known & ~rows.given_back & self._is_final(self.stored)
+        final = known & ~rows.others_start & self._is_final(self.stored)
         starts.put(final, STORED, offset, final_low, final_high)
         return starts, ~final & ~rows.first & ~rows.outlived & (base < 0)
 
     def _since(self, row: Ints, after_ms: Ints) -> Ints:
         return np.where(pick(self._commits.at_ms, row) > after_ms, row, NONE)
 
-    def _newest_own(self, at_ms: Ints) -> Ints:
+    def _newest_own(self, at_ms: Ints, *, kept: bool = False) -> Ints:
         """The last holder's newest."""
-        row = self._commits.newest_of(self._rows.queue, self._rows.last_client, at_ms)
+        rows = self._rows
+        row = self._commits.newest_of(rows.queue, rows.last_client, at_ms, kept=kept)
         return np.where(self._rows.first, NONE, row)
 
     def _is_final(self, row: Ints) -> Bools:
         """Nobody could write any more when the commit arrived, and it had by the event."""
         rows = self._rows
         at_ms, client = pick(self._commits.at_ms, row), pick(self._commits.client, row)
-        sent = (at_ms >= rows.gone_ms) & (at_ms <= rows.earliest_ms - COMMIT_TRANSIT_MS)
+        kept = np.append(self._commits.kept, False)[row]
+        sent = (at_ms >= rows.gone_ms) & (at_ms <= rows.earliest_ms - COMMIT_TRANSIT_MS) & kept
         seen = at_ms >= rows.gone_ms + FINAL_COMMIT_STORED_MS
         return (row >= 0) & ~rows.first & ~rows.held_until_now & np.where(client < 0, seen, sent)
 
@@ -159,7 +161,8 @@ class StoredStarts:
         """The newest commit after which nobody wrote less, or `NONE`."""
         rows, arrived = self._rows, self.arrived
         alone_ms = np.maximum(rows.forgotten_ms, rows.alone_ms + COMMIT_TRANSIT_MS - 1)
-        own = self._since(self._newest_own(rows.earliest_ms - COMMIT_TRANSIT_MS), alone_ms)
+        sent_ms = rows.earliest_ms - COMMIT_TRANSIT_MS
+        own = self._since(self._newest_own(sent_ms, kept=True), alone_ms)
         settled_ms = np.maximum(rows.taken_ms, rows.alone_ms) + OWN_COMMIT_STORED_MS
         broker = np.full(len(rows.queue), NONE)
         seen = self._commits.newest_of(rows.queue, broker, rows.earliest_ms)
@@ -183,7 +186,7 @@ class StoredStarts:
         end_ms = np.minimum(rows.gone_ms, rows.latest_ms)
         last_ms = extreme(np.maximum, self._inside.at_ms, self._bounds, NONE)
         back = last_ms > end_ms + COMMIT_TRANSIT_MS
-        end_ms = np.where(back | rows.given_back | rows.first, rows.latest_ms, end_ms)
+        end_ms = np.where(back | rows.others_start | rows.first, rows.latest_ms, end_ms)
         top = self._offsets.max_by(rows.queue, end_ms, rows.earliest_ms)
         return np.where(top >= 0, np.maximum(top, most), NONE)
 
