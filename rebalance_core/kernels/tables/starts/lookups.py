@@ -39,6 +39,7 @@ class SeenOffsets:
         rows = rows.with_emptied(emptied(world, queues, deletions))
         self.rows = rows
         self._topic_broker, self._deletions = queues.topic_broker, deletions
+        self._forgetting = deletions.forgetting()
         keys = _queue_keys(world, rows)
         self._order = np.flatnonzero(keys >= 0)
         wanted = pair(queues.topic_broker, queues.queue_id)
@@ -60,6 +61,10 @@ class SeenOffsets:
     def emptied_ms(self, queue: Ints, at_ms: Ints) -> Ints:
         """The last deletion not later than a moment, or `NONE`."""
         return self._deletions.last(self._topic_broker[queue], at_ms)
+
+    def forgotten_ms(self, queue: Ints, at_ms: Ints) -> Ints:
+        """The last deletion with which the commits went, not later than a moment, or `NONE`."""
+        return self._forgetting.last(self._topic_broker[queue], at_ms)
 
     def first_from(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
         """The oldest row not earlier than a moment, or `NONE`.

@@ -5,10 +5,9 @@ What bounds a start, and why, says `replay.stored_start`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rebalance_core.kernels.handovers import Handover, Inside
 from rebalance_core.kernels.segments import (
     NONE,
     Bools,
@@ -29,62 +28,6 @@ from rebalance_core.protocol.windows import ROUTE_MS
 
 BIGGEST = np.iinfo(np.int64).max
 """No offset is higher."""
-
-
-@dataclass(frozen=True, slots=True)
-class Handover:
-    """By row of new owners, by queue and moment: who had the queue before."""
-
-    queue: Ints
-    client: Ints
-    earliest_ms: Ints
-    latest_ms: Ints
-    last_client: Ints
-    """The last holder; -1: nobody ever held it."""
-    held_until_now: Bools
-    since_ms: Ints
-    """When the last holder was given the queue."""
-    taken_ms: Ints
-    """By when it had taken it; -1: before the log began."""
-    alone_ms: Ints
-    """By when everybody before it had given the queue up; -1: there was nobody."""
-    dropped_ms: Ints
-    """When the last holder was told to give it up; -1: never."""
-    gone_ms: Ints
-    """By when all had done so that ever gave it up; -1: nobody did."""
-    lost: Bools
-    """The last holder was lost at this moment."""
-    others_start: Bools
-    """Somebody else may be given the queue, and commit, before the new owner reads."""
-    emptied_ms: Ints
-    """When the topic was deleted last; -1: never."""
-    forgotten_ms: Ints
-    """When the broker forgot its commits last; -1: never."""
-
-    @property
-    def first(self) -> Bools:
-        """Nobody ever held it."""
-        return self.last_client < 0
-
-    @property
-    def outlived(self) -> Bools:
-        """The queue was deleted while, or after, the last holder had it."""
-        return ~self.first & (self.since_ms < self.emptied_ms)
-
-    @property
-    def forgotten(self) -> Bools:
-        """All that the last holder can have committed, but for what it did on its way out."""
-        return ~self.first & ~self.held_until_now & (self.dropped_ms <= self.forgotten_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """Commits in each row's window by clients that held the queue before; by row, oldest first."""
-
-    row: Ints
-    at_ms: Ints
-    offset: Ints
-    client: Ints
 
 
 class StoredStarts:
