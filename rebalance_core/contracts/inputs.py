@@ -71,7 +71,7 @@ QUEUE_OFFSETS = Table(
         observed_ms BIGINT when it was seen, epoch ms UTC
         min_offset BIGINT logical minimum offset
         max_offset BIGINT next offset to be written
-        head_cached? BOOLEAN entry 0 is in page cache; null = true; counts only when max > 0
+        head_cached? BOOLEAN entry 0 is in page cache; null = not known; counts only when max > 0
         """
     ),
     key=("cluster", "topic", "broker_name", "queue_id", "observed_ms"),
@@ -88,8 +88,8 @@ COMMITTED_OFFSETS = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        client_id? STRING who committed it, when known; for BROADCASTING: whose local store
-        observed_ms BIGINT when it was seen, epoch ms UTC
+        client_id? STRING who sent it; null: seen on the broker; for BROADCASTING: whose local store
+        observed_ms BIGINT when the client sent it, or it was seen on the broker, epoch ms UTC
         committed_offset BIGINT the offset the next owner would read
         """
     ),

@@ -102,8 +102,8 @@ def movement(
     }
     return movement_of_epoch(
         Epoch(
-            number=1, from_ms=0, latest_ms=0, retry_latest_ms=0, causes=(), initial=False,
-            lost=frozenset(), frozen_topics=frozenset(),
+            number=1, from_ms=0, latest_ms=0, retry_latest_ms=0, seen_late=False, causes=(),
+            initial=False, lost=frozenset(), frozen_topics=frozenset(),
             view=GroupView(GroupSettings(message_model=message_model), keys, readable),
             before=_holdings(previous, {}), holdings=_holdings(owners, keys),
         )

@@ -29,7 +29,7 @@ def broker_offset_reply(
         max_offset: the queue's max offset; None: a queue never written, as 0. Whoever does not
             know the offsets must not ask: None here is not "unknown".
         head_cached: is entry 0 in memory (page cache; before 5.1.0 within 40 % of RAM)?
-            None: yes. Without effect on an empty queue.
+            None: not known, taken for yes. Without effect on an empty queue.
         set_zero_if_not_found: the request's flag; clients send True for a queue they start on.
         version: version of the broker.
     """

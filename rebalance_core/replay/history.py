@@ -10,7 +10,7 @@ from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.windows import ROUTE_MS, window_ms
+from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS, window_ms
 from rebalance_core.replay.group_state import GroupState, Member, ProcessKey, UnknownMember
 from rebalance_core.replay.group_view import GroupView, group_view
 from rebalance_core.replay.settle import Holdings, Settled, StrategyKey, settle, strategy_key
@@ -62,6 +62,8 @@ class Epoch:
     from_ms: int
     latest_ms: int
     retry_latest_ms: int
+    seen_late: bool
+    """Members may run passes before they, or the broker they ask, know what happened."""
     causes: tuple[str, ...]
     initial: bool
     """Only OBSERVED events: nothing changed, this is how things were."""
@@ -189,6 +191,7 @@ def replay_events(
                 from_ms=at_ms,
                 latest_ms=settled_by,
                 retry_latest_ms=max(settled_by, retry_settled_by),
+                seen_late=any(window_ms(event) > NOTIFIED_MS for event in instant.causing),
                 causes=tuple(dict.fromkeys(event.event_type for event in instant.causing)),
                 initial=all(event.detail == OBSERVED for event in instant.causing),
                 lost=frozenset(instant.lost - state.members.keys()),

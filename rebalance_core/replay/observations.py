@@ -9,6 +9,7 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 from rebalance_core.replay.deletions import NEVER_MS, Deletions
 from rebalance_core.replay.history import CommittedOffset, QueueOffset
+from rebalance_core.replay.outages import Outages
 
 
 class QueueOffsets:
@@ -76,29 +77,46 @@ class QueueOffsets:
 
 
 class CommittedOffsets:
-    """Commits on each queue, oldest first."""
+    """Commits on each queue, oldest first.
 
-    def __init__(self, seen: Iterable[CommittedOffset]) -> None:
+    Args:
+        seen: in any order.
+        outages: of the brokers.
+    """
+
+    def __init__(self, seen: Iterable[CommittedOffset], outages: Outages) -> None:
+        self._outages = outages
         self._by_queue: dict[MessageQueue, list[CommittedOffset]] = {}
         # Of two commits seen at one moment the higher one stands for the newer.
         for row in sorted(seen, key=lambda row: (row.observed_ms, row.committed_offset)):
             self._by_queue.setdefault(row.queue, []).append(row)
 
     def newest(
-        self, queue: MessageQueue, at_ms: int, *clients: str | None, after_ms: int = NEVER_MS
+        self,
+        queue: MessageQueue,
+        at_ms: int,
+        *clients: str | None,
+        after_ms: int = NEVER_MS,
+        kept: bool = False,
     ) -> CommittedOffset | None:
         """The newest commit in (after_ms, at_ms], of anybody or of these clients.
 
-        A client None is the broker: a row that does not say who committed.
+        A client None is the broker: a row that does not say who committed. With ``kept`` only those
+        that no outage of the broker may have lost.
         """
         rows = self._by_queue.get(queue, [])
         for index in range(bisect_right(rows, at_ms, key=lambda row: row.observed_ms), 0, -1):
             row = rows[index - 1]
             if row.observed_ms <= after_ms:
                 return None
-            if not clients or row.client_id in clients:
+            if (not clients or row.client_id in clients) and (not kept or self.is_kept(row)):
                 return row
         return None
+
+    def is_kept(self, row: CommittedOffset) -> bool:
+        """The broker got it, or was seen to have it."""
+        broker_name = row.queue.broker_name
+        return row.client_id is None or not self._outages.may_lose(broker_name, row.observed_ms)
 
     def newest_arrived(
         self, queue: MessageQueue, at_ms: int, after_ms: int
@@ -107,7 +125,8 @@ class CommittedOffsets:
 
         What a client says it has sent may still be under way; what was seen on the broker is there.
         """
-        sent = self.newest(queue, at_ms - COMMIT_TRANSIT_MS, after_ms=after_ms)
+        sent_ms = at_ms - COMMIT_TRANSIT_MS
+        sent = self.newest(queue, sent_ms, after_ms=after_ms, kept=True)
         stored = self.newest(queue, at_ms, None, after_ms=after_ms)
         return newer(sent, stored)
 

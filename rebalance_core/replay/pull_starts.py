@@ -16,6 +16,7 @@ from rebalance_core.replay.deletions import NEVER_MS, Deletions
 from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory
 from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.outages import Outages
 from rebalance_core.replay.popped_queues import PoppedQueues, popped_start
 from rebalance_core.replay.start_rule import (
     BROKER_ZERO,
@@ -56,15 +57,15 @@ class PullStarts:
         self._history = history
         self._deletions = Deletions(history)
         self._offsets = QueueOffsets(history.queue_offsets or (), self._deletions)
-        self._commits = CommittedOffsets(history.committed_offsets or ())
+        self._commits = CommittedOffsets(history.committed_offsets or (), Outages(history.events))
         self._stored = StoredStarts(self._offsets, self._commits, self._deletions)
         self._past: dict[MessageQueue, Past] = {}
         self._popped = PoppedQueues()
-        self._added: dict[MessageQueue, list[Change]] = {}
-        for _, of_epoch in changes:
+        self._added: dict[MessageQueue, list[tuple[Change, Epoch]]] = {}
+        for epoch, of_epoch in changes:
             for change in of_epoch:
                 if change.action == ADD:
-                    self._added.setdefault(change.queue, []).append(change)
+                    self._added.setdefault(change.queue, []).append((change, epoch))
 
     def rows(self, epoch: Epoch, changes: list[Change]) -> list[Row]:
         """The rows of one epoch; to be called for every epoch, in order."""
@@ -105,13 +106,19 @@ class PullStarts:
         return rows
 
     def _others_start(self, change: Change) -> bool:
-        """Somebody else may start before: at the same time, or until the queue is given back."""
-        return any(
-            other.earliest_ms == change.earliest_ms
-            if other.client_id != change.client_id
-            else change.earliest_ms < other.earliest_ms <= change.latest_ms
-            for other in self._added[change.queue]
-        )
+        """Somebody else may start and commit before: at the same time, or later.
+
+        Later only if the client of the change does not know yet that the queue goes on to another
+        one, or is given it back inside the window.
+        """
+        for other, epoch in self._added[change.queue]:
+            again = other.client_id == change.client_id
+            if other.earliest_ms == change.earliest_ms and not again:
+                return True
+            within = change.earliest_ms < other.earliest_ms <= change.latest_ms
+            if within and (again or epoch.seen_late):
+                return True
+        return False
 
     def _start(self, epoch: Epoch, handover: Handover) -> Start:
         change, queue = handover.change, handover.queue
@@ -144,7 +151,7 @@ class PullStarts:
                 top = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
                 uncommitted = replace(uncommitted, low=0, high=highest(uncommitted.high, top))
         forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)
-        forgotten = not past.held and past.dropped_ms <= forgotten_ms
+        forgotten = bool(past.last_holders) and not past.held and past.dropped_ms <= forgotten_ms
         if self._stored.newest(queue, change.earliest_ms) or (past.last_holders and not forgotten):
             return self._stored.start(handover, uncommitted)
         assert uncommitted is not None

@@ -180,9 +180,10 @@ def _timestamp_start(
         searched_ms=change.latest_ms if after is None else after.observed_ms,
         version=history.settings.broker_version,
     ).high
-    bounds = [bound for bound in (high, newest) if bound is not None]
-    top = max(low, min(bounds)) if bounds else None
-    return Start(TIMESTAMP_SEARCH, low, low, top)
+    if newest is None:  # nor is it known what was deleted at the queue's beginning
+        return Start(TIMESTAMP_SEARCH, low, low, None)
+    top = newest if high is None else min(high, newest)
+    return Start(TIMESTAMP_SEARCH, low, low, max(low, top))
 
 
 def missing_queue(readable: Mapping[str, Sequence[MessageQueue]], queue: MessageQueue) -> bool:

@@ -156,7 +156,8 @@ class StoredStarts:
             return False
         if row.client_id is None:
             return row.observed_ms >= handover.gone_ms + FINAL_COMMIT_STORED_MS
-        return handover.gone_ms <= row.observed_ms <= earliest_ms - COMMIT_TRANSIT_MS
+        in_time = handover.gone_ms <= row.observed_ms <= earliest_ms - COMMIT_TRANSIT_MS
+        return in_time and self._commits.is_kept(row)
 
     def _may_be_old(self, handover: Handover, base: CommittedOffset | None) -> bool:
         """The broker may answer what was committed on the queue of that name that was deleted.
@@ -191,7 +192,7 @@ class StoredStarts:
         (holder,) = past.last_holders
         own = self._commits.newest(
             queue, at_ms - COMMIT_TRANSIT_MS, holder,
-            after_ms=max(after_ms, past.alone_ms + COMMIT_TRANSIT_MS - 1),
+            after_ms=max(after_ms, past.alone_ms + COMMIT_TRANSIT_MS - 1), kept=True,
         )  # fmt: skip
         settled_ms = max(past.taken_ms, past.alone_ms) + OWN_COMMIT_STORED_MS
         seen = self._commits.newest(queue, at_ms, None, after_ms=max(after_ms, settled_ms - 1))

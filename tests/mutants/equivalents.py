@@ -14,6 +14,9 @@ EQUIVALENT = {
     (f"{KERNELS}/changes.py", "other = np.full(len(cell), -1, np.int64)", "1", "2"): (
         "every element is overwritten: each row is an ADD or a DROP"
     ),
+    (f"{KERNELS}/membership.py", "GONE = -1", "1", "2"): (
+        "a state of its own, asked for by name or as negative; the others count from 0"
+    ),
     (f"{KERNELS}/owners/machine_room_nearby.py", "NO_ROOM = -1", "1", "2"): (
         "a name for no room, written and compared here alone; rooms count from 0"
     ),

@@ -20,7 +20,7 @@ from rebalance_core.kernels.segments import (
 from rebalance_core.kernels.state.activity import GroupTopics, LiveCounts, TopicPeriods
 from rebalance_core.kernels.state.membership import LOST, Membership
 from rebalance_core.kernels.state.routes import RouteChanges, TopicBrokers, TopicConfigs
-from rebalance_core.protocol.windows import ROUTE_MS
+from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS
 
 TYPE_BITS = 4
 """Event types fit in these."""
@@ -40,6 +40,8 @@ class Epochs:
     """The last event of the instant that begins it."""
     latest_ms: Ints
     retry_latest_ms: Ints
+    seen_late: Bools
+    """Members may run passes before they, or the broker they ask, know what happened."""
     initial: Bools
     live: Ints
     """Processes."""
@@ -140,7 +142,7 @@ def build_epochs(
     to_ms = np.where(last_of_run(epoch_group), NEVER, np.roll(from_ms, -1))
     return Epochs(
         epoch_group, np.arange(count) - of_group[epoch_group], from_ms, to_ms, ordinal,
-        latest, running_max(routed, epoch_group), initial, members[begins],
+        latest, running_max(routed, epoch_group), settled > NOTIFIED_MS, initial, members[begins],
         types, first_cause, of_group, from_instant, at_instant,
     )  # fmt: skip
 

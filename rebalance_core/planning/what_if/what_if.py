@@ -130,7 +130,8 @@ def _settled(group: PlannedGroup, before: Holdings, *, initial: bool) -> Epoch:
     strategies = {strategy_key(member): allocation for member in view.members.values()}
     settled = settle(view, before, strategies)
     return Epoch(
-        number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0, causes=(),
-        initial=initial, lost=frozenset(), view=view, frozen_topics=settled.frozen_topics,
+        number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0,
+        seen_late=False, causes=(), initial=initial, lost=frozenset(), view=view,
+        frozen_topics=settled.frozen_topics,
         before=before, holdings=settled.holdings,
     )  # fmt: skip

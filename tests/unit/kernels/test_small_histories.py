@@ -39,6 +39,10 @@ CASES = {
         topic(0, 2), join(0, "x"), leave(99_000, "x"), join(99_000, "y"), join(99_000, "z"),
         message_model="BROADCASTING",
     ),
+    "the only look there is comes after the timestamp": group(
+        topic(0, 1), join(99_000, "x"), offsets=[seen("a0", 50_000, 5, 9)],
+        consume_from_where="CONSUME_FROM_TIMESTAMP", consume_timestamp_ms=40_000,
+    ),
     "each reads everything of its own topics alone": group(
         topic(0, 2), topic(0, 2, "U"), join(0, "x", "T"), join(0, "y", "U"), join(9, "z", "T", "U"),
         leave(99_000, "z"), message_model="BROADCASTING",

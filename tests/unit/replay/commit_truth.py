@@ -1,10 +1,11 @@
 """A cluster in which clients really read, commit and hand over: what first offsets come of it.
 
 Knows nothing of `rebalance_core` but the rows it writes. Times and rules are those of
-rocketmq.md §5 and of the windows in design.md rocketmq.md §5: a client persists 10 s after its
-start and every 5 s from then on, and each queue that it gives up; pull requests carry commits, too;
-every commit is under way for up to a second. After each event every member runs a pass at a time of
-its own inside the event's window, and does what is right by then.
+rocketmq.md §5 and of the windows in docs/semantics.md: a client persists 10 s after its start and
+every 5 s from then on, and each queue that it gives up; pull requests carry commits, too; every
+commit is under way for up to a second. After each event every member runs a pass at a time of its
+own inside the event's window. What is told at once it knows whenever it runs one; a route, or that
+a member has expired, only when it has learned of it.
 """
 
 import random
@@ -59,6 +60,7 @@ class Client:
     """Messages a step."""
     mode: str
     view: int = -1
+    """Up to which event it knows what is so."""
     positions: dict[Queue, float] = field(default_factory=dict)
     """Where it reads each queue that it holds."""
     memory: dict[Queue, int] = field(default_factory=dict)
@@ -103,6 +105,8 @@ class Cluster:
         self.flushed: dict[Queue, int] = {}
         self.clients: dict[str, Client] = {}
         self.views: list[View] = []
+        self.told: list[bool] = []
+        """By view: everybody knows of it at once."""
         self.under_way: list[tuple[int, int, Queue, int]] = []
         self.learning: list[tuple[int, int, str]] = []
         self.events: list[Event] = []
@@ -203,6 +207,7 @@ class Cluster:
         queues = [(b, i) for b in sorted(self.queue_nums) for i in range(self.queue_nums[b])]
         if queues:
             self.views.append(_averagely(queues, sorted(self.clients)))
+            self.told.append(window_ms == NOTIFIED_MS)
             for name in self.clients:
                 at_ms = moment + self.rng.randrange(0, window_ms)
                 heappush(self.learning, (at_ms, len(self.views) - 1, name))
@@ -265,11 +270,14 @@ class Cluster:
         while self.learning and self.learning[0][0] <= self.now:
             at_ms, view, name = heappop(self.learning)
             client = self.clients.get(name)
-            if client is not None and client.began_ms < at_ms and client.view < view:
-                client.view = len(self.views) - 1
+            if client is not None and client.began_ms < at_ms:
+                first = client.view < 0  # whoever comes asks for everything
+                client.view = len(self.views) - 1 if first else max(client.view, view)
                 self._rebalance(client)
 
     def _rebalance(self, client: Client) -> None:
+        while client.view + 1 < len(self.views) and self.told[client.view + 1]:
+            client.view += 1
         mine = {q for q, name in self.views[client.view].items() if name == client.name}
         for queue in set(client.positions) - mine:
             self._persist(client, queue)
@@ -281,8 +289,11 @@ class Cluster:
         return self.now + (self.rng.randrange(0, LOCK_MS - NOTIFIED_MS) if self.ordered else 0)
 
     def _work(self, client: Client, before_ms: int) -> None:
-        for queue, from_ms in sorted(client.waits.items()):
-            if queue not in client.positions and from_ms <= self.now and queue in self.logs:
+        due = [q for q, ms in client.waits.items() if ms <= self.now and q not in client.positions]
+        if due and self.ordered:  # a lock is asked for by a pass
+            self._rebalance(client)
+        for queue in sorted(due):
+            if queue in client.waits and queue in self.logs:
                 self._start(client, queue)
         for queue in client.positions:
             self._consume(client, queue)

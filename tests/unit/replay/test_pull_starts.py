@@ -46,7 +46,7 @@ def short(row: Row) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-# --- nobody committed ---------------------------------------------------------------------------
+# --- nobody committed ----------------------------------------------------------------------------
 
 
 def test_last_offset_starts_at_the_end_which_moves_until_the_window_closes() -> None:
@@ -134,7 +134,7 @@ def test_lite_pull_refuses_a_deprecated_mode() -> None:
     assert failed == ("QUERY_FAILED", None, None, None, "FAILED")
 
 
-# --- retry topics -----------------------------------------------------------------------------
+# --- retry topics --------------------------------------------------------------------------------
 
 
 def retry_start(mode: str | None, **offsets: Any) -> tuple[Any, ...]:
@@ -158,7 +158,7 @@ def test_a_retry_queue_nobody_observed_is_empty() -> None:
     assert retry_start(TIMESTAMP, offsets=[])[:2] == ("RETRY_MAX", 0)
 
 
-# --- somebody committed -------------------------------------------------------------------------
+# --- somebody committed --------------------------------------------------------------------------
 
 
 def handover(commits: list[CommittedOffset]) -> Row:
@@ -209,7 +209,161 @@ def test_a_queue_nobody_held_for_long_starts_at_its_commit_exactly() -> None:
     assert short(rows[-1]) == ("STORED", 44, 44, 44, "OK")
 
 
-# --- BROADCASTING -----------------------------------------------------------------------------
+# --- commits that are late, lost or unseen -------------------------------------------------------
+
+
+@pytest.mark.parametrize(("before_ms", "low"), [(1, 20), (999, 20), (1_000, 40)])
+def test_a_commit_logged_less_than_a_second_before_may_not_have_arrived(
+    before_ms: int, low: int
+) -> None:
+    row = handover([commit("a1", 80_000, 20, "x"), commit("a1", JOINED_MS - before_ms, 40, "x")])
+    assert (row["start_offset"], row["start_offset_low"]) == (40, low)
+
+
+def test_what_was_seen_on_the_broker_has_arrived() -> None:
+    row = handover([commit("a1", 80_000, 20), commit("a1", JOINED_MS - 1, 40)])
+    assert (row["start_offset"], row["start_offset_low"]) == (40, 40)
+
+
+def test_without_an_older_commit_the_new_owner_may_start_as_if_there_were_none() -> None:
+    """Real owners began at 0, 135 and 260 ms after the first commit had been logged."""
+    rows = starts(
+        topic(0, 2), join(1_000, "x"), join(JOINED_MS, "y"),
+        offsets=[seen("a1", 500, 0, 10, True), seen("a1", 103_000, 0, 80, True)],
+        commits=[commit("a1", JOINED_MS - 135, 40, "x")],
+    )  # fmt: skip
+    assert short(rows[-1]) == ("STORED", 40, 0, 80, "OK")
+
+
+def owners_of_a2(*commits: CommittedOffset) -> Row:
+    """A queue goes from x to y, and 7 s later to z: the row of z."""
+    rows = starts(
+        topic(0, 3), join(1_000, "x"), join(JOINED_MS, "y"), join(107_000, "z"),
+        offsets=[seen("a2", 500, 5, 10), seen("a2", 120_000, 5, 80)],
+        commits=[commit("a2", 90_000, 40, "x"), commit("a2", 101_000, 55, "x"), *commits],
+    )  # fmt: skip
+    return next(row for row in rows if row["client_id"] == "z" and row["queue_id"] == 2)
+
+
+def test_an_owner_that_read_before_the_last_one_persisted_may_commit_less() -> None:
+    row = owners_of_a2()
+    assert (row["start_offset"], row["start_offset_low"]) == (55, 40)
+    # a commit of the owner itself tells where it is, and so does the store once it must be its own
+    assert owners_of_a2(commit("a2", 105_000, 60, "y"))["start_offset_low"] == 60
+    assert owners_of_a2(commit("a2", 106_500, 60))["start_offset_low"] == 40
+
+
+def test_a_reader_before_the_only_commit_seen_gets_the_older_one_nobody_saw() -> None:
+    row = handover([commit("a1", 101_000, 55, "x")])
+    assert short(row) == ("STORED", 55, 10, 80, "OK")  # x itself began at 10
+
+
+def test_a_commit_right_before_the_broker_went_down_may_be_lost() -> None:
+    for down_ms, low in ((91_000, 20), (96_001, 40)):
+        rows = starts(
+            topic(0, 2), join(1_000, "x"),
+            event(down_ms, "BROKER_DOWN", broker_name="a"),
+            event(down_ms + 60_000, "BROKER_UP", broker_name="a"), join(400_000, "y"),
+            commits=[commit("a1", 80_000, 20, "x"), commit("a1", 90_000, 40, "x")],
+        )  # fmt: skip
+        row = next(row for row in rows if row["client_id"] == "y")
+        assert (row["start_offset"], row["start_offset_low"]) == (40, low)
+
+
+# --- what nobody looked at -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["4.9", "5.1.0", "5.3"])
+def test_residency_that_is_not_known_leaves_both_answers(version: str) -> None:
+    def start(cached: bool | None, last: bool | None) -> tuple[Any, ...]:
+        rows = [seen("a0", 90_000, 0, 50, cached), seen("a0", 200_000, 0, 90, last)]
+        return first_start(offsets=rows, broker_version=version)
+
+    assert start(None, None) == ("BROKER_ZERO", 0, 0, 90, "OK")
+    assert start(True, True) == ("BROKER_ZERO", 0, 0, 0, "OK")
+    assert start(True, False) == ("BROKER_ZERO", 0, 0, 90, "OK")
+    assert start(False, True) == ("MAX_OFFSET", 50, 0, 90, "OK")
+    assert start(False, False) == ("MAX_OFFSET", 50, 50, 90, "OK")
+
+
+def test_another_minimum_after_the_window_leaves_both_answers() -> None:
+    rows = [seen("a0", 90_000, 0, 50, True), seen("a0", 200_000, 3, 90, True)]
+    assert first_start(offsets=rows) == ("BROKER_ZERO", 0, 0, 90, "OK")
+    assert first_start(offsets=rows[:1]) == ("BROKER_ZERO", 0, 0, None, "OK")  # nobody looked
+
+
+# --- deleted topics ------------------------------------------------------------------------------
+
+
+def deleted(*rest: Event, gone: str | None = None, **given: Any) -> list[Row]:
+    """x commits 500 and leaves, T is deleted at 200 s and made anew at 300 s."""
+    observed: dict[str, Any] = {
+        "commits": [commit("a0", 60_000, 500)],
+        "offsets": [seen("a0", 90_000, 0, 600, True)],
+    }
+    return starts(
+        topic(0, 1), join(1_000, "x"), leave(50_000, "x"),
+        event(200_000, "TOPIC_DELETED", topic="T", broker_name=gone), topic(300_000, 1), *rest,
+        join(400_000, "y"),
+        **observed | given,
+    )  # fmt: skip
+
+
+def test_a_commit_goes_with_the_topic_from_5_0_on() -> None:
+    row = deleted()[-1]
+    assert short(row) == ("MAX_OFFSET", 0, 0, None, "OK")
+    assert (row["stored_offset"], row["min_offset"], row["max_offset"]) == (None, 0, 0)
+    assert short(deleted(gone="a")[-1]) == short(row)
+    assert short(deleted(broker_version="5.0")[-1])[:3] == ("BROKER_ZERO", 0, 0)
+    assert short(deleted(gone="b")[-1])[:4] == ("STORED", 500, 500, 500)  # of another broker
+
+
+def test_4_9_keeps_the_commit_and_sends_the_first_pull_back() -> None:
+    row = deleted(broker_version="4.9")[-1]
+    assert short(row) == ("STORED", 500, 500, 500, "OK")
+    assert row["corrected_offset"] == 0
+
+
+@pytest.mark.parametrize(("version", "start"), [("4.9.7", 500), ("5.3.3", 0), (None, 0)])
+def test_the_brokers_own_version_counts(version: str | None, start: int) -> None:
+    up = event(0, "BROKER_UP", broker_name="a", version=version)
+    other = event(0, "BROKER_UP", broker_name="b", version="4.9.7")
+    later = event(250_000, "BROKER_UP", broker_name="a", version="4.9.7")
+    rows = starts(
+        up, other, topic(0, 1), event(200_000, "TOPIC_DELETED", topic="T"), later,
+        topic(300_000, 1), join(400_000, "y"), commits=[commit("a0", 60_000, 500)],
+    )  # fmt: skip
+    assert rows[-1]["start_offset"] == start
+
+
+def test_a_commit_after_the_deletion_counts() -> None:
+    row = deleted(commits=[commit("a0", 60_000, 500), commit("a0", 350_000, 7)])[-1]
+    assert short(row)[:3] == ("STORED", 7, 7)
+
+
+def test_an_owner_that_outlived_the_queue_may_still_write_its_old_offset() -> None:
+    rows = starts(
+        topic(0, 1), join(1_000, "x"), event(200_000, "TOPIC_DELETED", topic="T"),
+        topic(300_000, 1), leave(400_000, "x"), join(500_000, "y"),
+        commits=[commit("a0", 60_000, 500, "x")], offsets=[],
+    )  # fmt: skip
+    assert short(rows[-1]) == ("STORED", 0, 0, None, "OK")
+
+
+def test_what_was_seen_after_the_next_deletion_bounds_nothing() -> None:
+    rows = starts(
+        topic(0, 1), join(JOINED_MS, "x"), event(200_000, "TOPIC_DELETED", topic="T"),
+        offsets=[OLD[0], seen("a0", 210_000, 0, 5)], commits=[],
+    )  # fmt: skip
+    assert short(rows[0]) == ("MAX_OFFSET", 50, 50, None, "OK")
+    rows = starts(
+        topic(0, 1), join(JOINED_MS, "x"), event(101_000, "TOPIC_DELETED", topic="T"),
+        offsets=OLD[:1], commits=[],
+    )  # fmt: skip
+    assert short(rows[0]) == ("MAX_OFFSET", 50, 0, None, "OK")  # inside the window
+
+
+# --- BROADCASTING --------------------------------------------------------------------------------
 
 
 def broadcast(**given: Any) -> Row:
@@ -241,7 +395,7 @@ def test_broadcasting_never_asks_the_broker_at_first() -> None:
     assert given == ("MAX_OFFSET", 50, 50, 90, "OK")
 
 
-# --- the first pull ----------------------------------------------------------------------------
+# --- the first pull ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

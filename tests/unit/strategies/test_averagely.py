@@ -33,3 +33,7 @@ def test_slices_tile_the_queues_and_differ_by_at_most_one(queues: int, members: 
     assert list(chain.from_iterable(shares)) == list(range(queues))
     assert max(sizes) - min(sizes) <= 1
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_no_slice_reaches_past_the_queues() -> None:
+    assert average_slice(4, 3, 5) == slice(7, 7)

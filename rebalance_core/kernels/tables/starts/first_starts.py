@@ -142,12 +142,9 @@ def _timestamp_starts(
     later = np.where(later >= 0, later, offsets.newest(queue, latest_ms))
     later_floor = pick(seen.min_offset, later)
     high = np.where(after >= 0, np.maximum(pick(seen.max_offset, after), later_floor), NONE)
-    most = np.where(
-        (high >= 0) & (newest[rows] >= 0),
-        np.minimum(high, newest[rows]),
-        np.maximum(high, newest[rows]),
-    )
-    top = np.where(most >= 0, np.maximum(low, most), NONE)
+    newest = newest[rows]
+    most = np.where(high >= 0, np.minimum(high, newest), newest)
+    top = np.where(newest >= 0, np.maximum(low, most), NONE)
     starts = Starts.unknown(len(rows))
     starts.put(at_ms >= 0, TIMESTAMP_SEARCH, low, low, top, OK)
     return starts

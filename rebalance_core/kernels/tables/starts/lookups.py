@@ -5,8 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from rebalance_core.kernels.codes.offset_rows import Commits, Observations
+from rebalance_core.kernels.outages import may_lose
 from rebalance_core.kernels.ownership.world import World
-from rebalance_core.kernels.segments import NONE, Bools, Ints, bisect, pair, pointers
+from rebalance_core.kernels.segments import (
+    NONE,
+    Bools,
+    Ints,
+    bisect,
+    first_of_run,
+    last_true,
+    pair,
+    pointers,
+)
 from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.state.deletions import Deletions, emptied
 from rebalance_core.kernels.state.routes import index_of
@@ -29,6 +39,7 @@ class SeenOffsets:
         rows = rows.with_emptied(emptied(world, queues, deletions))
         self.rows = rows
         self._topic_broker, self._deletions = queues.topic_broker, deletions
+        self._forgetting = deletions.forgetting()
         keys = _queue_keys(world, rows)
         self._order = np.flatnonzero(keys >= 0)
         wanted = pair(queues.topic_broker, queues.queue_id)
@@ -50,6 +61,10 @@ class SeenOffsets:
     def emptied_ms(self, queue: Ints, at_ms: Ints) -> Ints:
         """The last deletion not later than a moment, or `NONE`."""
         return self._deletions.last(self._topic_broker[queue], at_ms)
+
+    def forgotten_ms(self, queue: Ints, at_ms: Ints) -> Ints:
+        """The last deletion with which the commits went, not later than a moment, or `NONE`."""
+        return self._forgetting.last(self._topic_broker[queue], at_ms)
 
     def first_from(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
         """The oldest row not earlier than a moment, or `NONE`.
@@ -118,9 +133,16 @@ class SeenCommits:
         )
         self._first = np.searchsorted(keys[known], wanted)
         self._end = np.searchsorted(keys[known], wanted, side="right")
+        lost = may_lose(world, rows.group[known], rows.broker[known], self.at_ms)
+        self.kept = (self.client < 0) | ~lost
+        """The broker got it, or was seen to have it."""
+        self._newest_kept = last_true(self.kept, first_of_run(queue))
         self._by_client = np.lexsort((np.arange(len(known)), self.client, queue))
         self._client_keys = pair(queue, self.client + 1)[self._by_client]
         self._client_ms = self.at_ms[self._by_client]
+        self._newest_kept_of = last_true(
+            self.kept[self._by_client], first_of_run(self._client_keys)
+        )
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
         """The newest row not later than a moment, or `NONE`."""
@@ -131,14 +153,18 @@ class SeenCommits:
         """Where the queue's rows later than a moment begin."""
         return bisect(self.at_ms, self._first[queue], self._end[queue], at_ms, right=True)
 
-    def newest_of(self, queue: Ints, client: Ints, at_ms: Ints) -> Ints:
+    def newest_of(self, queue: Ints, client: Ints, at_ms: Ints, *, kept: bool = False) -> Ints:
         """The newest row of one client not later than a moment, or `NONE`.
 
-        Client -1 is the broker: rows that do not say who committed.
+        Client -1 is the broker: rows that do not say who committed. With ``kept`` only those that
+        no outage of the broker may have lost.
         """
         first, end = self._of_client(queue, client)
         at = bisect(self._client_ms, first, end, at_ms, right=True) - 1
         known = at >= first
+        if kept:
+            at = np.where(known, np.append(self._newest_kept_of, NONE)[at], NONE)
+            known = at >= 0
         return np.where(known, np.append(self._by_client, NONE)[np.where(known, at, -1)], NONE)
 
     def arrived(self, queue: Ints, at_ms: Ints) -> Ints:
@@ -146,7 +172,7 @@ class SeenCommits:
 
         What a client says it has sent may still be under way; what was seen on the broker is there.
         """
-        sent = self.newest(queue, at_ms - COMMIT_TRANSIT_MS)
+        sent = pick(self._newest_kept, self.newest(queue, at_ms - COMMIT_TRANSIT_MS))
         return np.maximum(sent, self.newest_of(queue, np.full(len(queue), NONE), at_ms))
 
     def within_of(

@@ -8,24 +8,18 @@ import pyarrow as pa
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.codes.group_rows import TYPES
 from rebalance_core.kernels.codes.offset_rows import Observations
+from rebalance_core.kernels.handovers import commits_inside, handovers, lost_holders
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes, Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.world import World
 from rebalance_core.kernels.segments import (
-    NEVER,
     NONE,
     Bools,
     Ints,
-    find,
     first_of_run,
-    last_of_run,
-    pair,
-    ranges,
-    running_max,
 )
 from rebalance_core.kernels.state.cells import Broadcast, Piece
 from rebalance_core.kernels.state.deletions import find_deletions
-from rebalance_core.kernels.state.epochs import lost_clients
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows, words
 from rebalance_core.kernels.tables.ownership import queue_columns
 from rebalance_core.kernels.tables.starts.first_starts import first_starts
@@ -46,8 +40,6 @@ from rebalance_core.kernels.tables.starts.starts import (
 )
 from rebalance_core.kernels.tables.starts.stored_starts import (
     BIGGEST,
-    Handover,
-    Inside,
     StoredStarts,
     chain_lows,
     highest,
@@ -72,12 +64,9 @@ class PullStarts:
         self._differ = Differ(world, holdings.queues)
         fleet, queues = world.fleet, holdings.queues
         rows = fleet.observations if fleet.observations is not None else Observations.none()
-        deletions = find_deletions(world)
-        self._forgetting = deletions.forgetting()
-        self._offsets = SeenOffsets(world, queues, rows, deletions)
+        self._offsets = SeenOffsets(world, queues, rows, find_deletions(world))
+        self._lost = lost_holders(world)
         self._commits = None if fleet.commits is None else SeenCommits(world, queues, fleet.commits)
-        epoch, client = lost_clients(fleet.events, world.membership, world.epochs)
-        self._lost = np.unique(pair(epoch, client))
         topics = world.grid.topics.topic[queues.group_topic]
         self._retry = fleet.topic_is_retry[topics]
 
@@ -120,10 +109,11 @@ class PullStarts:
         self, commits: SeenCommits, adds: Changes, drops: Changes, mine: Changes, starts: Starts
     ) -> None:
         """The starts of groups whose commits the broker keeps."""
-        handover = self._handovers(adds, drops, mine)
-        of_group = StoredStarts(commits, self._offsets, handover, self._inside(adds, handover))
+        handover = handovers(self._world, adds, drops, self._offsets, self._lost)
+        inside = commits_inside(self._world, adds, handover, commits)
+        of_group = StoredStarts(commits, self._offsets, handover, inside)
         self._put_first(mine, of_group.arrived < 0, starts, asks_broker=True)
-        open_ = handover.given_back & (of_group.arrived < 0) & (starts.low >= 0)
+        open_ = handover.others_start & (of_group.arrived < 0) & (starts.low >= 0)
         top = self._offsets.max_by(mine.queue, mine.latest_ms, handover.earliest_ms)
         np.copyto(starts.high, highest(starts.high, top), where=open_)
         starts.low[open_] = 0
@@ -169,67 +159,6 @@ class PullStarts:
         known = (starts.offset >= 0) & (seen >= 0)
         return np.where(known, _corrected(starts.offset, least, most, overflow), NONE)
 
-    def _handovers(self, adds: Changes, drops: Changes, mine: Changes) -> Handover:
-        """Who had the queue before each wanted row."""
-        epochs, wanted = self._world.epochs, adds.kind != INITIAL
-        from_ms = epochs.from_ms[adds.epoch]
-        first = first_of_run(adds.queue)
-        before = np.roll(np.arange(len(first)), 1)
-        last = np.where(first, NONE, adds.client[before])[wanted]
-        taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
-        gone_ms, dropped_ms = self._gone_ms(adds, drops)
-        return Handover(
-            queue=mine.queue,
-            client=mine.client,
-            earliest_ms=from_ms[wanted],
-            latest_ms=mine.latest_ms,
-            last_client=last,
-            held_until_now=(dropped_ms == from_ms)[wanted],
-            since_ms=from_ms[before][wanted],
-            taken_ms=taken_ms[before][wanted],
-            alone_ms=gone_ms[before][wanted],
-            dropped_ms=dropped_ms[wanted],
-            gone_ms=gone_ms[wanted],
-            lost=find(self._lost, pair(mine.epoch, np.maximum(last, 0))) >= 0,
-            given_back=(_next_ms(adds, from_ms) <= adds.latest_ms)[wanted],
-            emptied_ms=self._offsets.emptied_ms(mine.queue, from_ms[wanted]),
-            forgotten_ms=self._forgotten_ms(mine.queue, from_ms[wanted]),
-        )
-
-    def _gone_ms(self, adds: Changes, drops: Changes) -> tuple[Ints, Ints]:
-        """By when all had given the queue up that did so by each add, and when the last was told.
-
-        -1 where nobody did. Adds and drops are by queue and cell.
-        """
-        gone_ms = running_max(drops.latest_ms, drops.queue)
-        at = np.searchsorted(drops.cell, adds.cell, side="right") - 1
-        mine = (at >= 0) & (np.append(drops.queue, NONE)[at] == adds.queue)
-        told_ms = self._world.epochs.from_ms[drops.epoch]
-        return (
-            np.where(mine, np.append(gone_ms, NONE)[at], NONE),
-            np.where(mine, np.append(told_ms, NONE)[at], NONE),
-        )
-
-    def _forgotten_ms(self, queue: Ints, at_ms: Ints) -> Ints:
-        return self._forgetting.last(self._queues.topic_broker[queue], at_ms)
-
-    def _inside(self, adds: Changes, rows: Handover) -> Inside:
-        """Commits in (earliest_ms, latest_ms] of clients that held the queue before."""
-        commits = self._commits
-        assert commits is not None
-        first = commits.after(rows.queue, rows.earliest_ms)
-        count = commits.after(rows.queue, rows.latest_ms) - first
-        row = np.repeat(np.arange(len(count)), count)
-        commit = ranges(first, count)
-        client = commits.client[commit]
-        # adds are by queue and epoch, so the first of a pair is the first holding
-        pairs, held = np.unique(pair(adds.queue, adds.client), return_index=True)
-        at = find(pairs, pair(rows.queue[row], np.maximum(client, 0)))
-        since = self._world.epochs.from_ms[np.append(adds.epoch[held], 0)[at]]
-        before = (client >= 0) & (at >= 0) & (since < rows.earliest_ms[row])
-        commit = commit[before]
-        return Inside(row[before], commits.at_ms[commit], commits.offset[commit], client[before])
-
     def _table(self, adds: Changes, starts: Starts) -> pa.RecordBatch:
         world, epoch = self._world, adds.epoch
         epochs, names, group = world.epochs, world.fleet.names, world.epochs.group[adds.epoch]
@@ -270,18 +199,9 @@ class PullStarts:
         if commits is None:
             return np.full(len(local), NONE, np.int64)
         row = commits.newest(adds.queue, earliest_ms)
-        forgotten = pick(commits.at_ms, row) <= self._forgotten_ms(adds.queue, earliest_ms)
+        forgotten = pick(commits.at_ms, row) <= self._offsets.forgotten_ms(adds.queue, earliest_ms)
         own = commits.newest_of(adds.queue, adds.client, earliest_ms)
         return pick(commits.offset, np.where(local, own, np.where(forgotten, NONE, row)))
-
-
-def _next_ms(adds: Changes, from_ms: Ints) -> Ints:
-    """When the client of each add is given the queue the next time, or `NEVER`."""
-    order = np.lexsort((adds.epoch, adds.client, adds.queue))
-    last = last_of_run(adds.queue[order], adds.client[order])
-    next_ms = np.empty(len(order), np.int64)
-    next_ms[order] = np.where(last, NEVER, np.roll(from_ms[order], -1))
-    return next_ms
 
 
 def _offsets(values: Ints) -> pa.Array:

@@ -5,10 +5,9 @@ What bounds a start, and why, says `replay.stored_start`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rebalance_core.kernels.handovers import Handover, Inside
 from rebalance_core.kernels.segments import (
     NONE,
     Bools,
@@ -29,62 +28,6 @@ from rebalance_core.protocol.windows import ROUTE_MS
 
 BIGGEST = np.iinfo(np.int64).max
 """No offset is higher."""
-
-
-@dataclass(frozen=True, slots=True)
-class Handover:
-    """By row of new owners, by queue and moment: who had the queue before."""
-
-    queue: Ints
-    client: Ints
-    earliest_ms: Ints
-    latest_ms: Ints
-    last_client: Ints
-    """The last holder; -1: nobody ever held it."""
-    held_until_now: Bools
-    since_ms: Ints
-    """When the last holder was given the queue."""
-    taken_ms: Ints
-    """By when it had taken it; -1: before the log began."""
-    alone_ms: Ints
-    """By when everybody before it had given the queue up; -1: there was nobody."""
-    dropped_ms: Ints
-    """When the last holder was told to give it up; -1: never."""
-    gone_ms: Ints
-    """By when all had done so that ever gave it up; -1: nobody did."""
-    lost: Bools
-    """The last holder was lost at this moment."""
-    given_back: Bools
-    """The new owner is given the queue again inside the window; others may have it meanwhile."""
-    emptied_ms: Ints
-    """When the topic was deleted last; -1: never."""
-    forgotten_ms: Ints
-    """When the broker forgot its commits last; -1: never."""
-
-    @property
-    def first(self) -> Bools:
-        """Nobody ever held it."""
-        return self.last_client < 0
-
-    @property
-    def outlived(self) -> Bools:
-        """The queue was deleted while, or after, the last holder had it."""
-        return ~self.first & (self.since_ms < self.emptied_ms)
-
-    @property
-    def forgotten(self) -> Bools:
-        """All that the last holder can have committed, but for what it did on its way out."""
-        return ~self.first & ~self.held_until_now & (self.dropped_ms <= self.forgotten_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """Commits in each row's window by clients that held the queue before; by row, oldest first."""
-
-    row: Ints
-    at_ms: Ints
-    offset: Ints
-    client: Ints
 
 
 class StoredStarts:
@@ -135,23 +78,25 @@ class StoredStarts:
         estimate = np.where(handed >= 0, handed, estimate)
         status = np.where(estimate >= 0, OK, UNKNOWN)
         starts = Starts(np.full(len(low), STORED), estimate, low, high, status)
-        final = known & ~rows.given_back & self._is_final(self.stored)
+        final = known & ~rows.others_start & self._is_final(self.stored)
         starts.put(final, STORED, offset, final_low, final_high)
         return starts, ~final & ~rows.first & ~rows.outlived & (base < 0)
 
     def _since(self, row: Ints, after_ms: Ints) -> Ints:
         return np.where(pick(self._commits.at_ms, row) > after_ms, row, NONE)
 
-    def _newest_own(self, at_ms: Ints) -> Ints:
+    def _newest_own(self, at_ms: Ints, *, kept: bool = False) -> Ints:
         """The last holder's newest."""
-        row = self._commits.newest_of(self._rows.queue, self._rows.last_client, at_ms)
+        rows = self._rows
+        row = self._commits.newest_of(rows.queue, rows.last_client, at_ms, kept=kept)
         return np.where(self._rows.first, NONE, row)
 
     def _is_final(self, row: Ints) -> Bools:
         """Nobody could write any more when the commit arrived, and it had by the event."""
         rows = self._rows
         at_ms, client = pick(self._commits.at_ms, row), pick(self._commits.client, row)
-        sent = (at_ms >= rows.gone_ms) & (at_ms <= rows.earliest_ms - COMMIT_TRANSIT_MS)
+        kept = np.append(self._commits.kept, False)[row]
+        sent = (at_ms >= rows.gone_ms) & (at_ms <= rows.earliest_ms - COMMIT_TRANSIT_MS) & kept
         seen = at_ms >= rows.gone_ms + FINAL_COMMIT_STORED_MS
         return (row >= 0) & ~rows.first & ~rows.held_until_now & np.where(client < 0, seen, sent)
 
@@ -159,7 +104,8 @@ class StoredStarts:
         """The newest commit after which nobody wrote less, or `NONE`."""
         rows, arrived = self._rows, self.arrived
         alone_ms = np.maximum(rows.forgotten_ms, rows.alone_ms + COMMIT_TRANSIT_MS - 1)
-        own = self._since(self._newest_own(rows.earliest_ms - COMMIT_TRANSIT_MS), alone_ms)
+        sent_ms = rows.earliest_ms - COMMIT_TRANSIT_MS
+        own = self._since(self._newest_own(sent_ms, kept=True), alone_ms)
         settled_ms = np.maximum(rows.taken_ms, rows.alone_ms) + OWN_COMMIT_STORED_MS
         broker = np.full(len(rows.queue), NONE)
         seen = self._commits.newest_of(rows.queue, broker, rows.earliest_ms)
@@ -183,7 +129,7 @@ class StoredStarts:
         end_ms = np.minimum(rows.gone_ms, rows.latest_ms)
         last_ms = extreme(np.maximum, self._inside.at_ms, self._bounds, NONE)
         back = last_ms > end_ms + COMMIT_TRANSIT_MS
-        end_ms = np.where(back | rows.given_back | rows.first, rows.latest_ms, end_ms)
+        end_ms = np.where(back | rows.others_start | rows.first, rows.latest_ms, end_ms)
         top = self._offsets.max_by(rows.queue, end_ms, rows.earliest_ms)
         return np.where(top >= 0, np.maximum(top, most), NONE)
 

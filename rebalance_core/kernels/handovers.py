@@ -1,0 +1,169 @@
+"""Who had a queue before its new owner, and who else may write its commit meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels.ownership.changes import INITIAL, Changes
+from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.segments import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    find,
+    first_of_run,
+    last_of_run,
+    pair,
+    ranges,
+    running_max,
+)
+from rebalance_core.kernels.state.epochs import lost_clients
+from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """By row of new owners, by queue and moment: who had the queue before."""
+
+    queue: Ints
+    client: Ints
+    earliest_ms: Ints
+    latest_ms: Ints
+    last_client: Ints
+    """The last holder; -1: nobody ever held it."""
+    held_until_now: Bools
+    since_ms: Ints
+    """When the last holder was given the queue."""
+    taken_ms: Ints
+    """By when it had taken it; -1: before the log began."""
+    alone_ms: Ints
+    """By when everybody before it had given the queue up; -1: there was nobody."""
+    dropped_ms: Ints
+    """When the last holder was told to give it up; -1: never."""
+    gone_ms: Ints
+    """By when all had done so that ever gave it up; -1: nobody did."""
+    lost: Bools
+    """The last holder was lost at this moment."""
+    others_start: Bools
+    """Somebody else may be given the queue, and commit, before the new owner reads."""
+    emptied_ms: Ints
+    """When the topic was deleted last; -1: never."""
+    forgotten_ms: Ints
+    """When the broker forgot its commits last; -1: never."""
+
+    @property
+    def first(self) -> Bools:
+        """Nobody ever held it."""
+        return self.last_client < 0
+
+    @property
+    def outlived(self) -> Bools:
+        """The queue was deleted while, or after, the last holder had it."""
+        return ~self.first & (self.since_ms < self.emptied_ms)
+
+    @property
+    def forgotten(self) -> Bools:
+        """All that the last holder can have committed, but for what it did on its way out."""
+        return ~self.first & ~self.held_until_now & (self.dropped_ms <= self.forgotten_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Commits in each row's window by clients that held the queue before; by row, oldest first."""
+
+    row: Ints
+    at_ms: Ints
+    offset: Ints
+    client: Ints
+
+
+def lost_holders(world: World) -> Ints:
+    """(epoch, client) of all who were lost, as sorted pairs."""
+    epoch, client = lost_clients(world.fleet.events, world.membership, world.epochs)
+    return np.unique(pair(epoch, client))
+
+
+def handovers(
+    world: World, adds: Changes, drops: Changes, offsets: SeenOffsets, lost: Ints
+) -> Handover:
+    """The handover of each add that is not INITIAL.
+
+    Args:
+        world: the groups.
+        adds: by queue and cell, as the drops.
+        drops: of the same queues.
+        offsets: what was seen of them.
+        lost: `lost_holders` of the world.
+    """
+    wanted, from_ms = adds.kind != INITIAL, world.epochs.from_ms[adds.epoch]
+    first = first_of_run(adds.queue)
+    before = np.roll(np.arange(len(first)), 1)
+    last = np.where(first, NONE, adds.client[before])[wanted]
+    taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
+    gone_ms, dropped_ms = _given_up(world, adds, drops)
+    queue, earliest_ms = adds.queue[wanted], from_ms[wanted]
+    return Handover(
+        queue=queue,
+        client=adds.client[wanted],
+        earliest_ms=earliest_ms,
+        latest_ms=adds.latest_ms[wanted],
+        last_client=last,
+        held_until_now=(dropped_ms == from_ms)[wanted],
+        since_ms=from_ms[before][wanted],
+        taken_ms=taken_ms[before][wanted],
+        alone_ms=gone_ms[before][wanted],
+        dropped_ms=dropped_ms[wanted],
+        gone_ms=gone_ms[wanted],
+        lost=find(lost, pair(adds.epoch[wanted], np.maximum(last, 0))) >= 0,
+        others_start=_others_start(world, adds)[wanted],
+        emptied_ms=offsets.emptied_ms(queue, earliest_ms),
+        forgotten_ms=offsets.forgotten_ms(queue, earliest_ms),
+    )
+
+
+def commits_inside(world: World, adds: Changes, rows: Handover, commits: SeenCommits) -> Inside:
+    """Commits in (earliest_ms, latest_ms] of clients that held the queue before."""
+    first = commits.after(rows.queue, rows.earliest_ms)
+    count = commits.after(rows.queue, rows.latest_ms) - first
+    row = np.repeat(np.arange(len(count)), count)
+    commit = ranges(first, count)
+    client = commits.client[commit]
+    # adds are by queue and epoch, so the first of a pair is the first holding
+    pairs, held = np.unique(pair(adds.queue, adds.client), return_index=True)
+    at = find(pairs, pair(rows.queue[row], np.maximum(client, 0)))
+    since = world.epochs.from_ms[np.append(adds.epoch[held], 0)[at]]
+    before = (client >= 0) & (at >= 0) & (since < rows.earliest_ms[row])
+    commit = commit[before]
+    return Inside(row[before], commits.at_ms[commit], commits.offset[commit], client[before])
+
+
+def _given_up(world: World, adds: Changes, drops: Changes) -> tuple[Ints, Ints]:
+    """By when all had given the queue up that did so by each add, and when the last was told to.
+
+    -1 where nobody did.
+    """
+    gone_ms = running_max(drops.latest_ms, drops.queue)
+    at = np.searchsorted(drops.cell, adds.cell, side="right") - 1
+    mine = (at >= 0) & (np.append(drops.queue, NONE)[at] == adds.queue)
+    told_ms = world.epochs.from_ms[drops.epoch]
+    return (
+        np.where(mine, np.append(gone_ms, NONE)[at], NONE),
+        np.where(mine, np.append(told_ms, NONE)[at], NONE),
+    )
+
+
+def _others_start(world: World, adds: Changes) -> Bools:
+    """By add: `Handover.others_start`, see `replay.pull_starts.PullStarts`."""
+    from_ms, at = world.epochs.from_ms[adds.epoch], np.arange(len(adds.queue))
+    order = np.lexsort((adds.epoch, adds.client, adds.queue))
+    last = last_of_run(adds.queue[order], adds.client[order])
+    again_ms = np.empty(len(at), np.int64)
+    again_ms[order] = np.where(last, NEVER, np.roll(from_ms[order], -1))
+    late = np.where(world.epochs.seen_late[adds.epoch], at, len(at))
+    following = np.append(np.minimum.accumulate(late[::-1])[::-1], len(at))[1:]
+    same = np.append(adds.queue, NONE)[following] == adds.queue
+    late_ms = np.where(same, np.append(from_ms, NEVER)[following], NEVER)
+    return np.minimum(again_ms, late_ms) <= adds.latest_ms
