@@ -47,19 +47,19 @@ def test_the_settled_state_is_one_pass_of_every_member(
             if member.suspended:
                 assert epoch.holdings[key] <= epoch.before.get(key, frozenset())  # runs no pass
                 continue
-            topics = compared_topics(epoch, member, unreadable)
+            differ = topics_that_differ(epoch, member, unreadable)
             held = after_one_pass(epoch, member, group.settings, unreadable)
-            expected = {queue for queue in epoch.holdings[key] if queue.topic in topics}
-            assert {queue for queue in held if queue.topic in topics} == expected, member
+            expected = {queue for queue in epoch.holdings[key] if queue.topic not in differ}
+            assert {queue for queue in held if queue.topic not in differ} == expected, member
 
 
-def compared_topics(epoch: Epoch, member: Member, unreadable: Route) -> set[str]:
-    """The member's topics, but for those on which the ledger has a rule of its own."""
+def topics_that_differ(epoch: Epoch, member: Member, unreadable: Route) -> set[str]:
+    """The member's topics on which the ledger has a rule of its own."""
     if unreadable is None:
         own_rule = member.strategy.startswith(CONFIG_STRATEGY)
     else:
         own_rule = member.message_model == BROADCASTING
-    return {t for t in topics_of(epoch, member) if epoch.readable[t] or not own_rule}
+    return {t for t in topics_of(epoch, member) if own_rule and not epoch.readable[t]}
 
 
 def topics_of(epoch: Epoch, member: Member) -> list[str]:
