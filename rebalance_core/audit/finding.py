@@ -46,7 +46,7 @@ class Rule:
         meaning: one or two sentences for docs/audit-rules.md.
         seen_by: the tables and kinds of facts it reads.
         remedy: what the operator does.
-        find: the findings of one group; None: found by the gate, or on the cluster as a whole.
+        find: the findings of one group; None: the comparison or the cluster's rules make it.
     """
 
     rule_id: str

@@ -1,4 +1,4 @@
-"""What dumps and facts show: which are of this night, which belong together, what they say."""
+"""What dumps and facts show: which are recent, which belong together, what they say."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PASS_MS = 20_000
 
 
 def fresh(case: GroupCase, rows: Iterable[Row], column: str = "last_ms") -> list[Row]:
-    """The rows that are not too old to show the night."""
-    since = case.night.end_ms - case.night.stale_ms
+    """The rows that are not stale."""
+    since = case.run.end_ms - case.run.stale_ms
     return [row for row in rows if row[column] >= since]
 
 
@@ -44,13 +44,13 @@ def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def listed_members(case: GroupCase) -> list[Row]:
-    """Members as brokers list them, of this night."""
+    """Members as brokers list them, stale answers left out."""
     rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
     return fresh(case, rows, "observed_ms")
 
 
 def said_steadily(fact: Row) -> bool:
-    """True if the fact was stated pass after pass from its first to its last moment."""
+    """True if the fact was stated pass after pass from its first to its last time."""
     return bool(fact["times"] * 2 * PASS_MS >= fact["last_ms"] - fact["first_ms"])
 
 

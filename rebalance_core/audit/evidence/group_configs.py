@@ -1,4 +1,4 @@
-"""Which brokers have the group's configuration at the end of the night."""
+"""Which brokers have the group's configuration at the end."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def configurations(case: GroupCase) -> dict[str, Row]:
     return {
         broker: fact
         for broker, fact in found.items()
-        if fact["last_ms"] >= case.night.store_ms.get(broker, 0)
+        if fact["last_ms"] >= case.run.store_ms.get(broker, 0)
         and fact["last_ms"] >= deleted.get(broker, 0)
     }
 
 
 def lacks_configuration(case: GroupCase, broker_name: str) -> bool:
     """True if the broker's store was collected and does not have the group."""
-    return broker_name in case.night.store_ms and broker_name not in configurations(case)
+    return broker_name in case.run.store_ms and broker_name not in configurations(case)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.backlog import messages
+from rebalance_core.audit.evidence.formatting import clock, listed, plural
 from rebalance_core.audit.evidence.group_configs import configurations
 from rebalance_core.audit.evidence.persistence import BROADCASTING
 from rebalance_core.audit.evidence.topics import configs, subscribed_topics
-from rebalance_core.audit.evidence.wording import clock, listed, plural
 from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
 
 

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.dumps import flag, fresh, number
+from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import suspended_clients
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.finding import WARNING, Finding, Rule
-from rebalance_core.audit.gate.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
 
 APART_MS = 60_000
@@ -101,8 +101,8 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
         yield from _by_client({client_id: facts}, text)
 
 
-def _by_client(found: dict[str, list[Row]], text: str) -> Iterator[Finding]:
-    for client_id, facts in sorted(found.items()):
+def _by_client(facts_of: dict[str, list[Row]], text: str) -> Iterator[Finding]:
+    for client_id, facts in sorted(facts_of.items()):
         names = [
             f"{topic} " + queue_names(queue_of(f)[1:] for f in facts if f["topic"] == topic)
             for topic in sorted({fact["topic"] for fact in facts})

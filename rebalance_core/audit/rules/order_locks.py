@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.causes import cause_before
 from rebalance_core.audit.evidence.dumps import flag, fresh, number, said_steadily
+from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural
 from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
-from rebalance_core.audit.gate.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 

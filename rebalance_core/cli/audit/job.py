@@ -14,7 +14,7 @@ from rebalance_core.cli.audit.output import (
     NEVER_ACCEPTED,
     PRIVATE,
     WRITTEN,
-    NightOutput,
+    AuditOutput,
 )
 from rebalance_core.cli.audit.previous import audit_record
 from rebalance_core.cli.audit.rehearsal import Rehearsal
@@ -57,7 +57,7 @@ def run_audit(options: AuditOptions) -> JobReport:
         simulated, tables = _simulated(session, options, settings, source, run, place)
         say("judging every group")
         night = judged_night(settings, tables, accepted, options, now)
-        output = NightOutput(options, settings, run, session, now, expired)
+        output = AuditOutput(options, settings, run, session, now, expired)
         written, verdict = output.write(night, tables, simulated.outputs)
         record = run.finish(
             Outcome(

@@ -10,7 +10,8 @@ from rebalance_core.cli.settings.settings import Settings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rebalance_core.spark.audit.nightly import AuditedNight
+    from rebalance_core.spark.audit.audit import AuditResult
+
 
 HOUR_MS = 3_600_000
 
@@ -21,13 +22,13 @@ def judged_night(
     accepted: tuple[Acceptance, ...],
     options: AuditOptions,
     now: datetime,
-) -> "AuditedNight":
-    """`audit_night` of the tables."""
-    from rebalance_core.spark.audit.nightly import audit_night
+) -> "AuditResult":
+    """`audit_tables` of the tables."""
+    from rebalance_core.spark.audit.audit import audit_tables
 
     hours = settings.audit.max_age_hours
     now_ms = int(now.timestamp() * 1000)
-    return audit_night(
+    return audit_tables(
         tables,
         accepted=accepted,
         stale_hours=settings.audit.stale_after_hours,

@@ -14,7 +14,7 @@ from rebalance_core.audit.redact import DIGITS, PREFIX, Redaction
 from rebalance_core.audit.verdict import Count, verdict_of
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.page import Judged, night_report, shown_findings
-from rebalance_core.cli.audit.previous import LastNight, read_last_night
+from rebalance_core.cli.audit.previous import PreviousAudit, read_previous_audit
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import TableRecord
 from rebalance_core.cli.run.running import say
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rebalance_core.report.timeline.night import ShownFinding
-    from rebalance_core.spark.audit.nightly import AuditedNight
+    from rebalance_core.spark.audit.audit import AuditResult
 
 PAGE, METRICS = "report.html", "metrics.prom"
 INGESTED, PRIVATE = "ingested", "private"
@@ -37,7 +37,7 @@ NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
 
 
 @dataclass(frozen=True)
-class NightOutput:
+class AuditOutput:
     """Writes a judged night into the folder of its run."""
 
     options: AuditOptions
@@ -49,7 +49,7 @@ class NightOutput:
 
     def write(
         self,
-        night: "AuditedNight",
+        night: "AuditResult",
         tables: "Mapping[str, DataFrame]",
         simulated: Mapping[str, TableRecord],
     ) -> tuple[dict[str, TableRecord], dict[str, Any]]:
@@ -72,11 +72,11 @@ class NightOutput:
         records["findings"] = self._table(kept, "findings")
         records["group_verdicts"] = self._table(night.verdicts, "group_verdicts")
         judged = Judged(
-            ", ".join(sorted(night.nights)),
+            ", ".join(sorted(night.runs)),
             word,
             self.options.fail_on,
-            min((one.start_ms for one in night.nights.values()), default=0),
-            max((one.end_ms for one in night.nights.values()), default=0),
+            min((one.start_ms for one in night.runs.values()), default=0),
+            max((one.end_ms for one in night.runs.values()), default=0),
             counts,
             groups,
             int(self.now.timestamp() * 1000),
@@ -133,9 +133,9 @@ class NightOutput:
         return self._table(redacted(frame, PREFIX, DIGITS, salt), name)
 
     @cached_property
-    def _last_night(self) -> LastNight | None:
+    def _last_night(self) -> PreviousAudit | None:
         where = self.options.previous
-        return None if where is None else read_last_night(where, self.session)
+        return None if where is None else read_previous_audit(where, self.session)
 
     @cached_property
     def _redaction(self) -> Redaction | None:

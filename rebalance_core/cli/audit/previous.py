@@ -21,7 +21,7 @@ CHANGES_ON_PAGE = 50
 
 
 @dataclass(frozen=True, eq=False)
-class LastNight:
+class PreviousAudit:
     """What an earlier audit found.
 
     Attributes:
@@ -60,7 +60,7 @@ class LastNight:
         ]
 
 
-def read_last_night(location: str, session: "SparkSession") -> LastNight:
+def read_previous_audit(location: str, session: "SparkSession") -> PreviousAudit:
     """The night that was written there.
 
     Raises:
@@ -72,7 +72,7 @@ def read_last_night(location: str, session: "SparkSession") -> LastNight:
     ddl = AUDITED_TABLES["findings"].ddl
     where = f"{spark_location(location).rstrip('/')}/findings"
     kept = session.read.schema(ddl).parquet(where)
-    return LastNight(
+    return PreviousAudit(
         verdict["end_ms"], kept, cut_rules(count_by(kept, "rule_id"), verdict["findings"])
     )
 

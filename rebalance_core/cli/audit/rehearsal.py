@@ -10,7 +10,7 @@ from rebalance_core.audit.verdict import Count, verdict_of
 from rebalance_core.cli.audit.judged import judged_night
 from rebalance_core.cli.audit.options import SEVERITIES, AuditOptions
 from rebalance_core.cli.audit.output import PRIVATE, WRITTEN
-from rebalance_core.cli.audit.previous import read_last_night
+from rebalance_core.cli.audit.previous import read_previous_audit
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.output_folder import spark_location
@@ -47,7 +47,7 @@ class Rehearsal:
         check_free("audit", self.options, self.settings)
         session = open_for("audit", self.options, self.settings)
         if self.options.previous is not None:
-            read_last_night(self.options.previous, session)
+            read_previous_audit(self.options.previous, session)
         say("auditing; nothing is written")
         inputs, observed = self._inputs(session)
         checked, counts = check_rows(inputs, self.settings)

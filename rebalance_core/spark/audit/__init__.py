@@ -1,0 +1,8 @@
+"""The audit on a cluster: every group judged in its task, the cluster as a whole on the driver.
+
+`group_cases` brings the rows of a group together, `audit` judges them, `queries` counts and selects
+findings.
+
+May import: pyspark, pyarrow, `audit`, `report`, and all below them.
+Begin with `audit.audit_tables`.
+"""

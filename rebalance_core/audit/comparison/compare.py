@@ -1,4 +1,4 @@
-"""Predicted against live ownership, queue by queue, each look against the epoch of its moment."""
+"""Predicted against observed ownership, queue by queue, each observation in its own epoch."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.popped import popped_topics
-from rebalance_core.audit.evidence.wording import clock, listed
-from rebalance_core.audit.gate.difference import Difference, classified
-from rebalance_core.audit.gate.observations import (
-    LOOK_MS,
+from rebalance_core.audit.comparison.difference import Difference, classified
+from rebalance_core.audit.comparison.observations import (
+    COMMAND_MS,
     ROUND_MS,
-    ClientLook,
-    Look,
+    ClientObservation,
+    Observation,
     address_of,
     last_round,
-    looks,
+    observations,
 )
-from rebalance_core.audit.gate.prediction import Prediction
+from rebalance_core.audit.comparison.prediction import Prediction
+from rebalance_core.audit.evidence.formatting import clock, listed
+from rebalance_core.audit.evidence.popped import popped_topics
 from rebalance_core.model.queue import is_retry_topic
 
 EQUAL, DIFFERS, UNSTABLE, UNKNOWN, OFFLINE = "EQUAL", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"
 VERDICTS = {
-    EQUAL: "every look of the last round of dumps shows the predicted owners",
-    DIFFERS: "a look outside every window shows others",
+    EQUAL: "every observation of the last round of dumps shows the predicted owners",
+    DIFFERS: "an observation outside every window shows others",
     UNSTABLE: "the group changed while it was dumped, or had not settled; nothing else differs",
     UNKNOWN: "nothing can be compared; the reason says why",
     OFFLINE: "no member at the end; nothing to compare",
@@ -44,13 +44,13 @@ REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class GateResult:
+class ComparisonResult:
     """What came of comparing one group.
 
     Attributes:
         verdict: one of `VERDICTS`.
         reason: for UNKNOWN one of `REASONS`, for UNSTABLE the event; else empty.
-        looks: looks that were compared; dumped_ms: the last of them, None without one.
+        observations: how many were compared; dumped_ms: the last of them, None without one.
         last_round_ms: when the last round of dumps began.
         differences: outside every window, of all rounds.
         unasked: brokers of the group that no consumerConnection of the last round asked.
@@ -58,55 +58,57 @@ class GateResult:
 
     verdict: str
     reason: str = ""
-    looks: int = 0
+    observations: int = 0
     dumped_ms: int | None = None
     last_round_ms: int = 0
     differences: tuple[Difference, ...] = ()
     unasked: tuple[str, ...] = ()
 
 
-def compare(case: GroupCase) -> GateResult:
-    """Compare all looks at a group with its ledger."""
+def compare(case: GroupCase) -> ComparisonResult:
+    """Compare all observations of a group with its ledger."""
     if not case.members:
-        return GateResult(OFFLINE)
+        return ComparisonResult(OFFLINE)
     return replace(_compared(case), unasked=tuple(sorted(_unasked(case))))
 
 
-def _compared(case: GroupCase) -> GateResult:
+def _compared(case: GroupCase) -> ComparisonResult:
     if popped_topics(case):
-        return GateResult(UNKNOWN, POP)
-    found = looks(case)
-    night = case.night
+        return ComparisonResult(UNKNOWN, POP)
+    observed = observations(case)
+    run = case.run
     if any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.rows("findings")):
-        return GateResult(UNKNOWN, STRATEGY)
+        return ComparisonResult(UNKNOWN, STRATEGY)
     if _depends_on_missing(case):
-        return GateResult(UNKNOWN, INCOMPLETE)
-    if not found:
-        return GateResult(UNKNOWN, NO_DUMP)
-    newest = found[-1].at_ms
-    if newest < night.end_ms - night.stale_ms:
-        return GateResult(UNKNOWN, STALE, dumped_ms=newest)
+        return ComparisonResult(UNKNOWN, INCOMPLETE)
+    if not observed:
+        return ComparisonResult(UNKNOWN, NO_DUMP)
+    newest = observed[-1].at_ms
+    if newest < run.end_ms - run.stale_ms:
+        return ComparisonResult(UNKNOWN, STALE, dumped_ms=newest)
     prediction = Prediction(case)
-    round_ = last_round(found)
+    round_ = last_round(observed)
     start_ms = round_[0].at_ms
     differences: list[Difference] = []
     changes = _changes_between(start_ms, newest, case)
-    for at_ms, at_once in groupby(found, key=lambda look: look.at_ms):
-        change = prediction.changing(at_ms, at_ms + LOOK_MS)
+    for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
+        change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is None:
-            differences += (one for look in at_once for one in _differences(look, prediction))
+            differences += (
+                one for observation in at_once for one in _differences(observation, prediction)
+            )
         elif at_ms >= start_ms:
             changes.append(change)
-    told = tuple(classified(differences, found, case, prediction))
+    explained = tuple(classified(differences, observed, case, prediction))
     verdict, reason = EQUAL, ""
-    still = [one for one in told if one.at_ms >= start_ms]
+    still = [one for one in explained if one.at_ms >= start_ms]
     if any(not one.cause for one in still):
         verdict = DIFFERS
     elif still:
         verdict, reason = UNSTABLE, still[0].cause
     elif changes:
         verdict, reason = UNSTABLE, _event(min(changes, key=lambda epoch: epoch["from_ms"]))
-    return GateResult(verdict, reason, len(found), newest, start_ms, told)
+    return ComparisonResult(verdict, reason, len(observed), newest, start_ms, explained)
 
 
 def _event(epoch: Row) -> str:
@@ -115,7 +117,7 @@ def _event(epoch: Row) -> str:
 
 def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[Row]:
     """Epochs that began while the group was dumped."""
-    return [epoch for epoch in case.epochs if start_ms < epoch["from_ms"] <= end_ms + LOOK_MS]
+    return [epoch for epoch in case.epochs if start_ms < epoch["from_ms"] <= end_ms + COMMAND_MS]
 
 
 def _unasked(case: GroupCase) -> set[str]:
@@ -133,22 +135,31 @@ def _unasked(case: GroupCase) -> set[str]:
 def _depends_on_missing(case: GroupCase) -> bool:
     brokers = {row["broker_name"] for row in case.owned}
     brokers |= {row["broker_name"] for row in case.rows("topics")}
-    return bool(brokers & case.night.missing)
+    return bool(brokers & case.run.missing)
 
 
-def _differences(look: Look, prediction: Prediction) -> Iterator[Difference]:
-    """What the look shows otherwise than the ledger; queues unknown to the ledger included."""
-    if isinstance(look, ClientLook):
-        expected = prediction.held(look.client_id, look.at_ms)
-        for queue in sorted(expected ^ look.held):
-            owners = prediction.owners(queue, look.at_ms)
-            holder = look.client_id if queue in look.held else None
-            yield Difference(queue, owners, holder, look.client_id, look.at_ms, look.source)
+def _differences(observation: Observation, prediction: Prediction) -> Iterator[Difference]:
+    """Where the observation disagrees with the ledger; queues unknown to the ledger included."""
+    if isinstance(observation, ClientObservation):
+        expected = prediction.held(observation.client_id, observation.at_ms)
+        for queue in sorted(expected ^ observation.held):
+            owners = prediction.owners(queue, observation.at_ms)
+            holder = observation.client_id if queue in observation.held else None
+            yield Difference(
+                queue, owners, holder, observation.client_id, observation.at_ms, observation.source
+            )
         return
-    owners = prediction.owners(look.queue, look.at_ms)
-    if not look.address and not owners:
+    owners = prediction.owners(observation.queue, observation.at_ms)
+    if not observation.address and not owners:
         return
-    if look.address in {address_of(owner) for owner in owners}:
+    if observation.address in {address_of(owner) for owner in owners}:
         return
     asked = min(owners, default=None)
-    yield Difference(look.queue, owners, look.address or None, asked, look.at_ms, look.source)
+    yield Difference(
+        observation.queue,
+        owners,
+        observation.address or None,
+        asked,
+        observation.at_ms,
+        observation.source,
+    )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.accepted import Acceptance, accept
-from rebalance_core.audit.case import GroupCase, Night
+from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.collection import CLUSTER_KINDS
-from rebalance_core.audit.evidence.wording import LISTED
+from rebalance_core.audit.evidence.formatting import LISTED
 from rebalance_core.audit.judge import judge, judge_cluster, missing_of_groups, missing_reason
 from rebalance_core.audit.redact import Redaction
 
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class NightlyJudge:
+class GroupJudge:
     """Judges one group; travels to every task.
 
     Attributes:
@@ -29,7 +29,7 @@ class NightlyJudge:
         salt: of the names for client ids; None: they are shown.
     """
 
-    nights: Mapping[str, Night]
+    runs: Mapping[str, AuditRun]
     accepted: tuple[Acceptance, ...] = ()
     salt: str | None = None
 
@@ -37,7 +37,7 @@ class NightlyJudge:
         self, cluster: str, group: str, rows: Mapping[str, list[Row]]
     ) -> Mapping[str, list[Row]]:
         """Rows of ``findings`` and ``group_verdicts`` from the group's rows by table."""
-        case = GroupCase(cluster, group, self.nights.get(cluster, Night(0, 0)), rows)
+        case = GroupCase(cluster, group, self.runs.get(cluster, AuditRun(0, 0)), rows)
         made = judge(case, self.accepted)
         if self.salt is None or not made["findings"]:
             return made
@@ -46,22 +46,22 @@ class NightlyJudge:
 
 
 @dataclass(frozen=True, eq=False)
-class AuditedNight:
+class AuditResult:
     """``findings`` and ``group_verdicts`` as frames (kept once computed), and the nights."""
 
     findings: DataFrame
     verdicts: DataFrame
-    nights: Mapping[str, Night]
+    runs: Mapping[str, AuditRun]
 
 
-def audit_night(
+def audit_tables(
     tables: Mapping[str, DataFrame],
     *,
     accepted: tuple[Acceptance, ...] = (),
     stale_hours: float = 6.0,
     not_before_ms: int | None = None,
     redact_salt: str | None = None,
-) -> AuditedNight:
+) -> AuditResult:
     """Judge every cluster and group of the tables.
 
     Args:
@@ -81,16 +81,16 @@ def audit_night(
         unknown_groups,
     )
 
-    nights, rows, brokers = {}, [], set[str]()
+    runs, rows, brokers = {}, [], set[str]()
     for cluster, known in cluster_rows(tables, CLUSTER_KINDS).items():
-        night, found = judge_cluster(
+        run, found = judge_cluster(
             known.facts, known.dumps, known.broker_events, stale_hours, not_before_ms
         )
-        nights[cluster] = night
+        runs[cluster] = run
         brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)} - {None}
         rows += [{"cluster": cluster} | row for row in found]
     rows += rows_of(tables["findings"].where("consumer_group IS NULL"))
-    kept = judged(tables, NightlyJudge(nights, accepted, redact_salt)).persist()
+    kept = judged(tables, GroupJudge(runs, accepted, redact_salt)).persist()
     findings, verdicts = judged_tables(kept)
     for cluster, (unknown, compared) in unknown_groups(verdicts, LISTED).items():
         missing = missing_of_groups(_by_reason(unknown), compared)
@@ -99,7 +99,7 @@ def audit_night(
     if redact_salt is not None:
         rows = list(map(Redaction(redact_salt, brokers=brokers).finding, rows))
     of_cluster = findings_frame(kept.sparkSession, rows)
-    return AuditedNight(findings.unionByName(of_cluster), verdicts, nights)
+    return AuditResult(findings.unionByName(of_cluster), verdicts, runs)
 
 
 def _by_reason(unknown: Iterable[Row]) -> dict[str, tuple[int, list[str]]]:
