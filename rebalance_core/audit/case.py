@@ -10,6 +10,7 @@ from typing import Any
 
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.statuses import EMPTY
 from rebalance_core.protocol.windows import window_ms
 
 Row = Mapping[str, Any]
@@ -116,7 +117,7 @@ class GroupCase:
     @cached_property
     def offline(self) -> list[Row]:
         """The epochs in which the group has no member."""
-        return [row for row in self.epochs if row["status"] == "EMPTY"]
+        return [row for row in self.epochs if row["status"] == EMPTY]
 
     def epoch_at(self, at_ms: int) -> Row | None:
         """The epoch that holds at this time; None before the first."""

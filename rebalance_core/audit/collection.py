@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.case import AuditRun, Row
-from rebalance_core.audit.comparison.compare import NO_DUMP, STALE
 from rebalance_core.audit.evidence.formatting import clock, listed, plural
-from rebalance_core.audit.finding import ERROR, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR
+from rebalance_core.model.verdicts import NO_DUMP, STALE_DUMP
 
 HOUR_MS = 3_600_000
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
@@ -157,7 +158,7 @@ def _missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
 
 _WORDS = {
     NO_DUMP: "without a dump of who holds its queues, though others have one",
-    STALE: "not dumped this night",
+    STALE_DUMP: "not dumped this night",
     UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""

@@ -8,10 +8,6 @@ from typing import Any
 
 from rebalance_core.audit.case import GroupCase
 
-INFO, WARNING, ERROR = "INFO", "WARNING", "ERROR"
-SEVERITIES = (INFO, WARNING, ERROR)
-"""From the least to the worst."""
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:

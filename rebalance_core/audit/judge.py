@@ -14,16 +14,9 @@ from rebalance_core.audit.collection import (
     audit_run_of,
     incomplete_groups,
 )
-from rebalance_core.audit.comparison.compare import (
-    FAILED,
-    NO_DUMP,
-    STALE,
-    UNKNOWN,
-    ComparisonResult,
-    compare,
-)
+from rebalance_core.audit.comparison.compare import ComparisonResult, compare
 from rebalance_core.audit.comparison.findings import COMPARISON_RULES, comparison_findings
-from rebalance_core.audit.finding import ERROR, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
     BROKER_FLAPS,
@@ -32,6 +25,8 @@ from rebalance_core.audit.rules.cluster import (
     down_brokers,
     name_servers_differ,
 )
+from rebalance_core.model.severities import ERROR
+from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, UNKNOWN
 
 RULE_FAILED = Rule(
     "RULE_FAILED",
@@ -103,14 +98,14 @@ def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: in
     """
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
-        for reason in (NO_DUMP, STALE, UNASKED)
+        for reason in (NO_DUMP, STALE_DUMP, UNASKED)
         if reason in unknown and (compared or reason == UNASKED)
     ]
 
 
 def missing_reason(verdict: Mapping[str, Any]) -> str | None:
     """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
-    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE):
+    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE_DUMP):
         return str(verdict["reason"])
     return UNASKED if verdict["unasked"] else None
 
@@ -139,7 +134,9 @@ def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
         result = compare(case)
         return result, list(comparison_findings(case, result))
     except Exception as error:  # one group must not cost the audit of 10,000 groups
-        return ComparisonResult(UNKNOWN, FAILED), [_failed("The comparison", case, error)]
+        return ComparisonResult(UNKNOWN, COMPARISON_FAILED), [
+            _failed("The comparison", case, error)
+        ]
 
 
 def _by_rule(rule: Rule, case: GroupCase) -> Findings:

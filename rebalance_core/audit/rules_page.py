@@ -1,8 +1,8 @@
 """``docs/audit-rules.md``, generated: ``python -m rebalance_core.audit.rules_page``."""
 
-from rebalance_core.audit.comparison.compare import REASONS, VERDICTS
 from rebalance_core.audit.finding import Rule
 from rebalance_core.audit.judge import ALL_RULES
+from rebalance_core.model.verdicts import REASONS, VERDICTS
 
 NOT_SEEN = (
     (

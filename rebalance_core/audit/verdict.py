@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from rebalance_core.audit.collection import COLLECTION_INCOMPLETE
-from rebalance_core.audit.finding import INFO, SEVERITIES
+from rebalance_core.model.severities import INFO, SEVERITIES
 
 Verdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
 OK: Final = "OK"

@@ -9,6 +9,7 @@ from typing import Any
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.statuses import FAILED, UNKNOWN
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 from rebalance_core.protocol.first_pull import first_pull_correction
 from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
@@ -19,7 +20,6 @@ from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
 from rebalance_core.replay.popped_queues import PoppedQueues, popped_start
 from rebalance_core.replay.start_rule import (
     BROKER_ZERO,
-    FAILED,
     LOCAL_STORE,
     MAX_OFFSET,
     PULL_ALWAYS_ZERO,
@@ -27,7 +27,6 @@ from rebalance_core.replay.start_rule import (
     RETRY_MAX,
     STORED,
     TIMESTAMP_SEARCH,
-    UNKNOWN,
     Start,
     missing_queue,
     uncommitted_start,

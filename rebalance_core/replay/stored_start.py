@@ -12,6 +12,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.statuses import OK, UNKNOWN
 from rebalance_core.protocol.commits import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
@@ -22,7 +23,7 @@ from rebalance_core.replay.changes import Change
 from rebalance_core.replay.deletions import NEVER_MS, Deletions
 from rebalance_core.replay.history import CommittedOffset
 from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets, newer
-from rebalance_core.replay.start_rule import OK, STORED, UNKNOWN, Start
+from rebalance_core.replay.start_rule import STORED, Start
 
 
 @dataclass(slots=True)

@@ -21,26 +21,18 @@ from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.formatting import clock, listed
 from rebalance_core.audit.evidence.popped import popped_topics
 from rebalance_core.model.queue import is_retry_topic
-
-EQUAL, DIFFERS, UNSTABLE, UNKNOWN, OFFLINE = "EQUAL", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"
-VERDICTS = {
-    EQUAL: "every observation of the last round of dumps shows the predicted owners",
-    DIFFERS: "an observation outside every window shows others",
-    UNSTABLE: "the group changed while it was dumped, or had not settled; nothing else differs",
-    UNKNOWN: "nothing can be compared; the reason says why",
-    OFFLINE: "no member at the end; nothing to compare",
-}
-NO_DUMP, INCOMPLETE, STRATEGY, STALE = "NO_DUMP", "INCOMPLETE", "STRATEGY", "STALE_DUMP"
-POP = "POP"
-FAILED = "COMPARISON_FAILED"
-REASONS = {
-    NO_DUMP: "no dump shows who holds the group's queues",
-    STALE: "the newest dump of the group's ownership is not of this night",
-    INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
-    STRATEGY: "the group's strategy or its parameters are not known",
-    POP: "members pop a topic of the group: its queues are shared, nobody owns one alone",
-    FAILED: "the comparison itself failed; the group's finding RULE_FAILED says how",
-}
+from rebalance_core.model.verdicts import (
+    DIFFERS,
+    EQUAL,
+    INCOMPLETE,
+    NO_DUMP,
+    OFFLINE,
+    POP,
+    STALE_DUMP,
+    STRATEGY,
+    UNKNOWN,
+    UNSTABLE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +40,7 @@ class ComparisonResult:
     """What came of comparing one group.
 
     Attributes:
-        verdict: one of `VERDICTS`.
+        verdict: one of `model.verdicts.VERDICTS`.
         reason: for UNKNOWN one of `REASONS`, for UNSTABLE the event; else empty.
         observations: how many were compared; dumped_ms: the last of them, None without one.
         last_round_ms: when the last round of dumps began.
@@ -85,7 +77,7 @@ def _compared(case: GroupCase) -> ComparisonResult:
         return ComparisonResult(UNKNOWN, NO_DUMP)
     newest = observed[-1].at_ms
     if newest < run.end_ms - run.stale_ms:
-        return ComparisonResult(UNKNOWN, STALE, dumped_ms=newest)
+        return ComparisonResult(UNKNOWN, STALE_DUMP, dumped_ms=newest)
     prediction = Prediction(case)
     round_ = last_round(observed)
     start_ms = round_[0].at_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.comparison.compare import REASONS, UNKNOWN, UNSTABLE, ComparisonResult
+from rebalance_core.audit.comparison.compare import ComparisonResult
 from rebalance_core.audit.comparison.difference import (
     CLASSES,
     DUPLICATE_ID,
@@ -16,7 +16,9 @@ from rebalance_core.audit.comparison.difference import (
     Difference,
 )
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import REASONS, UNKNOWN, UNSTABLE
 
 _SEEN_BY = "ownership against HELD_QUEUE, QUEUE_PROGRESS and observed_ownership"
 _DIFFERS = {

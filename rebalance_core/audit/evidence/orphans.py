@@ -10,6 +10,7 @@ from rebalance_core.audit.evidence.persistence import (
     span_of,
     subscribers,
 )
+from rebalance_core.model.statuses import FROZEN
 
 
 def orphans(case: GroupCase) -> list[Row]:
@@ -44,7 +45,7 @@ def reason(case: GroupCase, topic: str) -> str | None:
         return "a member that counts does not subscribe the topic"
     if len(ids) > len(set(ids)):
         return "a client id stands twice in the member list"
-    if case.last_epoch is not None and case.last_epoch["status"] == "FROZEN":
+    if case.last_epoch is not None and case.last_epoch["status"] == FROZEN:
         return "the allocation failed (FROZEN)"
     if any(row["suspended"] for row in members):
         return "a suspended member does not take its share"

@@ -10,13 +10,12 @@ from typing import TypeVar
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
+from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.protocol.windows import ROUTE_MS
 
-FROZEN = "FROZEN"
 MEMBERS_CHANGE = {CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST}
 Value = TypeVar("Value", bound=Hashable)
-CLUSTERING, BROADCASTING = "CLUSTERING", "BROADCASTING"
 
 
 @dataclass(frozen=True, slots=True)

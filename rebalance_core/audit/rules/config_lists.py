@@ -10,8 +10,9 @@ from rebalance_core.audit.evidence.formatting import clock, listed, plural, queu
 from rebalance_core.audit.evidence.persistence import has_settled, span_of
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.topics import READ, configs, readable_queues, subscribed_topics
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.config import Config
 

@@ -16,8 +16,9 @@ from rebalance_core.audit.evidence.persistence import (
     suspended_clients,
 )
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
-from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.severities import ERROR, WARNING
 
 TOGETHER_MS = 60_000
 """Two observations of a queue so close together count as one."""

@@ -17,7 +17,8 @@ from rebalance_core.audit.evidence.duplicate_ids import (
 from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting, there_in
 from rebalance_core.audit.evidence.queues import by_topic
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.protocol.windows import NOTIFIED_MS
 
 

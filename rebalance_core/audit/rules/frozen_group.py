@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.formatting import clock, listed
-from rebalance_core.audit.evidence.persistence import FROZEN, has_settled
+from rebalance_core.audit.evidence.persistence import has_settled
 from rebalance_core.audit.evidence.topics import (
     READ,
     configs,
@@ -16,9 +16,11 @@ from rebalance_core.audit.evidence.topics import (
     readable_queues,
     subscribed_topics,
 )
-from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.severities import ERROR, INFO
+from rebalance_core.model.statuses import FROZEN
 from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby

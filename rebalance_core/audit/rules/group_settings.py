@@ -8,7 +8,8 @@ from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.formatting import clock, listed
 from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
 from rebalance_core.audit.evidence.topics import configs, is_system_group, subscribed_topics
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 
 ASKED = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC")
 """Kinds of facts that say that a client of the group is there."""

@@ -11,8 +11,9 @@ from rebalance_core.audit.evidence.dumps import flag, fresh, number
 from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import suspended_clients
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.finding import WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.severities import WARNING
 
 APART_MS = 60_000
 """Between two dumps so far apart a healthy listener commits."""

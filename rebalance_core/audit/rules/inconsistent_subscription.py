@@ -16,7 +16,8 @@ from rebalance_core.audit.evidence.persistence import (
 )
 from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

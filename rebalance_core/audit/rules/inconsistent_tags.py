@@ -8,8 +8,9 @@ from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.causes import HEARTBEAT_MS, cause_before, window_around
 from rebalance_core.audit.evidence.dumps import fresh
 from rebalance_core.audit.evidence.formatting import clock, listed
-from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import ERROR, INFO
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -15,9 +15,10 @@ from rebalance_core.audit.evidence.topics import (
     is_system_group,
     is_system_topic,
 )
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.severities import INFO, WARNING
 
 RESTART_MS = 60_000
 """A group that is away for less than this is most likely being restarted."""

@@ -14,8 +14,9 @@ from rebalance_core.audit.evidence.causes import (
 from rebalance_core.audit.evidence.dumps import fresh, member_rounds, said_steadily
 from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural
 from rebalance_core.audit.evidence.topics import configs
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import retry_topic
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.protocol.windows import ROUTE_MS, SCAN_AND_PASS_MS
 
 FEW = 4

@@ -15,7 +15,8 @@ from rebalance_core.audit.evidence.persistence import (
     mixed_spans,
     there_in,
 )
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.versions import parse_version
 
 CONFIG = "CONFIG"

@@ -13,8 +13,9 @@ from rebalance_core.audit.evidence.formatting import clock, listed, plural, queu
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.topics import is_system_topic
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.severities import INFO, WARNING
 
 STALE_STORE_MS = 15_000
 """consumerOffset.json is written every 5 s, clients persist every 5 s: so old may a value be."""

@@ -10,8 +10,9 @@ from rebalance_core.audit.evidence.causes import cause_before
 from rebalance_core.audit.evidence.dumps import flag, fresh, number, said_steadily
 from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.severities import ERROR, INFO
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 GRACE_MS = 60_000

@@ -16,8 +16,9 @@ from rebalance_core.audit.evidence.persistence import (
     subscribers,
 )
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 """Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""

@@ -18,11 +18,13 @@ from rebalance_core.audit.evidence.first_starts import (
     last_settled,
 )
 from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
-from rebalance_core.audit.evidence.persistence import BROADCASTING, is_broadcasting
+from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
+from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import INFO, WARNING
 
 JUMPED = ("MAX_OFFSET", "TIMESTAMP_SEARCH", "RETRY_MAX")
 """Rules without a commit that start behind what is stored; after a commit nothing is skipped."""

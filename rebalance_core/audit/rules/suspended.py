@@ -8,7 +8,8 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import there_in
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import INFO, WARNING
 
 SHORT_MS = 60_000
 """A pause shorter than this delays messages and harms no more."""

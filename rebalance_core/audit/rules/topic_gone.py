@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.formatting import clock, listed
 from rebalance_core.audit.evidence.topics import is_deleted, last_topics
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_DELETED
+from rebalance_core.model.severities import INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

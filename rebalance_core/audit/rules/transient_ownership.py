@@ -15,7 +15,8 @@ from rebalance_core.audit.evidence.persistence import (
     span_of,
 )
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.finding import INFO, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import INFO
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

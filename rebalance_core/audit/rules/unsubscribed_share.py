@@ -10,7 +10,8 @@ from rebalance_core.audit.evidence.formatting import clock, listed, plural, queu
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, subscribers
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import Unsubscribed, unsubscribed
-from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -8,8 +8,7 @@ from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.run.output_folder import is_local
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
-
-SEVERITIES = ("INFO", "WARNING", "ERROR")
+from rebalance_core.model.severities import ERROR, SEVERITIES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +18,7 @@ class AuditOptions(JobOptions):
     output: str
     collection: str | None = None
     input: str | None = None
-    fail_on: str = "ERROR"
+    fail_on: str = ERROR
     accepted: str | None = None
     write_accepted: str | None = None
     previous: str | None = None
@@ -36,7 +35,7 @@ def add_audit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         metavar="SEVERITY",
-        default="ERROR",
+        default=ERROR,
         help="exit 3 from here on: ERROR (default), WARNING or INFO",
     )
     parser.add_argument("--accepted", metavar="FILE", help="known findings, with reason and expiry")

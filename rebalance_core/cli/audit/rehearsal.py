@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.verdict import Count, verdict_of
 from rebalance_core.cli.audit.judged import judged_night
-from rebalance_core.cli.audit.options import SEVERITIES, AuditOptions
+from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.output import PRIVATE, WRITTEN
 from rebalance_core.cli.audit.previous import read_previous_audit
 from rebalance_core.cli.exit_codes import ExitCode
@@ -20,6 +20,7 @@ from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.simulate.job import check_rows, simulation_options
 from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.model.severities import SEVERITIES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

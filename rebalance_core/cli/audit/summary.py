@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.verdict import WORDS
 from rebalance_core.cli.simulate.summary import utc
+from rebalance_core.model.severities import INFO, WORST_FIRST
 
 if TYPE_CHECKING:
     from rebalance_core.report.timeline.night import ShownFinding
 
 WIDTH = 100
-SEVERITIES = ("ERROR", "WARNING", "INFO")
 
 
 def audit_facts(
@@ -58,7 +58,7 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(found))]
     shown = len(facts["top_findings"])
     grave = sum(
-        n for counts in facts["findings"].values() for kind, n in counts.items() if kind != "INFO"
+        n for counts in facts["findings"].values() for kind, n in counts.items() if kind != INFO
     )
     if grave > shown:
         lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
@@ -88,7 +88,7 @@ def _wrapped(head: str, text: str) -> list[str]:
 
 def _severities(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for kind in (*SEVERITIES, "accepted"):
+    for kind in (*WORST_FIRST, "accepted"):
         total = sum(counts.get(kind, 0) for counts in findings.values())
         if total:
             found[kind] = total

@@ -11,6 +11,8 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.model import events
+from rebalance_core.model.severities import ERROR, INFO, WORST_FIRST
+from rebalance_core.model.verdicts import UNKNOWN
 from rebalance_core.spark.audit.group_cases import cut
 from rebalance_core.spark.engine.fan_out import GROUP
 
@@ -18,7 +20,6 @@ Row = dict[str, Any]
 
 SAME_FINDING = ("cluster", "rule_id", "consumer_group", "topic", "broker_name", "queue_id")
 """What makes it the same finding on two nights; a restarted client has a new id."""
-_GRAVEST_FIRST = ("ERROR", "WARNING", "INFO")
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def count_findings(findings: DataFrame) -> list[Row]:
 
 def capped(findings: DataFrame, rows_of_a_rule: int) -> DataFrame:
     """At most so many findings a rule: open ones first, then the gravest."""
-    rank = sf.array_position(sf.array(*map(sf.lit, _GRAVEST_FIRST)), sf.col("severity"))
+    rank = sf.array_position(sf.array(*map(sf.lit, WORST_FIRST)), sf.col("severity"))
     names = (*SAME_FINDING[2:], "client_id", "first_ms", "summary")
     window = Window.partitionBy("cluster", "rule_id").orderBy(
         sf.col("accepted").isNotNull(), rank, *names
@@ -129,7 +130,7 @@ def unknown_groups(verdicts: DataFrame, shown: int) -> Mapping[str, tuple[list[R
         row["cluster"]: row["count"]
         for row in rows_of(verdicts.where(sf.col("looks") > 0).groupBy("cluster").count())
     }
-    missing = verdicts.where((sf.size("unasked") > 0) | (sf.col("verdict") == "UNKNOWN"))
+    missing = verdicts.where((sf.size("unasked") > 0) | (sf.col("verdict") == UNKNOWN))
     names = sf.slice(sf.sort_array(sf.collect_set("consumer_group")), 1, shown)
     unasked = sf.when(sf.size("unasked") > 0, sf.lit("unasked")).alias("unasked")
     counted = missing.groupBy("cluster", "verdict", "reason", unasked).agg(
@@ -154,7 +155,7 @@ def changed_since(
     """
     key = sf.to_json(sf.struct(*SAME_FINDING), {"ignoreNullFields": "false"}).alias("_key")
     now, before = (
-        frame.where(sf.col("severity") != "INFO").select("*", key)
+        frame.where(sf.col("severity") != INFO).select("*", key)
         for frame in (findings, previous.where(sf.col("accepted").isNull()))
     )
     still_open = now.where(sf.col("accepted").isNull())
@@ -172,9 +173,9 @@ def worst_groups(findings: DataFrame, groups: int) -> list[tuple[str, str]]:
     open_ones = findings.where(
         sf.col("consumer_group").isNotNull()
         & sf.col("accepted").isNull()
-        & (sf.col("severity") != "INFO")
+        & (sf.col("severity") != INFO)
     )
-    errors = sf.sum((sf.col("severity") == "ERROR").cast("INT"))
+    errors = sf.sum((sf.col("severity") == ERROR).cast("INT"))
     ranked = open_ones.groupBy(*GROUP).agg(
         errors.alias("errors"), sf.count(sf.lit(1)).alias("found")
     )

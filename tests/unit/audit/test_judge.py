@@ -6,9 +6,9 @@ import pytest
 
 from rebalance_core.audit import judge as judging
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.comparison.compare import REASONS
 from rebalance_core.audit.judge import judge, missing_reason
 from rebalance_core.audit.rules import RULES
+from rebalance_core.model.verdicts import REASONS
 from tests.unit.audit.comparison.group_rows import DUMPED_MS, A, B, case, member, status
 
 

@@ -4,18 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rebalance_core.audit.comparison.compare import (
-    DIFFERS,
-    EQUAL,
-    INCOMPLETE,
-    NO_DUMP,
-    OFFLINE,
-    STRATEGY,
-    UNKNOWN,
-    UNSTABLE,
-    compare,
-)
-from rebalance_core.audit.comparison.compare import STALE as STALE_DUMP
+from rebalance_core.audit.comparison.compare import compare
 from rebalance_core.audit.comparison.difference import (
     DUPLICATE_ID,
     FOREIGN,
@@ -24,6 +13,17 @@ from rebalance_core.audit.comparison.difference import (
     UNEXPLAINED,
 )
 from rebalance_core.audit.comparison.findings import comparison_findings
+from rebalance_core.model.verdicts import (
+    DIFFERS,
+    EQUAL,
+    INCOMPLETE,
+    NO_DUMP,
+    OFFLINE,
+    STALE_DUMP,
+    STRATEGY,
+    UNKNOWN,
+    UNSTABLE,
+)
 from tests.unit.audit.comparison.group_rows import (
     DUMPED_MS,
     JOINED_MS,

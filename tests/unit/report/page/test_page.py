@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.audit.finding import SEVERITIES
+from rebalance_core.model.severities import SEVERITIES
 from rebalance_core.report.page.page import render_page
 from rebalance_core.report.page.sections import WORST_FIRST
 from rebalance_core.report.page.visible import visible
