@@ -11,12 +11,13 @@ from typing import Any
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.statuses import EMPTY
+from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, REBALANCE_WAIT_MS
 from rebalance_core.protocol.windows import window_ms
 
 Row = Mapping[str, Any]
 
-PERSISTENT_MS = 150_000
-"""Older than the longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
+PERSISTENT_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS + REBALANCE_WAIT_MS
+"""The longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
-from rebalance_core.replay.deletions import NEVER_MS, Deletions
+from rebalance_core.replay.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.history import CommittedOffset, QueueOffset
 
 
@@ -85,7 +85,7 @@ class CommittedOffsets:
             self._by_queue.setdefault(row.queue, []).append(row)
 
     def newest(
-        self, queue: MessageQueue, at_ms: int, *clients: str | None, after_ms: int = NEVER_MS
+        self, queue: MessageQueue, at_ms: int, *clients: str | None, after_ms: int = BEFORE_ALL_MS
     ) -> CommittedOffset | None:
         """The newest commit in (after_ms, at_ms], of anybody or of these clients.
 

@@ -10,7 +10,7 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.comparison.difference import Difference, classified
 from rebalance_core.audit.comparison.observations import (
     COMMAND_MS,
-    ROUND_MS,
+    LONGEST_ROUND_MS,
     ClientObservation,
     Observation,
     address_of,
@@ -119,7 +119,7 @@ def _unasked(case: GroupCase) -> set[str]:
     """
     dumps = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
     last = max((row["first_ms"] for row in dumps), default=0)
-    asked = {row["broker_name"] for row in dumps if last - row["first_ms"] <= ROUND_MS}
+    asked = {row["broker_name"] for row in dumps if last - row["first_ms"] <= LONGEST_ROUND_MS}
     brokers = {row["broker_name"] for row in case.owned if not is_retry_topic(row["topic"])}
     return brokers - asked if asked - {None} else set()
 

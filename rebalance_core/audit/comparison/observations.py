@@ -16,7 +16,7 @@ from rebalance_core.model.queue import MessageQueue, pop_retry_topics
 
 COMMAND_MS = 5_000
 """A command takes seconds, 3 s for a broker it cannot reach; its file has the time of its start."""
-ROUND_MS = 600_000
+LONGEST_ROUND_MS = 600_000
 """A round of dumps of one group takes no longer."""
 
 
@@ -69,7 +69,7 @@ def last_round(observed: list[Observation]) -> list[Observation]:
             else observation.queue
         )
         again = seen.setdefault(asked, observation.source) != observation.source
-        if again or observed[-1].at_ms - observation.at_ms > ROUND_MS:
+        if again or observed[-1].at_ms - observation.at_ms > LONGEST_ROUND_MS:
             return observed[index + 1 :]
     return observed
 

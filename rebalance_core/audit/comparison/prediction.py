@@ -9,7 +9,7 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.windows import OWN_PASS_MS
 
-EARLY_MS = 2_000
+EVENT_DATED_LATE_MS = 2_000
 """Events of servers are dated by whole seconds, joins by the end of ``start()``."""
 
 
@@ -73,7 +73,7 @@ class Prediction:
     def changing(self, at_ms: int, until_ms: int) -> Row | None:
         """The epoch whose change may not have reached everybody between these two times."""
         for epoch, settled_ms in self._settling:
-            if epoch["from_ms"] - EARLY_MS <= until_ms and at_ms < settled_ms:
+            if epoch["from_ms"] - EVENT_DATED_LATE_MS <= until_ms and at_ms < settled_ms:
                 return epoch
         return None
 

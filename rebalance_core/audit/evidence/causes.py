@@ -6,16 +6,14 @@ from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.formatting import clock, listed
 from rebalance_core.model.events import OBSERVED
 
-HEARTBEAT_MS = 30_000
-"""heartbeatBrokerInterval: so long a broker may not know a member (rocketmq.md §6.1)."""
-EARLY_MS = 3_000
+SEEN_BEFORE_LOGGED_MS = 3_000
 """Server logs have seconds, and a client's first pass may come before its join is logged."""
 
 
 def cause_before(case: GroupCase, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
     """The newest event of the group in the time before, in words; None if none is logged."""
     for epoch in reversed(case.epochs):
-        if epoch["from_ms"] <= at_ms + EARLY_MS:
+        if epoch["from_ms"] <= at_ms + SEEN_BEFORE_LOGGED_MS:
             if at_ms - epoch["from_ms"] > within_ms:
                 return None
             if not is_initial(case, epoch):

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.dumps import listed_members, member_rounds
 from rebalance_core.audit.evidence.persistence import spans_where, there_in
+from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
 
-HALF_OPEN_MS = 130_000
-"""Channel expiry 120 s and the scan each 10 s: a dead channel is gone by then
-(rocketmq.md §6.1).
-"""
+HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
+"""A dead channel is gone by then."""
 MANY = 3
 """As many entries of one id do not come from a single reconnect."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.causes import HEARTBEAT_MS, cause_before, window_around
+from rebalance_core.audit.evidence.causes import cause_before, window_around
 from rebalance_core.audit.evidence.dumps import fresh
 from rebalance_core.audit.evidence.formatting import clock, listed
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO
+from rebalance_core.model.timers import HEARTBEAT_MS
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

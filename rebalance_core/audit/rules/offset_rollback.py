@@ -16,9 +16,12 @@ from rebalance_core.audit.evidence.topics import is_system_topic
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.timers import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS
 
-STALE_STORE_MS = 15_000
-"""consumerOffset.json is written every 5 s, clients persist every 5 s: so old may a value be."""
+STORE_COPY_MS = 5_000
+"""Copying a store takes so long at most."""
+STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
+"""So old may a value of consumerOffset.json be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, INFO
+from rebalance_core.model.timers import BROKER_LOCK_LIFE_MS
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
-GRACE_MS = 60_000
+REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
 """Beyond the end of a hand-over a refusal may still be on its way for one life of a lock."""
 
 
@@ -50,7 +51,7 @@ def is_stuck(prediction: Prediction, fact: Row) -> bool:
         return False
     change = prediction.last_change(queue, fact["last_ms"])
     since = fact["first_ms"] if change is None else max(change["latest_ms"], fact["first_ms"])
-    return bool(fact["last_ms"] - since > GRACE_MS)
+    return bool(fact["last_ms"] - since > REFUSAL_GRACE_MS)
 
 
 def _is_old(prediction: Prediction, fact: Row) -> bool:

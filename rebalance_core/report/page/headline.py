@@ -1,6 +1,7 @@
 """The first sentence of the page: what the verdict means tonight."""
 
-from rebalance_core.report.page.sections import WORST_FIRST, failing, severity_rank
+from rebalance_core.model.severities import WORST_FIRST
+from rebalance_core.report.page.sections import failing, severity_rank
 from rebalance_core.report.timeline.night import NightReport
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.model.severities import SEVERITIES
+from rebalance_core.model.severities import SEVERITIES, WORST_FIRST
 from rebalance_core.report.page.page import render_page
-from rebalance_core.report.page.sections import WORST_FIRST
 from rebalance_core.report.page.visible import visible
 from rebalance_core.report.timeline.night import GroupBalance, GroupTimeline, NightReport, Previous
 from tests.unit.report.nights import (
