@@ -49,9 +49,12 @@ def ingested(recording: str, table: str) -> Iterator[Row]:
 
 
 @pytest.fixture(scope="module")
-def result(tables: dict[str, DataFrame]) -> AuditResult:
+def result(tables: dict[str, DataFrame]) -> Iterator[AuditResult]:
     known = Acceptance("IDLE_MEMBER", (("consumer_group", "audit-*"),), "a spare", date(2026, 1, 1))
-    return audit_tables(tables, accepted=(known,))
+    with audit_tables(tables, accepted=(known,)) as audited_tables:
+        assert audited_tables.judged.is_cached
+        yield audited_tables
+    assert not audited_tables.judged.is_cached
 
 
 def test_findings_and_verdicts_are_those_of_the_plain_audit(result: AuditResult) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.accepted import Acceptance, read_accepted
 from rebalance_core.audit.judge import ALL_RULES
-from rebalance_core.cli.audit.judged import judged_night
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.output import (
     INGESTED,
@@ -33,10 +32,11 @@ from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.contracts import FINDING_TABLES, LEDGER_TABLES
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.spark import DataFrame, InputTables, SparkSession
+from rebalance_core.spark.audit.audit import audit_tables
+from rebalance_core.spark.tables.observed import read_observed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from rebalance_core.ingest.collection.assumptions import Assumptions
     from rebalance_core.ingest.collection.collection import Collection
 
@@ -56,9 +56,9 @@ def run_audit(options: AuditOptions) -> JobReport:
         source, files = _ingested(session, options, assumed, collection, run, place)
         simulated, tables = _simulated(session, options, settings, source, run, place)
         say("judging every group")
-        night = judged_night(settings, tables, accepted, options, now)
         output = AuditOutput(options, settings, run, session, now, expired)
-        written, verdict = output.write(night, tables, simulated.outputs)
+        with audit_tables(tables, **options.judging(settings.audit, accepted, now)) as result:
+            written, outcome = output.write(result, tables, simulated.outputs)
         record = run.finish(
             Outcome(
                 outputs=written,
@@ -68,12 +68,12 @@ def run_audit(options: AuditOptions) -> JobReport:
                 replayed_groups=sum(simulated.replay_reasons.values()),
                 replay_reasons=simulated.replay_reasons,
                 versions=versions(session),
-                audit=verdict,
-                exit_code=ExitCode.DIFFERENCES if verdict["fails"] else ExitCode.OK,
+                audit=outcome.record(),
+                exit_code=ExitCode.DIFFERENCES if outcome.fails else ExitCode.OK,
             )
         )
         top = output.top_findings()
-    facts = audit_facts(options.output, verdict, top, record.exit_code, record.seconds)
+    facts = audit_facts(options.output, outcome.record(), top, record.exit_code, record.seconds)
     return JobReport(render_audit(facts), facts, record.exit_code)
 
 
@@ -86,7 +86,7 @@ def check_before_spark(
         UsageError: jinja2 is missing, the file of accepted findings is wrong, or there is no folder
             for the one to write.
         OutputExists: the file for the findings to accept is there.
-        InputRefused: the previous night is not the result of an audit.
+        InputRefused: `--previous` is not the result of an audit.
     """
     if find_spec("jinja2") is None:
         raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
@@ -121,7 +121,7 @@ def _collection(options: AuditOptions) -> "Collection | None":
 
 
 def _ingested(
-    session: "SparkSession",
+    session: SparkSession,
     options: AuditOptions,
     assumed: "Assumptions",
     collection: "Collection | None",
@@ -138,17 +138,14 @@ def _ingested(
 
 
 def _simulated(
-    session: "SparkSession",
+    session: SparkSession,
     options: AuditOptions,
     settings: Settings,
     source: str,
     run: OutputRun,
     place: str,
-) -> "tuple[Simulated, dict[str, DataFrame]]":
+) -> tuple[Simulated, dict[str, DataFrame]]:
     """The ledger written, and every table that the audit reads."""
-    from rebalance_core.spark import InputTables
-    from rebalance_core.spark.tables.observed import read_observed
-
     say("simulating")
     observed = read_observed(session, source)
     rejected = observed.rejected

@@ -3,12 +3,18 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
+from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.run.output_folder import is_local
+from rebalance_core.cli.settings.settings import AuditSettings
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.severities import ERROR, SEVERITIES
+
+HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +29,19 @@ class AuditOptions(JobOptions):
     write_accepted: str | None = None
     previous: str | None = None
     redact_clients: bool = False
+
+    def judging(
+        self, settings: AuditSettings, accepted: tuple[Acceptance, ...], now: datetime
+    ) -> dict[str, Any]:
+        """The options of `spark.audit.audit.audit_tables`."""
+        hours = settings.max_age_hours
+        now_ms = int(now.timestamp() * 1000)
+        return {
+            "accepted": accepted,
+            "stale_hours": settings.stale_after_hours,
+            "not_before_ms": None if hours is None else now_ms - int(hours * HOUR_MS),
+            "redact_salt": settings.redact_salt if self.redact_clients else None,
+        }
 
 
 def add_audit_options(parser: argparse.ArgumentParser) -> None:
