@@ -7,13 +7,13 @@ from rebalance_core.audit.case import GroupCase, Row
 
 def configurations(case: GroupCase) -> dict[str, Row]:
     """Broker -> the newest GROUP_CONFIG that still holds at the end."""
-    found: dict[str, Row] = {}
+    newest: dict[str, Row] = {}
     for fact in sorted(case.facts("GROUP_CONFIG"), key=lambda one: one["last_ms"]):
-        found[fact["broker_name"]] = fact
+        newest[fact["broker_name"]] = fact
     deleted = {fact["broker_name"]: fact["last_ms"] for fact in case.facts("GROUP_DELETED")}
     return {
         broker: fact
-        for broker, fact in found.items()
+        for broker, fact in newest.items()
         if fact["last_ms"] >= case.run.store_ms.get(broker, 0)
         and fact["last_ms"] >= deleted.get(broker, 0)
     }

@@ -56,7 +56,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
 
 
 def _logged_scale_in(case: GroupCase) -> set[str]:
-    """Topics of which queues ended in the night with a TOPIC_CONFIG: a cause that is logged."""
+    """Topics of which queues were removed by a logged TOPIC_CONFIG."""
     epochs = {row["epoch"] for row in case.epochs if TOPIC_CONFIG in row["causes"]}
     return {row["topic"] for row in case.rows("ownership") if row["to_epoch"] in epochs}
 

@@ -80,7 +80,7 @@ def run_audit(options: AuditOptions) -> JobReport:
 def check_before_spark(
     options: AuditOptions, today: date
 ) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
-    """The acceptances that hold and those that expired; what can be wrong by now is told.
+    """The acceptances that hold and those that expired; checks what can be wrong by now.
 
     Raises:
         UsageError: jinja2 is missing, the file of accepted findings is wrong, or there is no folder
@@ -110,7 +110,7 @@ def check_before_spark(
 
 
 def _collection(options: AuditOptions) -> "Collection | None":
-    """The collection, if one is given; a folder that cannot be read is told before Spark starts."""
+    """The collection, if one is given; a folder that cannot be read is refused before Spark starts."""
     if options.collection is not None:
         from rebalance_core.ingest.collection.collection import open_collection
 

@@ -107,7 +107,7 @@ def audit_report(
 def shown_findings(
     findings: DataFrame, limit: int, redaction: Redaction | None = None
 ) -> list[ShownFinding]:
-    """The gravest findings, open ones first."""
+    """The worst findings, open ones first."""
     names = (
         "rule_id",
         "consumer_group",
