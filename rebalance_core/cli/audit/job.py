@@ -110,7 +110,7 @@ def check_before_spark(
 
 
 def _collection(options: AuditOptions) -> "Collection | None":
-    """The collection, if one is given; a folder that cannot be read is refused before Spark starts."""
+    """The collection, if one is given; an unreadable folder is refused before Spark starts."""
     if options.collection is not None:
         from rebalance_core.ingest.collection.collection import open_collection
 

@@ -70,7 +70,7 @@ def _rule(finding: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _findings(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The findings of finding rule; what to do stands once where they all say the same."""
+    """The findings of one rule; what to do stands once where they all say the same."""
     lines = []
     for index, finding in enumerate(findings):
         about = finding["consumer_group"] or finding["broker_name"] or finding["topic"] or "cluster"
