@@ -1,7 +1,11 @@
-"""Is live ownership what it should be, and what is wrong with the groups?
+"""Compares observed ownership with the predicted one and names what is wrong with each group.
 
-The way: `case` holds all that is known of one group, `night` what concerns the whole cluster;
-`gate` compares predicted with live ownership, `rules` look for pathologies, `collection` for what
-is missing; `accepted` and `verdict` make of the findings an exit code. Plain Python: who spreads
-the groups over a cluster is not known here.
+Input: the rows of one group (`case`), and what the collection says of the whole cluster
+(`collection`). `comparison` holds predicted against observed ownership, `rules` look for
+pathologies, `evidence` reads the facts both need; `accepted` and `verdict` turn findings into an
+exit code. `redact` hides client ids. Plain Python on rows as dicts: who spreads the groups over a
+cluster is not known here.
+
+May import: `model`, `contracts`, `strategies`, `protocol`, `client`.
+Begin with `judge.judge`.
 """

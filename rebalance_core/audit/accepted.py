@@ -25,7 +25,7 @@ from rebalance_core.model.nearest import did_you_mean
 WHERE = ("consumer_group", "topic", "broker_name", "client_id")
 """Fields that say which findings of the rule are meant; globs."""
 KEYS = ("rule_id", *WHERE, "reason", "expires")
-FIRST_NIGHT_DAYS = 30
+FIRST_ACCEPTANCE_DAYS = 30
 """How long what ``--write-accepted`` writes is accepted."""
 
 
@@ -80,18 +80,20 @@ def read_accepted(
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise UsageError(f"{where}: write each acceptance as a [[accepted]] table")
     known, unacceptable = set(rule_ids), set(never)
-    found = []
+    acceptances = []
     for index, entry in enumerate(entries):
         line = f"{where}:{lines[index]}" if index < len(lines) else f"{where}, entry {index + 1}"
         wrong = list(_mistakes(entry, known, unacceptable))
         mistakes += [f"{line}: {mistake}" for mistake in wrong]
         if not wrong:
             globs = tuple((name, entry[name]) for name in WHERE if name in entry)
-            found.append(Acceptance(entry["rule_id"], globs, entry["reason"], entry["expires"]))
+            acceptances.append(
+                Acceptance(entry["rule_id"], globs, entry["reason"], entry["expires"])
+            )
     if mistakes:
         raise UsageError("\n".join(mistakes))
-    holding = tuple(one for one in found if one.expires >= today)
-    return holding, tuple(one for one in found if one.expires < today)
+    holding = tuple(one for one in acceptances if one.expires >= today)
+    return holding, tuple(one for one in acceptances if one.expires < today)
 
 
 def _mistakes(entry: Mapping[str, Any], known: set[str], never: set[str]) -> Iterator[str]:
@@ -116,11 +118,11 @@ def _mistakes(entry: Mapping[str, Any], known: set[str], never: set[str]) -> Ite
 
 
 def write_accepted(findings: Iterable[Mapping[str, Any]], today: date) -> str:
-    """A file that accepts these findings for `FIRST_NIGHT_DAYS`; reasons are to be filled in.
+    """A file that accepts these findings for `FIRST_ACCEPTANCE_DAYS`; reasons are to be filled in.
 
     One entry for a rule and group; findings on the cluster name their broker or topic.
     """
-    expires = today + timedelta(days=FIRST_NIGHT_DAYS)
+    expires = today + timedelta(days=FIRST_ACCEPTANCE_DAYS)
     keys = {
         (f["rule_id"], *((name, f[name]) for name in _naming(f) if f[name] is not None))
         for f in findings

@@ -1,4 +1,4 @@
-"""All that is known of one group in the night that is audited."""
+"""All that is known of one group in the period that is audited."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from typing import Any
 
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.statuses import EMPTY
+from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, REBALANCE_WAIT_MS
 from rebalance_core.protocol.windows import window_ms
 
 Row = Mapping[str, Any]
 
-PERSISTENT_MS = 150_000
-"""Older than the longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
+PERSISTENT_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS + REBALANCE_WAIT_MS
+"""The longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
-    """What concerns the whole cluster; small, travels to every task.
+class AuditRun:
+    """What one audit run knows of the whole cluster; small, travels to every task.
 
     Attributes:
-        start_ms: first moment that the collection covers.
-        end_ms: its last moment: "now" of the audit.
-        stale_ms: a dump older than this at the end shows nothing of the night.
-        missing: brokers of which nothing, or nothing of the night, was collected.
+        start_ms: start of what the collection covers.
+        end_ms: its end: "now" of the audit.
+        stale_ms: a dump older than this at the end says nothing about the present.
+        missing: brokers of which nothing, or nothing recent enough, was collected.
         store_ms: when the last subscriptionGroup.json of a broker was copied, where one was.
     """
 
@@ -50,13 +52,13 @@ class GroupCase:
 
     cluster: str
     consumer_group: str
-    night: Night
+    run: AuditRun
     tables: Mapping[str, Iterable[Row]] = field(default_factory=dict)
 
     def rows(self, table: str) -> list[Row]:
         """The rows of a table, in no order; none if there is no such table."""
-        found = self.tables.get(table, ())
-        return found if isinstance(found, list) else list(found)
+        rows = self.tables.get(table, ())
+        return rows if isinstance(rows, list) else list(rows)
 
     def facts(self, kind: str) -> list[Row]:
         """The observed facts of one kind, in order of time."""
@@ -64,10 +66,10 @@ class GroupCase:
 
     @cached_property
     def _facts(self) -> dict[str, list[Row]]:
-        found: dict[str, list[Row]] = {}
+        facts: dict[str, list[Row]] = {}
         for row in sorted(self.rows("observed_facts"), key=lambda r: (r["first_ms"], r["source"])):
-            found.setdefault(row["kind"], []).append(row)
-        return found
+            facts.setdefault(row["kind"], []).append(row)
+        return facts
 
     @cached_property
     def epochs(self) -> list[Row]:
@@ -76,7 +78,7 @@ class GroupCase:
 
     @cached_property
     def last_epoch(self) -> Row | None:
-        """The epoch at the end of the night; None for a group without members in the log."""
+        """The epoch at the end; None for a group without members in the log."""
         return self.epochs[-1] if self.epochs else None
 
     @cached_property
@@ -86,7 +88,7 @@ class GroupCase:
 
     @cached_property
     def owned(self) -> list[Row]:
-        """Holdings at the end, nobody's too: open rows of ownership."""
+        """Holdings at the end, queues without an owner included: open rows of ownership."""
         return [row for row in self.rows("ownership") if row["to_ms"] is None]
 
     @cached_property
@@ -104,27 +106,27 @@ class GroupCase:
         for row in self.rows("diffs"):
             if not is_retry_topic(row["topic"]):
                 latest[row["epoch"]] = max(row["latest_ms"], latest.get(row["epoch"], 0))
-        found: dict[int, int] = {}
+        settled: dict[int, int] = {}
         before = 0
         for row in self.epochs:
             moved = row["epoch"] in latest
-            windows = [_window_ms(cause, told=moved) for cause in row["causes"]]
+            windows = [_window_ms(cause, in_diffs=moved) for cause in row["causes"]]
             own = max(latest.get(row["epoch"], 0), row["from_ms"] + max(windows, default=0))
-            before = found[row["epoch"]] = max(own, before)
-        return found
+            before = settled[row["epoch"]] = max(own, before)
+        return settled
 
     @cached_property
     def offline(self) -> list[Row]:
         """The epochs in which the group has no member."""
-        return [row for row in self.epochs if row["status"] == "EMPTY"]
+        return [row for row in self.epochs if row["status"] == EMPTY]
 
     def epoch_at(self, at_ms: int) -> Row | None:
-        """The epoch that holds at this moment; None before the first."""
+        """The epoch that holds at this time; None before the first."""
         begun = bisect_right(self.epochs, at_ms, key=lambda row: row["from_ms"])
         return self.epochs[begun - 1] if begun else None
 
 
-def _window_ms(cause: str, *, told: bool) -> int:
-    """The window of a cause; ``told``: the diffs say whether a loss was an expiry."""
-    expired = cause == CONSUMER_LOST and not told
+def _window_ms(cause: str, *, in_diffs: bool) -> int:
+    """The window of a cause; ``in_diffs``: the diffs say whether a loss was an expiry."""
+    expired = cause == CONSUMER_LOST and not in_diffs
     return window_ms(Event(0, 0, cause, detail=EXPIRED if expired else None))

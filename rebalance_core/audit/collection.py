@@ -1,4 +1,4 @@
-"""What was collected of the night, and what is missing: incomplete is never green."""
+"""What was collected for an audit run, and what is missing: incomplete is never green."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.case import Night, Row
-from rebalance_core.audit.evidence.wording import clock, listed, plural
-from rebalance_core.audit.finding import ERROR, Finding, Rule
-from rebalance_core.audit.gate.compare import NO_DUMP, STALE
+from rebalance_core.audit.case import AuditRun, Row
+from rebalance_core.audit.evidence.formatting import clock, listed, plural
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR
+from rebalance_core.model.verdicts import NO_DUMP, STALE_DUMP
 
 HOUR_MS = 3_600_000
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
@@ -37,20 +38,20 @@ COLLECTION_INCOMPLETE = Rule(
 )
 
 
-def night_of(
+def audit_run_of(
     facts: Iterable[Row],
     dumps: Iterable[Row],
     down: frozenset[str],
     stale_hours: float,
     not_before_ms: int | None = None,
-) -> tuple[Night, list[Finding]]:
-    """The night, and what of it is missing.
+) -> tuple[AuditRun, list[Finding]]:
+    """The audit run's period and brokers, and findings on what is missing.
 
     Args:
         facts: observed facts of `CLUSTER_KINDS`.
         dumps: DUMP facts, or the newest by command and broker.
         down: brokers that are down at the end by the events.
-        stale_hours: what is older than this at the end shows nothing of the night.
+        stale_hours: what is older than this at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
     """
     by_kind: dict[str, list[Row]] = {}
@@ -61,27 +62,27 @@ def night_of(
     ends = [row["last_ms"] for row in (*collected, *by_kind.get("BROKER_FILE", ()), *dumps)]
     starts = [row["first_ms"] for row in collected] or ends
     stale_ms = int(stale_hours * HOUR_MS)
-    night = Night(min(starts, default=0), max(ends, default=0), stale_ms)
+    run = AuditRun(min(starts, default=0), max(ends, default=0), stale_ms)
     newest = _newest_of_brokers(by_kind, dumps)
-    missing, found = _missing_brokers(by_kind, newest, night, down)
-    found += _missing_name_servers(by_kind)
-    found += _missing_dumps(dumps, night)
-    if not_before_ms is not None and night.end_ms < not_before_ms:
-        late = _hours(not_before_ms - night.end_ms)
+    missing, findings = _missing_brokers(by_kind, newest, run, down)
+    findings += _missing_name_servers(by_kind)
+    findings += _missing_dumps(dumps, run)
+    if not_before_ms is not None and run.end_ms < not_before_ms:
+        late = _hours(not_before_ms - run.end_ms)
         what = f"the newest file of the collection is {late} older than a night may be"
-        found.append(
-            _incomplete(what, {"end": clock(night.end_ms), "not_before": clock(not_before_ms)})
+        findings.append(
+            _incomplete(what, {"end": clock(run.end_ms), "not_before": clock(not_before_ms)})
         )
     stores: dict[str, int] = {}
     for row in by_kind.get("GROUP_CONFIGS", ()):
         stores[row["broker_name"]] = max(stores.get(row["broker_name"], 0), row["last_ms"])
-    return replace(night, missing=frozenset(missing), store_ms=stores), found
+    return replace(run, missing=frozenset(missing), store_ms=stores), findings
 
 
 def _newest_of_brokers(
     by_kind: Mapping[str, list[Row]], dumps: Iterable[Row]
 ) -> dict[str, dict[str, int]]:
-    """The newest moment of each kind of file of each broker; its dumps are the kind ``dump``."""
+    """The newest time of each kind of file of each broker; its dumps are the kind ``dump``."""
     newest: dict[str, dict[str, int]] = {}
     for row in by_kind.get("BROKER_FILE", ()):
         kinds = newest.setdefault(row["broker_name"], {})
@@ -97,13 +98,13 @@ def _newest_of_brokers(
 def _missing_brokers(
     by_kind: Mapping[str, list[Row]],
     newest: Mapping[str, Mapping[str, int]],
-    night: Night,
+    run: AuditRun,
     down: frozenset[str],
 ) -> tuple[set[str], list[Finding]]:
     expected = {row["broker_name"] for row in by_kind.get("EXPECTED_BROKER", ())}
     listed = {row["broker_name"] for row in by_kind.get("BROKER_IN_CLUSTER", ())}
     missing: set[str] = set()
-    found = []
+    findings = []
     for broker in sorted(expected | listed):
         files = newest.get(broker, {})
         who = "collection.toml expects it" if broker in expected else "clusterList lists it"
@@ -111,15 +112,15 @@ def _missing_brokers(
             what = f"no log and no store of {broker} was collected, though {who}"
         elif "log" not in files:
             what = f"the broker.log of {broker} was not collected: who came and went is unknown"
-        elif broker not in down and max(files.values()) < night.end_ms - night.stale_ms:
-            age = _hours(night.end_ms - max(files.values()))
+        elif broker not in down and max(files.values()) < run.end_ms - run.stale_ms:
+            age = _hours(run.end_ms - max(files.values()))
             what = f"what was collected of {broker} is {age} older than the newest file"
         else:
             continue
         missing.add(broker)
         evidence = {"broker": broker} | {kind: clock(ms) for kind, ms in files.items()}
-        found.append(_incomplete(what, evidence, broker_name=broker))
-    return missing, found
+        findings.append(_incomplete(what, evidence, broker_name=broker))
+    return missing, findings
 
 
 def _missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]:
@@ -134,7 +135,7 @@ def _missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]
         )
 
 
-def _missing_dumps(dumps: Iterable[Row], night: Night) -> Iterator[Finding]:
+def _missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
     newest: dict[str, int] = {}
     for row in dumps:
         command = row["details"]["command"]
@@ -147,17 +148,17 @@ def _missing_dumps(dumps: Iterable[Row], night: Night) -> Iterator[Finding]:
         last = max((newest[c] for c in commands if c in newest), default=None)
         if last is None:
             yield _incomplete(f"no dump of {names} was collected: {what} is unknown", {})
-        elif last < night.end_ms - night.stale_ms:
-            age = _hours(night.end_ms - last)
+        elif last < run.end_ms - run.stale_ms:
+            age = _hours(run.end_ms - last)
             yield _incomplete(
                 f"the newest dump of {names} is {age} old: {what} now is unknown",
-                {"newest": clock(last), "end": clock(night.end_ms)},
+                {"newest": clock(last), "end": clock(run.end_ms)},
             )
 
 
 _WORDS = {
     NO_DUMP: "without a dump of who holds its queues, though others have one",
-    STALE: "not dumped this night",
+    STALE_DUMP: "not dumped this night",
     UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""
@@ -171,9 +172,9 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
         count: how many groups.
         names: the first of them.
     """
-    told = listed(names, count=count)
-    what = f"{plural(count, 'online group')}, each {_WORDS[reason]}: {told}"
-    return _incomplete(what, {"groups": told})
+    names_shown = listed(names, count=count)
+    what = f"{plural(count, 'online group')}, each {_WORDS[reason]}: {names_shown}"
+    return _incomplete(what, {"groups": names_shown})
 
 
 def _hours(span_ms: int) -> str:

@@ -8,10 +8,6 @@ from typing import Any
 
 from rebalance_core.audit.case import GroupCase
 
-INFO, WARNING, ERROR = "INFO", "WARNING", "ERROR"
-SEVERITIES = (INFO, WARNING, ERROR)
-"""From the least to the worst."""
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -46,7 +42,7 @@ class Rule:
         meaning: one or two sentences for docs/audit-rules.md.
         seen_by: the tables and kinds of facts it reads.
         remedy: what the operator does.
-        find: the findings of one group; None: found by the gate, or on the cluster as a whole.
+        find: the findings of one group; None: the comparison or the cluster's rules make it.
     """
 
     rule_id: str

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rebalance_core.audit.accepted import Acceptance, accept
-from rebalance_core.audit.case import GroupCase, Night
+from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.collection import (
     COLLECTION_INCOMPLETE,
     UNASKED,
+    audit_run_of,
     incomplete_groups,
-    night_of,
 )
-from rebalance_core.audit.finding import ERROR, Finding, Rule
-from rebalance_core.audit.gate.compare import FAILED, NO_DUMP, STALE, UNKNOWN, GateResult, compare
-from rebalance_core.audit.gate.findings import GATE_RULES, gate_findings
+from rebalance_core.audit.comparison.compare import ComparisonResult, compare
+from rebalance_core.audit.comparison.findings import COMPARISON_RULES, comparison_findings
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
     BROKER_FLAPS,
@@ -25,6 +25,8 @@ from rebalance_core.audit.rules.cluster import (
     down_brokers,
     name_servers_differ,
 )
+from rebalance_core.model.severities import ERROR
+from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, UNKNOWN
 
 RULE_FAILED = Rule(
     "RULE_FAILED",
@@ -37,7 +39,7 @@ RULE_FAILED = Rule(
 
 ALL_RULES: tuple[Rule, ...] = (
     COLLECTION_INCOMPLETE,
-    *GATE_RULES.values(),
+    *COMPARISON_RULES.values(),
     *RULES,
     NAME_SERVERS_DIFFER,
     BROKER_FLAPS,
@@ -51,10 +53,10 @@ Findings = list[tuple[Rule, Finding]]
 
 def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
     """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster."""
-    result, found = _gated(case)
+    result, findings = _compared(case)
     for rule in RULES:
-        found += _by_rule(rule, case)
-    rows = [finding_row(rule, one, case.consumer_group) for rule, one in found]
+        findings += _by_rule(rule, case)
+    rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
     rows += [dict(row) for row in case.rows("findings")]
     return {
         "findings": [accept(row, accepted) for row in rows],
@@ -68,22 +70,22 @@ def judge_cluster(
     broker_events: Iterable[Mapping[str, Any]],
     stale_hours: float,
     not_before_ms: int | None = None,
-) -> tuple[Night, list[Row]]:
-    """The night, and the findings on the cluster as a whole.
+) -> tuple[AuditRun, list[Row]]:
+    """The audit run's view of the cluster, and the findings on the cluster as a whole.
 
     Args:
         facts: observed facts of `collection.CLUSTER_KINDS`.
         dumps: DUMP facts, or the newest by command and broker.
         broker_events: BROKER_UP and BROKER_DOWN of cluster_events.
-        stale_hours: what is older at the end shows nothing of the night.
+        stale_hours: what is older at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
     """
     facts, events = list(facts), list(broker_events)
-    night, missing = night_of(facts, dumps, down_brokers(events), stale_hours, not_before_ms)
+    run, missing = audit_run_of(facts, dumps, down_brokers(events), stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events)]
-    return night, rows
+    return run, rows
 
 
 def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:
@@ -96,14 +98,14 @@ def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: in
     """
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
-        for reason in (NO_DUMP, STALE, UNASKED)
+        for reason in (NO_DUMP, STALE_DUMP, UNASKED)
         if reason in unknown and (compared or reason == UNASKED)
     ]
 
 
 def missing_reason(verdict: Mapping[str, Any]) -> str | None:
     """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
-    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE):
+    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE_DUMP):
         return str(verdict["reason"])
     return UNASKED if verdict["unasked"] else None
 
@@ -127,12 +129,14 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
     }
 
 
-def _gated(case: GroupCase) -> tuple[GateResult, Findings]:
+def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
     try:
         result = compare(case)
-        return result, list(gate_findings(case, result))
-    except Exception as error:  # one group must not cost the night of 10,000 groups
-        return GateResult(UNKNOWN, FAILED), [_failed("The comparison", case, error)]
+        return result, list(comparison_findings(case, result))
+    except Exception as error:  # one group must not cost the audit of 10,000 groups
+        return ComparisonResult(UNKNOWN, COMPARISON_FAILED), [
+            _failed("The comparison", case, error)
+        ]
 
 
 def _by_rule(rule: Rule, case: GroupCase) -> Findings:
@@ -152,12 +156,12 @@ def _failed(what: str, case: GroupCase, error: Exception) -> tuple[Rule, Finding
     )
 
 
-def _verdict_row(case: GroupCase, result: GateResult) -> Row:
+def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
     return {
         "consumer_group": case.consumer_group,
         "verdict": result.verdict,
         "reason": result.reason,
-        "looks": result.looks,
+        "looks": result.observations,
         "differences": len({one.queue for one in result.differences}),
         "members": len(case.members),
         "dumped_ms": result.dumped_ms,

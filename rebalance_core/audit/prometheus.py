@@ -1,4 +1,4 @@
-"""``metrics.prom``: the counts of a night as a Prometheus text file (node_exporter's textfile)."""
+"""``metrics.prom``: an audit run's counts as a Prometheus text file (node_exporter's textfile)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def render_metrics(
     Args:
         cluster: name of the cluster.
         counts: findings by rule, severity and acceptance.
-        groups: groups by verdict of the gate.
-        verdict: the word for the night.
-        end_ms: last moment of the collection.
+        groups: groups by verdict of the comparison.
+        verdict: of the whole run.
+        end_ms: end of the collection.
         finished_ms: when the audit ended.
     """
     lines: list[str] = []
@@ -31,10 +31,10 @@ def render_metrics(
         lines.append(f"# HELP rebalance_audit_{name} {text}")
         lines.append(f"# TYPE rebalance_audit_{name} gauge")
         for labels, value in samples:
-            told = ",".join(
+            text_of_labels = ",".join(
                 f'{k}="{_escaped(v)}"' for k, v in {"cluster": cluster, **labels}.items()
             )
-            lines.append(f"rebalance_audit_{name}{{{told}}} {value}")
+            lines.append(f"rebalance_audit_{name}{{{text_of_labels}}} {value}")
 
     ordered = sorted(counts, key=lambda one: (one.rule_id, one.severity, one.accepted))
     metric(

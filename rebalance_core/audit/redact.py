@@ -1,4 +1,4 @@
-"""Client ids, which hold addresses and process ids, replaced by names that tell nothing."""
+"""Client ids, which hold addresses and process ids, replaced by names that reveal nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.gate.observations import address_of
+from rebalance_core.audit.comparison.observations import address_of
 
 PREFIX = "client-"
 DIGITS = 10
@@ -30,7 +30,7 @@ _IP = (
 
 
 def pseudonym(client_id: str, salt: str) -> str:
-    """The name of a client id; the same on every night that uses the same salt.
+    """The name of a client id; the same in every run that uses the same salt.
 
     >>> pseudonym("10.0.0.1@7", "s")
     'client-d441ac7e2d'

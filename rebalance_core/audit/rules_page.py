@@ -1,8 +1,8 @@
 """``docs/audit-rules.md``, generated: ``python -m rebalance_core.audit.rules_page``."""
 
 from rebalance_core.audit.finding import Rule
-from rebalance_core.audit.gate.compare import REASONS, VERDICTS
 from rebalance_core.audit.judge import ALL_RULES
+from rebalance_core.model.verdicts import REASONS, VERDICTS
 
 NOT_SEEN = (
     (
@@ -51,8 +51,8 @@ def rules_page() -> str:
         "",
         "## The comparison",
         "",
-        "Each dump that shows who holds a queue is compared with the ledger's epoch of that very "
-        "moment. `group_verdicts` has for each group one of:",
+        "Each dump that shows who holds a queue is compared with the ledger's epoch at that very "
+        "time. `group_verdicts` has for each group one of:",
         "",
         "| verdict | meaning |",
         "|---|---|",
@@ -79,8 +79,8 @@ def rules_page() -> str:
 
 def _row(rule: Rule) -> str:
     cells = (rule.meaning, rule.seen_by, rule.remedy)
-    told = " | ".join(cell.replace("|", "\\|") for cell in cells)
-    return f"| `{rule.rule_id}` | {rule.severity} | {told} |"
+    text = " | ".join(cell.replace("|", "\\|") for cell in cells)
+    return f"| `{rule.rule_id}` | {rule.severity} | {text} |"
 
 
 if __name__ == "__main__":

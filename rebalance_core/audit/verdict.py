@@ -1,4 +1,4 @@
-"""What the findings of a night come to: a word, and whether the job fails."""
+"""The verdict of an audit run: one word from its findings, and whether the job fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from rebalance_core.audit.collection import COLLECTION_INCOMPLETE
-from rebalance_core.audit.finding import INFO, SEVERITIES
+from rebalance_core.model.severities import INFO, SEVERITIES
 
 Verdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
 OK: Final = "OK"
@@ -33,7 +33,7 @@ class Count:
 
 
 def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[Verdict, bool]:
-    """The word for the night, and True if the job ends with exit code 3."""
+    """The verdict, and True if the job ends with exit code 3."""
     still_open = [one for one in counts if one.findings and not one.accepted]
     worst = max((SEVERITIES.index(one.severity) for one in still_open), default=-1)
     failed = worst >= SEVERITIES.index(fail_on)

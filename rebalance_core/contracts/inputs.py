@@ -1,6 +1,13 @@
 """The tables a simulation reads."""
 
 from rebalance_core.contracts.table import Table, columns
+from rebalance_core.model.events import EVENT_TYPES
+from rebalance_core.model.group_settings import (
+    CONSUME_FROM_WHERE,
+    CONSUMER_TYPES,
+    MESSAGE_MODELS,
+    REBALANCE_MODES,
+)
 
 CLUSTER_EVENTS = Table(
     "cluster_events",
@@ -27,7 +34,10 @@ CLUSTER_EVENTS = Table(
         consume_from_where? STRING CONSUMER_JOIN: this member's own; null: the group's
         rebalance_mode? STRING CONSUMER_JOIN: this member's own; null: the group's
         source? STRING file:line the event came from
-        """
+        """,
+        event_type=EVENT_TYPES,
+        consume_from_where=CONSUME_FROM_WHERE,
+        rebalance_mode=REBALANCE_MODES,
     ),
     key=("cluster", "event_ms", "sequence"),
 )
@@ -39,8 +49,8 @@ CONSUMER_GROUPS = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        consumer_type? STRING PUSH, LITE_PULL or PULL; default PUSH
-        message_model? STRING CLUSTERING or BROADCASTING; default CLUSTERING
+        consumer_type? STRING {allowed}; default PUSH
+        message_model? STRING {allowed}; default CLUSTERING
         strategy? STRING strategy text; default AVG
         subscriptions? ARRAY<STRING> topics of members that state none
         consume_from_where? STRING ConsumeFromWhere; default CONSUME_FROM_LAST_OFFSET
@@ -53,7 +63,11 @@ CONSUMER_GROUPS = Table(
         pull_threshold_size_for_queue? INT MiB; default 100
         pull_threshold_for_topic? INT messages; default -1 = off
         pull_threshold_size_for_topic? INT MiB; default -1 = off
-        """
+        """,
+        consumer_type=CONSUMER_TYPES,
+        message_model=MESSAGE_MODELS,
+        consume_from_where=CONSUME_FROM_WHERE,
+        rebalance_mode=REBALANCE_MODES,
     ),
     key=("cluster", "consumer_group"),
     required=False,

@@ -1,6 +1,10 @@
 """The tables a simulation writes."""
 
 from rebalance_core.contracts.table import Table, columns
+from rebalance_core.model.group_settings import MESSAGE_MODELS
+from rebalance_core.model.severities import SEVERITIES
+from rebalance_core.model.statuses import EPOCH_STATUSES, START_STATUSES
+from rebalance_core.model.verdicts import VERDICTS
 
 EPOCHS = Table(
     "epochs",
@@ -22,7 +26,8 @@ EPOCHS = Table(
         shared INT queues held by more than one process
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
         transient BOOLEAN the epoch ends before its latest_ms: its diffs may never have happened
-        """
+        """,
+        status=EPOCH_STATUSES,
     ),
     key=("cluster", "consumer_group", "epoch"),
 )
@@ -114,7 +119,8 @@ PULL_STARTS = Table(
         corrected_offset? BIGINT where the first pull is moved to after OFFSET_ILLEGAL
         skipped? BIGINT max(0, effective start - max(min_offset, stored_offset or 0)); see semantics
         status STRING OK, FAILED, or UNKNOWN = no observation says
-        """
+        """,
+        status=START_STATUSES,
     ),
     key=("cluster", "consumer_group", "epoch", "topic", "broker_name", "queue_id", "client_id"),
 )
@@ -131,13 +137,14 @@ MEMBERSHIPS = Table(
         subscriptions ARRAY<STRING> its topics, in Java order
         strategy STRING its strategy text
         version STRING its client version
-        message_model STRING CLUSTERING or BROADCASTING
+        message_model STRING {allowed}
         suspended BOOLEAN it is suspended
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch, epoch ms UTC
         to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
-        """
+        """,
+        message_model=MESSAGE_MODELS,
     ),
     key=("cluster", "consumer_group", "client_id", "channel_id", "from_epoch"),
 )
@@ -211,7 +218,7 @@ FINDINGS = Table(
         """
         cluster STRING the RocketMQ cluster
         rule_id STRING which rule found it
-        severity STRING INFO, WARNING or ERROR
+        severity STRING {allowed}
         consumer_group? STRING the group concerned
         topic? STRING the topic concerned
         broker_name? STRING the broker concerned
@@ -223,7 +230,8 @@ FINDINGS = Table(
         evidence MAP<STRING, STRING> what it was seen by
         remedy STRING what to do
         accepted? STRING why it is accepted; null: it is not
-        """
+        """,
+        severity=SEVERITIES,
     ),
 )
 
@@ -234,14 +242,15 @@ GROUP_VERDICTS = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        verdict STRING EQUAL, DIFFERS, UNSTABLE, UNKNOWN or OFFLINE
+        verdict STRING {allowed}
         reason STRING of UNKNOWN why (audit-rules.md), of UNSTABLE what changed; else empty
         looks INT looks at clients and queues that were compared
         differences INT queues that differ outside every window
         members INT processes that are members at the end
         dumped_ms? BIGINT when ownership was dumped last, epoch ms UTC
         unasked ARRAY<STRING> brokers that were not asked for the group's members
-        """
+        """,
+        verdict=tuple(VERDICTS),
     ),
     key=("cluster", "consumer_group"),
 )

@@ -1,6 +1,7 @@
 """What the audit compares with: live ownership and members as dumps show them."""
 
 from rebalance_core.contracts.table import Table, columns
+from rebalance_core.model.group_settings import MESSAGE_MODELS
 
 OBSERVED_OWNERSHIP = Table(
     "observed_ownership",
@@ -33,11 +34,12 @@ OBSERVED_MEMBERS = Table(
         language? STRING its language
         version? STRING its version
         subscriptions? ARRAY<STRING> its topics
-        message_model? STRING CLUSTERING or BROADCASTING
+        message_model? STRING {allowed}
         consume_from_where? STRING ConsumeFromWhere
         observed_ms BIGINT when it was seen, epoch ms UTC
         source STRING file:line it came from
-        """
+        """,
+        message_model=MESSAGE_MODELS,
     ),
     required=False,
 )

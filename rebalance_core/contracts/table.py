@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,16 @@ ISSUES_TYPE = "ARRAY<STRUCT<code: STRING, message: STRING>>"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its SQL type, whether it may be null, and what it means (with the unit)."""
+    """One column: its SQL type, whether it may be null, what it means (with the unit).
+
+    ``allowed``: the words it may hold; empty: any value of the type.
+    """
 
     name: str
     type: str
     nullable: bool
     meaning: str
+    allowed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,10 @@ class Table:
     def column_names(self) -> tuple[str, ...]:
         """The column names in order."""
         return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """The column of this name."""
+        return next(column for column in self.columns if column.name == name)
 
     @property
     def ddl(self) -> str:
@@ -83,20 +92,30 @@ def arrow_type(sql_type: str) -> pa.DataType:
     }[sql_type]
 
 
-def columns(text: str) -> tuple[Column, ...]:
+def columns(text: str, **allowed: Sequence[str]) -> tuple[Column, ...]:
     """Declare columns one per line: ``name[?] TYPE meaning``; ``?`` marks a nullable column.
+
+    Args:
+        text: the lines; ``{allowed}`` in a meaning becomes the list of the allowed words.
+        allowed: the words a column may hold, by its name.
 
     >>> columns("epoch INT counts from 0")[0].type
     'INT'
+    >>> columns("status STRING {allowed}", status=("A", "B", "C"))[0].meaning
+    'A, B or C'
     """
     declared = []
     for line in text.strip().splitlines():
         name, rest = line.strip().split(" ", 1)
         kind = next(known for known in _TYPES if rest == known or rest.startswith(known + " "))
-        declared.append(
-            Column(name.removesuffix("?"), kind, name.endswith("?"), rest[len(kind) :].strip())
-        )
+        words = tuple(allowed.get(name.removesuffix("?"), ()))
+        meaning = rest[len(kind) :].strip().replace("{allowed}", _listed(words))
+        declared.append(Column(name.removesuffix("?"), kind, name.endswith("?"), meaning, words))
     return tuple(declared)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 _TYPES = (

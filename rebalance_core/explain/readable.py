@@ -12,7 +12,7 @@ from itertools import product
 from rebalance_core.explain.settlement import Settlement
 from rebalance_core.explain.view import View
 from rebalance_core.model.queue import MessageQueue, sort_queues
-from rebalance_core.replay.history import FROZEN
+from rebalance_core.model.statuses import FROZEN
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 
 MOST_GUESSES = 4_096

@@ -16,7 +16,7 @@ from rebalance_core.ingest.evidence.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
-from rebalance_core.ingest.rows import ORDER, WARNING, Row, Tables, event_order, finding
+from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding
 from rebalance_core.ingest.settings.group_settings_row import Told, settings_row
 from rebalance_core.ingest.settings.group_strategies import group_strategies
 from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
@@ -24,6 +24,7 @@ from rebalance_core.ingest.settings.request_modes import request_mode_events
 from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
 from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.model.severities import WARNING
 
 
 def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:

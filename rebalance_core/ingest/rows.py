@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rebalance_core.model.severities import INFO
+
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 
 ORDER = "_order"
 """Beside an event's columns: order among events of one instant, before sequences are given."""
-
-INFO, WARNING = "INFO", "WARNING"
 
 FINDING_IDS = {
     "INGEST_ASSUMED": "A field, parameter or time zone that no file tells was assumed.",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.subscription_table import (
-    HEARTBEAT_MS,
+    HEARTBEAT_SEEN_MS,
     SAME_MOMENT_MS,
     Member,
     SubscriptionTable,
@@ -21,11 +21,10 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.second_resolution import SECOND_MS
 from rebalance_core.ingest.rows import Row
 from rebalance_core.model.events import SUBSCRIBE
+from rebalance_core.protocol.windows import ROUTE_MS
 
-RESETTLE_MS = 53_000
-"""A change of members or topics has reached everybody: route poll, pass and 3 s
-(rocketmq.md §6.4).
-"""
+RESETTLE_MS = ROUTE_MS
+"""A change of members or topics has reached everybody (rocketmq.md §6.4)."""
 
 Topics = Mapping[Member, frozenset[str]]
 
@@ -71,7 +70,7 @@ class SubscriptionVersions:
         known = table.versions.get(topic)
         for second_ms, position, version in self._lines.get((broker, topic), ()):
             if (second_ms, position) > table.line and known is not None and version > known:
-                in_time = second_ms < table.line[0] + HEARTBEAT_MS
+                in_time = second_ms < table.line[0] + HEARTBEAT_SEEN_MS
                 at_once = second_ms - SAME_MOMENT_MS <= version < second_ms + SECOND_MS
                 return version if in_time and at_once else None
         return None

@@ -4,19 +4,16 @@
 Upstream: ``RemoteBrokerOffsetStore`` of the client, ``ConsumerOffsetManager`` of the broker.
 """
 
+from rebalance_core.model.timers import FIRST_OFFSET_PERSIST_MS, OFFSET_FLUSH_MS
 from rebalance_core.model.versions import Version, parse_version
 
 # Commits are one-way requests: the client logs them when they are sent. Two real owners started at
 # 0, 135 and 260 ms after the first commit of their queue had been logged.
 COMMIT_TRANSIT_MS = 1_000
-STORE_FLUSH_MS = 5_000  # BrokerConfig.flushConsumerOffsetInterval: consumerOffset.json is as old
-# MQClientInstance.startScheduledTask: the first persistAll runs 10 s after the client's start, and
-# every 5 s from then on (ClientConfig.persistConsumerOffsetInterval).
-FIRST_PERSIST_MS = 10_000
 
-OWN_COMMIT_STORED_MS = FIRST_PERSIST_MS + COMMIT_TRANSIT_MS + STORE_FLUSH_MS
+OWN_COMMIT_STORED_MS = FIRST_OFFSET_PERSIST_MS + COMMIT_TRANSIT_MS + OFFSET_FLUSH_MS
 """Whoever has held a queue alone for this long wrote what the broker's store says."""
-FINAL_COMMIT_STORED_MS = COMMIT_TRANSIT_MS + STORE_FLUSH_MS
+FINAL_COMMIT_STORED_MS = COMMIT_TRANSIT_MS + OFFSET_FLUSH_MS
 """Whoever gave a queue up this long ago has its last commit in the broker's store."""
 
 OFFSETS_GO_WITH_THE_TOPIC = (5, 0, 0)  # AdminBrokerProcessor.deleteTopic: cleanOffset(topic)

@@ -6,12 +6,21 @@ are not in these bounds.
 
 from rebalance_core.model import events
 from rebalance_core.model.events import EXPIRED, Event
+from rebalance_core.model.timers import (
+    BROKER_LOCK_LIFE_MS,
+    CHANNEL_SCAN_MS,
+    REBALANCE_MIN_INTERVAL_MS,
+    REBALANCE_WAIT_MS,
+    ROUTE_POLL_MS,
+)
 
-NOTIFIED_MS = 3_000  # CHANGE is delivered at once; 1 s minimum interval and the pass itself
-SCAN_AND_PASS_MS = 33_000  # each broker scans by itself (10 s), then the survivors' own 20 s pass
-OWN_PASS_MS = 23_000  # rebalance wait interval 20 s and the pass
-ROUTE_MS = 53_000  # route poll 30 s, pass 20 s, 3 s
-ORDER_LOCK_MS = 61_000  # an order lock lives 60 s on the broker
+PASS_MS = 2_000  # a pass itself: margin for its requests to all brokers
+NOTIFIED_MS = REBALANCE_MIN_INTERVAL_MS + PASS_MS  # CHANGE is delivered at once
+OWN_PASS_MS = REBALANCE_WAIT_MS + NOTIFIED_MS  # nobody is told: the next pass of one's own
+SCAN_AND_PASS_MS = CHANNEL_SCAN_MS + OWN_PASS_MS  # each broker scans by itself, survivors follow
+ROUTE_MS = ROUTE_POLL_MS + OWN_PASS_MS  # clients poll the route, then pass
+LOCK_EXPIRY_MARGIN_MS = 1_000
+ORDER_LOCK_MS = BROKER_LOCK_LIFE_MS + LOCK_EXPIRY_MARGIN_MS  # the lock of a client that died
 
 _WINDOW_MS = {
     events.CONSUMER_JOIN: NOTIFIED_MS,

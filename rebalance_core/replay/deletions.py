@@ -9,7 +9,7 @@ from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.protocol.commits import deletes_offsets
 from rebalance_core.replay.history import GroupHistory
 
-NEVER_MS = -1
+BEFORE_ALL_MS = -1
 
 
 class Deletions:
@@ -33,7 +33,7 @@ class Deletions:
         return self._of(queue)[0]
 
     def last(self, queue: MessageQueue, at_ms: int) -> int:
-        """The last deletion not later than a moment; `NEVER_MS`: none."""
+        """The last deletion not later than a moment; `BEFORE_ALL_MS`: none."""
         return _last(self._of(queue)[0], at_ms)
 
     def forgotten(self, queue: MessageQueue, at_ms: int) -> int:
@@ -65,4 +65,4 @@ class Deletions:
 
 def _last(moments: list[int], at_ms: int) -> int:
     index = bisect_right(moments, at_ms)
-    return moments[index - 1] if index else NEVER_MS
+    return moments[index - 1] if index else BEFORE_ALL_MS

@@ -10,13 +10,12 @@ from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.statuses import EMPTY, FROZEN, SETTLED
 from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS, window_ms
 from rebalance_core.replay.group_state import GroupState, Member, ProcessKey, UnknownMember
 from rebalance_core.replay.group_view import GroupView, group_view
 from rebalance_core.replay.settle import Holdings, Settled, StrategyKey, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy
-
-EMPTY, FROZEN, SETTLED = "EMPTY", "FROZEN", "SETTLED"
 
 
 @dataclass(frozen=True, slots=True)

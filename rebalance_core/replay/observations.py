@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
-from rebalance_core.replay.deletions import NEVER_MS, Deletions
+from rebalance_core.replay.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.history import CommittedOffset, QueueOffset
 from rebalance_core.replay.outages import Outages
 
@@ -96,7 +96,7 @@ class CommittedOffsets:
         queue: MessageQueue,
         at_ms: int,
         *clients: str | None,
-        after_ms: int = NEVER_MS,
+        after_ms: int = BEFORE_ALL_MS,
         kept: bool = False,
     ) -> CommittedOffset | None:
         """The newest commit in (after_ms, at_ms], of anybody or of these clients.

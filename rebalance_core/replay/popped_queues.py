@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.statuses import UNKNOWN
 from rebalance_core.replay.changes import ADD, Change
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
-from rebalance_core.replay.start_rule import STORED, UNKNOWN, Start
+from rebalance_core.replay.start_rule import STORED, Start
 
 
 class PoppedQueues:

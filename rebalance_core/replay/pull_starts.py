@@ -9,10 +9,11 @@ from typing import Any
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.statuses import FAILED, UNKNOWN
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 from rebalance_core.protocol.first_pull import first_pull_correction
 from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
-from rebalance_core.replay.deletions import NEVER_MS, Deletions
+from rebalance_core.replay.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory
 from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
@@ -20,7 +21,6 @@ from rebalance_core.replay.outages import Outages
 from rebalance_core.replay.popped_queues import PoppedQueues, popped_start
 from rebalance_core.replay.start_rule import (
     BROKER_ZERO,
-    FAILED,
     LOCAL_STORE,
     MAX_OFFSET,
     PULL_ALWAYS_ZERO,
@@ -28,7 +28,6 @@ from rebalance_core.replay.start_rule import (
     RETRY_MAX,
     STORED,
     TIMESTAMP_SEARCH,
-    UNKNOWN,
     Start,
     missing_queue,
     uncommitted_start,
@@ -244,7 +243,7 @@ def _remember(
     past.alone_ms = past.gone_ms if sum(held.values()) == 1 else None
     for change in adds:
         initial = change.kind == INITIAL
-        past.taken_ms = NEVER_MS if initial else max(past.taken_ms, change.latest_ms)
+        past.taken_ms = BEFORE_ALL_MS if initial else max(past.taken_ms, change.latest_ms)
         past.since_ms = past.since_ms if stays else change.earliest_ms
     if lows:
         known = [past.low, *lows] if stays else lows

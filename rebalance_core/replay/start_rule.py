@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rebalance_core.model.errors import StartOffsetError
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.statuses import FAILED, OK, UNKNOWN
 from rebalance_core.protocol.broker_reply import broker_offset_reply
 from rebalance_core.protocol.start_offset import (
     FIRST_OFFSET,
@@ -31,8 +32,6 @@ RETRY_ZERO = "RETRY_ZERO"
 RETRY_MAX = "RETRY_MAX"
 QUERY_FAILED = "QUERY_FAILED"
 PULL_ALWAYS_ZERO = "PULL_ALWAYS_ZERO"
-
-OK, FAILED, UNKNOWN = "OK", "FAILED", "UNKNOWN"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.statuses import OK, UNKNOWN
 from rebalance_core.protocol.commits import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
@@ -19,10 +20,10 @@ from rebalance_core.protocol.commits import (
 )
 from rebalance_core.protocol.windows import ROUTE_MS
 from rebalance_core.replay.changes import Change
-from rebalance_core.replay.deletions import NEVER_MS, Deletions
+from rebalance_core.replay.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.history import CommittedOffset
 from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets, newer
-from rebalance_core.replay.start_rule import OK, STORED, UNKNOWN, Start
+from rebalance_core.replay.start_rule import STORED, Start
 
 
 @dataclass(slots=True)
@@ -33,15 +34,15 @@ class Past:
     last_holders: set[str] = field(default_factory=set)
     held: bool = False
     """Somebody holds it still."""
-    since_ms: int = NEVER_MS
+    since_ms: int = BEFORE_ALL_MS
     """When the last holder was given it."""
-    taken_ms: int = NEVER_MS
+    taken_ms: int = BEFORE_ALL_MS
     """By when it had taken it; `NEVER_MS`: before the log began."""
     alone_ms: int | None = None
     """By when everybody before had given it up; None: others hold it, too."""
-    dropped_ms: int = NEVER_MS
+    dropped_ms: int = BEFORE_ALL_MS
     """When the last holder was told to give it up."""
-    gone_ms: int = NEVER_MS
+    gone_ms: int = BEFORE_ALL_MS
     """By when all had done so that ever gave it up."""
     low: int | None = None
     """The lowest offset at which the last holder can have started."""
@@ -166,7 +167,7 @@ class StoredStarts:
         """
         queue, earliest_ms = handover.queue, handover.change.earliest_ms
         born_ms = self._deletions.last(queue, earliest_ms)
-        if born_ms == NEVER_MS or (base is not None and base.observed_ms > born_ms):
+        if born_ms == BEFORE_ALL_MS or (base is not None and base.observed_ms > born_ms):
             return False
         kept = self._deletions.forgotten(queue, earliest_ms) < born_ms
         recent = earliest_ms <= born_ms + ROUTE_MS + COMMIT_TRANSIT_MS
@@ -187,7 +188,7 @@ class StoredStarts:
             return arrived
         if past.alone_ms is None or self._outlived(handover):
             return None
-        if past.taken_ms == NEVER_MS:
+        if past.taken_ms == BEFORE_ALL_MS:
             return arrived
         (holder,) = past.last_holders
         own = self._commits.newest(

@@ -41,7 +41,7 @@ def audit_tables(tables: Tables) -> Tables:
     tables = {name: [_whole(name, row) for row in found] for name, found in tables.items()}
     events = tables["cluster_events"]
     facts = tables["observed_facts"]
-    night, rows = judge_cluster(
+    run, rows = judge_cluster(
         [row for row in facts if row["kind"] in CLUSTER_KINDS],
         [row for row in facts if row["kind"] == "DUMP"],
         [row for row in events if row["event_type"] in BROKER_EVENTS],
@@ -54,7 +54,7 @@ def audit_tables(tables: Tables) -> Tables:
         topics = _topics_of(group, found)
         found["topics"] = _topic_states(events, topics)
         found["queue_offsets"] = [r for r in tables["queue_offsets"] if r["topic"] in topics]
-        for name, made in judge(GroupCase(cluster, group, night, found)).items():
+        for name, made in judge(GroupCase(cluster, group, run, found)).items():
             judged[name] += made
     unknown: dict[str, list[str]] = defaultdict(list)
     for row in judged["group_verdicts"]:

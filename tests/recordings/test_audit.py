@@ -86,9 +86,9 @@ def test_live_ownership_is_the_predicted_one_wherever_it_settled(recording: str)
 
 
 @pytest.fixture
-def night(tmp_path: Path) -> Path:
-    """A copy of the nightly collection, to take things away from."""
-    return Path(shutil.copytree(DATA / "nightly" / "collection", tmp_path / "night"))
+def collection(tmp_path: Path) -> Path:
+    """A copy of the recording `nightly`, to take things away from."""
+    return Path(shutil.copytree(DATA / "nightly" / "collection", tmp_path / "collection"))
 
 
 def verdicts(tables: Tables) -> dict[str, tuple[str, str]]:
@@ -103,13 +103,13 @@ def incomplete(tables: Tables) -> list[str]:
     ]
 
 
-def test_a_night_with_a_broker_missing_is_incomplete_and_what_depends_on_it_unknown(
-    night: Path,
+def test_a_missing_broker_makes_the_run_incomplete_and_what_depends_on_it_unknown(
+    collection: Path,
 ) -> None:
-    shutil.rmtree(night / "brokers" / "broker-c")
-    for path in (night / "mqadmin").glob("*-broker-c*"):
+    shutil.rmtree(collection / "brokers" / "broker-c")
+    for path in (collection / "mqadmin").glob("*-broker-c*"):
         path.unlink()
-    tables = audit_folder(night)
+    tables = audit_folder(collection)
     assert any("broker-c" in text for text in incomplete(tables))
     compared = verdicts(tables)
     assert compared["stock-sync"] == compared["search"] == ("UNKNOWN", "INCOMPLETE")
@@ -123,27 +123,27 @@ def renamed(folder: Path, rename: Callable[[int, str], int]) -> None:
         path.rename(folder / f"{rename(int(ms), command)}-{command}")
 
 
-def test_dumps_of_yesterday_are_stale(night: Path) -> None:
-    renamed(night / "mqadmin", lambda ms, command: ms - 25 * 3_600_000)
-    tables = audit_folder(night)
+def test_dumps_of_yesterday_are_stale(collection: Path) -> None:
+    renamed(collection / "mqadmin", lambda ms, command: ms - 25 * 3_600_000)
+    tables = audit_folder(collection)
     texts = incomplete(tables)
     assert any("who holds which queue" in text and "25 h" in text for text in texts)
     assert {v for v, _ in verdicts(tables).values()} == {"UNKNOWN", "OFFLINE"}
 
 
-def test_one_group_that_was_not_dumped_this_night(night: Path) -> None:
+def test_one_group_whose_dump_is_stale(collection: Path) -> None:
     def yesterday(ms: int, command: str) -> int:
         return ms - 25 * 3_600_000 * command.endswith(("order-service", "order-service.txt"))
 
-    renamed(night / "mqadmin", yesterday)
-    tables = audit_folder(night)
+    renamed(collection / "mqadmin", yesterday)
+    tables = audit_folder(collection)
     compared = verdicts(tables)
     assert compared["order-service"] == ("UNKNOWN", "STALE_DUMP")
     assert compared["pay-service"][0] == "EQUAL"
     assert any("order-service" in text for text in incomplete(tables))
 
 
-def test_a_group_that_changes_during_the_dump_is_unstable(night: Path) -> None:
+def test_a_group_that_changes_during_the_dump_is_unstable(collection: Path) -> None:
     joined = next(
         row["from_ms"]
         for row in audited("nightly")["epochs"]
@@ -153,8 +153,8 @@ def test_a_group_that_changes_during_the_dump_is_unstable(night: Path) -> None:
     def long_dump(ms: int, command: str) -> int:
         return joined - 500 if command.startswith("consumerStatus-order-service") else ms
 
-    renamed(night / "mqadmin", long_dump)
-    tables = audit_folder(night)
+    renamed(collection / "mqadmin", long_dump)
+    tables = audit_folder(collection)
     assert verdicts(tables)["order-service"][0] == "UNSTABLE"
     assert verdicts(tables)["pay-service"][0] == "EQUAL"
     rules = {
@@ -166,14 +166,14 @@ def test_a_group_that_changes_during_the_dump_is_unstable(night: Path) -> None:
     assert all(severity == "INFO" for _, severity in rules)
 
 
-def test_a_night_without_any_dump_is_not_green(night: Path) -> None:
-    shutil.rmtree(night / "mqadmin")
-    tables = audit_folder(night)
+def test_a_collection_without_any_dump_is_not_green(collection: Path) -> None:
+    shutil.rmtree(collection / "mqadmin")
+    tables = audit_folder(collection)
     assert len(incomplete(tables)) == 2
     assert {v for v, _ in verdicts(tables).values()} == {"UNKNOWN", "OFFLINE"}
 
 
-def test_a_name_server_whose_log_is_missing(night: Path) -> None:
-    settings = night / "collection.toml"
+def test_a_name_server_whose_log_is_missing(collection: Path) -> None:
+    settings = collection / "collection.toml"
     settings.write_text(settings.read_text().replace('["namesrv-1"]', '["namesrv-1", "namesrv-2"]'))
-    assert any("name servers" in text for text in incomplete(audit_folder(night)))
+    assert any("name servers" in text for text in incomplete(audit_folder(collection)))

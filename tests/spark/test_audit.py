@@ -1,4 +1,4 @@
-"""The distributed audit gives what the plain one gives, and what goes with a night at scale."""
+"""The distributed audit gives what the plain one gives, and what only matters at scale."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from rebalance_core.audit.redact import DIGITS, PREFIX, pseudonym
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.spark import InputTables, simulate
-from rebalance_core.spark.audit.nightly import AuditedNight, audit_night
+from rebalance_core.spark.audit.audit import AuditResult, audit_tables
 from rebalance_core.spark.audit.queries import capped, changed_since, count_findings
 from rebalance_core.spark.audit.redact import redacted
 from rebalance_core.spark.tables.observed import read_observed
@@ -49,34 +49,37 @@ def ingested(recording: str, table: str) -> Iterator[Row]:
 
 
 @pytest.fixture(scope="module")
-def night(tables: dict[str, DataFrame]) -> AuditedNight:
+def result(tables: dict[str, DataFrame]) -> Iterator[AuditResult]:
     known = Acceptance("IDLE_MEMBER", (("consumer_group", "audit-*"),), "a spare", date(2026, 1, 1))
-    return audit_night(tables, accepted=(known,))
+    with audit_tables(tables, accepted=(known,)) as audited_tables:
+        assert audited_tables.judged.is_cached
+        yield audited_tables
+    assert not audited_tables.judged.is_cached
 
 
-def test_findings_and_verdicts_are_those_of_the_plain_audit(night: AuditedNight) -> None:
-    found = rows(night.findings)
+def test_findings_and_verdicts_are_those_of_the_plain_audit(result: AuditResult) -> None:
+    found = rows(result.findings)
     expected = [row | {"cluster": name} for name in FLEET for row in audited(name)["findings"]]
     for row in expected:
         if row["rule_id"] == "IDLE_MEMBER" and row["consumer_group"] == "audit-writer":
             row["accepted"] = "a spare"
     assert by_text(found) == by_text(expected)
     verdicts = [r | {"cluster": n} for n in FLEET for r in audited(n)["group_verdicts"]]
-    assert by_text(rows(night.verdicts)) == by_text(verdicts)
+    assert by_text(rows(result.verdicts)) == by_text(verdicts)
 
 
-def test_findings_are_counted_before_they_are_cut(night: AuditedNight) -> None:
+def test_findings_are_counted_before_they_are_cut(result: AuditResult) -> None:
     counts = {(r["rule_id"], r["severity"], r["accepted"]): r["findings"]
-              for r in count_findings(night.findings)}  # fmt: skip
+              for r in count_findings(result.findings)}  # fmt: skip
     assert counts["ORPHAN_QUEUES", "ERROR", False] == 4
     assert counts["IDLE_MEMBER", "WARNING", True] == 1
-    kept = rows(capped(night.findings, 2))
+    kept = rows(capped(result.findings, 2))
     orphans = [row for row in kept if row["rule_id"] == "ORPHAN_QUEUES"]
     assert [row["severity"] for row in orphans] == ["ERROR", "ERROR"]
 
 
-def test_what_is_new_gone_and_still_there(night: AuditedNight) -> None:
-    findings = night.findings
+def test_what_is_new_gone_and_still_there(result: AuditResult) -> None:
+    findings = result.findings
     before = findings.where("rule_id <> 'ORPHAN_QUEUES' OR consumer_group <> 'crm'")
     now = findings.where("rule_id <> 'DOUBLE_OWNER'")
     new, gone, still = changed_since(now, before)
@@ -85,12 +88,12 @@ def test_what_is_new_gone_and_still_there(night: AuditedNight) -> None:
     assert {row["severity"] for row in rows(still)} == {"ERROR", "WARNING"}
 
 
-def test_a_rule_of_which_not_all_was_kept_has_no_new_findings(night: AuditedNight) -> None:
-    before = capped(night.findings, 1)
+def test_a_rule_of_which_not_all_was_kept_has_no_new_findings(result: AuditResult) -> None:
+    before = capped(result.findings, 1)
     assert "ORPHAN_QUEUES" in {
-        row["rule_id"] for row in rows(changed_since(night.findings, before)[0])
+        row["rule_id"] for row in rows(changed_since(result.findings, before)[0])
     }
-    new, gone, _ = changed_since(night.findings, before, ["ORPHAN_QUEUES"])
+    new, gone, _ = changed_since(result.findings, before, ["ORPHAN_QUEUES"])
     assert "ORPHAN_QUEUES" not in {row["rule_id"] for row in rows(new)}
     assert rows(gone) == []
 
@@ -108,7 +111,7 @@ def test_redacted_findings_verdicts_and_tables_show_no_client(
     }  # fmt: skip
     found = tables["findings"]
     extra = spark.createDataFrame([tuple(on_cluster.get(n) for n in found.columns)], found.schema)
-    hidden = audit_night({**tables, "findings": found.unionByName(extra)}, redact_salt="s")
+    hidden = audit_tables({**tables, "findings": found.unionByName(extra)}, redact_salt="s")
     ledger = {name: redacted(tables[name], PREFIX, DIGITS, "s") for name in SIMULATED_TABLES}
     frames = {"findings": hidden.findings, "group_verdicts": hidden.verdicts} | ledger
     shown = {name: rows(frame) for name, frame in frames.items()}

@@ -10,7 +10,7 @@ from rebalance_core.model.queue import MessageQueue
 
 
 class Offsets:
-    """The newest offsets of each queue that the night shows.
+    """The newest offsets known of each queue.
 
     Attributes:
         ends: queue -> (minimum, maximum offset).

@@ -1,21 +1,19 @@
-"""Which logged event explains what is seen at a moment."""
+"""Which logged event explains what is seen at some time."""
 
 from __future__ import annotations
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.wording import clock, listed
+from rebalance_core.audit.evidence.formatting import clock, listed
 from rebalance_core.model.events import OBSERVED
 
-HEARTBEAT_MS = 30_000
-"""heartbeatBrokerInterval: so long a broker may not know a member (rocketmq.md §6.1)."""
-EARLY_MS = 3_000
+SEEN_BEFORE_LOGGED_MS = 3_000
 """Server logs have seconds, and a client's first pass may come before its join is logged."""
 
 
 def cause_before(case: GroupCase, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
     """The newest event of the group in the time before, in words; None if none is logged."""
     for epoch in reversed(case.epochs):
-        if epoch["from_ms"] <= at_ms + EARLY_MS:
+        if epoch["from_ms"] <= at_ms + SEEN_BEFORE_LOGGED_MS:
             if at_ms - epoch["from_ms"] > within_ms:
                 return None
             if not is_initial(case, epoch):
@@ -24,7 +22,7 @@ def cause_before(case: GroupCase, at_ms: int, within_ms: int = PERSISTENT_MS) ->
 
 
 def window_around(case: GroupCase, at_ms: int, after_ms: int = 0, before_ms: int = 0) -> str | None:
-    """The event in whose window the moment lies, the window made longer at both ends."""
+    """The event in whose window this time lies, the window made longer at both ends."""
     for epoch in case.epochs:
         begins = epoch["from_ms"] - before_ms
         within = begins <= at_ms <= case.settled_by[epoch["epoch"]] + after_ms
@@ -34,7 +32,7 @@ def window_around(case: GroupCase, at_ms: int, after_ms: int = 0, before_ms: int
 
 
 def explained(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
-    """The event that explains a statement made from the first to the last moment.
+    """The event that explains a statement made from the first to the last time.
 
     Both must lie within `PERSISTENT_MS` of a logged event.
     """

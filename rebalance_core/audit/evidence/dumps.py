@@ -1,24 +1,23 @@
-"""What dumps and facts show: which are of this night, which belong together, what they say."""
+"""What dumps and facts show: which are recent, which belong together, what they say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.model.timers import REBALANCE_WAIT_MS
 
-ROUND_MS = 120_000
+SAME_ROUND_MS = 120_000
 """Dumps of one group that lie no further apart were taken in one go."""
-PASS_MS = 20_000
-"""waitInterval: a client tries again at least so often (rocketmq.md §3.1)."""
 
 
 def fresh(case: GroupCase, rows: Iterable[Row], column: str = "last_ms") -> list[Row]:
-    """The rows that are not too old to show the night."""
-    since = case.night.end_ms - case.night.stale_ms
+    """The rows that are not stale."""
+    since = case.run.end_ms - case.run.stale_ms
     return [row for row in rows if row[column] >= since]
 
 
-def rounds(rows: Iterable[Row], column: str, apart_ms: int = ROUND_MS) -> Iterator[list[Row]]:
+def rounds(rows: Iterable[Row], column: str, apart_ms: int = SAME_ROUND_MS) -> Iterator[list[Row]]:
     """The rows by rounds of dumps: none begins later than this after the first of its round."""
     current: list[Row] = []
     for row in sorted(rows, key=lambda one: one[column]):
@@ -44,14 +43,14 @@ def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def listed_members(case: GroupCase) -> list[Row]:
-    """Members as brokers list them, of this night."""
+    """Members as brokers list them, stale answers left out."""
     rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
     return fresh(case, rows, "observed_ms")
 
 
 def said_steadily(fact: Row) -> bool:
-    """True if the fact was stated pass after pass from its first to its last moment."""
-    return bool(fact["times"] * 2 * PASS_MS >= fact["last_ms"] - fact["first_ms"])
+    """True if the fact was stated pass after pass from its first to its last time."""
+    return bool(fact["times"] * 2 * REBALANCE_WAIT_MS >= fact["last_ms"] - fact["first_ms"])
 
 
 def number(row: Row, name: str, default: int = -1) -> int:

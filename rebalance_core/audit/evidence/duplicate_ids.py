@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.dumps import listed_members, member_rounds
 from rebalance_core.audit.evidence.persistence import spans_where, there_in
+from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
 
-HALF_OPEN_MS = 130_000
-"""Channel expiry 120 s and the scan each 10 s: a dead channel is gone by then
-(rocketmq.md §6.1).
-"""
+HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
+"""A dead channel is gone by then."""
 MANY = 3
 """As many entries of one id do not come from a single reconnect."""
 
 
 @dataclass(frozen=True, slots=True)
-class Twins:
+class DuplicateId:
     """One id with overlapping processes, the oldest channel first; ``older_went``: it ended it."""
 
     client_id: str
@@ -29,7 +28,7 @@ class Twins:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class DuplicateListing:
     """One id that a broker listed with several addresses."""
 
     client_id: str
@@ -41,26 +40,26 @@ class Sight:
     persists: bool = False
 
 
-def twins_of(case: GroupCase) -> list[Twins]:
+def logged_duplicates(case: GroupCase) -> list[DuplicateId]:
     """Ids whose logged processes overlap; of each id the stretch that matters most."""
     by_id: dict[str, list[Row]] = {}
     for row in case.rows("memberships"):
         by_id.setdefault(row["client_id"], []).append(row)
-    found = []
+    duplicates = []
     for client_id, rows in sorted(by_id.items()):
         if len({row["channel_id"] for row in rows}) > 1:
-            stretches = [_as_seen(case, twins) for twins in _overlaps(client_id, rows)]
+            stretches = [_as_seen(case, duplicate) for duplicate in _overlaps(client_id, rows)]
             if stretches:
-                found.append(max(stretches, key=lambda t: (t.last_ms is None, t.last_ms or 0)))
-    return found
+                duplicates.append(max(stretches, key=lambda t: (t.last_ms is None, t.last_ms or 0)))
+    return duplicates
 
 
-def _overlaps(client_id: str, rows: list[Row]) -> list[Twins]:
+def _overlaps(client_id: str, rows: list[Row]) -> list[DuplicateId]:
     life: dict[str, list[int | None]] = {}
     for row in sorted(rows, key=lambda one: one["from_ms"]):
         channel = row["channel_id"] or ""
         life.setdefault(channel, [row["from_ms"], None])[1] = row["to_ms"]
-    found = []
+    duplicates = []
     for span in spans_where(
         rows, lambda row: row["channel_id"] or "", lambda there: len(there) > 1
     ):
@@ -71,27 +70,27 @@ def _overlaps(client_id: str, rows: list[Row]) -> list[Twins]:
         ]
         together.sort(key=lambda channel: life[channel][0] or 0)
         went = span.last_ms is not None and life[together[0]][1] == span.last_ms
-        found.append(
-            Twins(client_id, tuple(together), span.first_ms, span.last_ms, went, span.epoch)
+        duplicates.append(
+            DuplicateId(client_id, tuple(together), span.first_ms, span.last_ms, went, span.epoch)
         )
-    return found
+    return duplicates
 
 
-def _as_seen(case: GroupCase, twins: Twins) -> Twins:
-    """The log tells twins apart by their channel, dumps by the address that is still listed."""
-    if twins.last_ms is None:
-        return twins
+def _as_seen(case: GroupCase, duplicate: DuplicateId) -> DuplicateId:
+    """The log tells duplicates apart by their channel, dumps by the address still listed."""
+    if duplicate.last_ms is None:
+        return duplicate
     still = {
         row["client_addr"]
         for row in listed_members(case)
-        if row["client_id"] == twins.client_id and row["observed_ms"] > twins.last_ms
+        if row["client_id"] == duplicate.client_id and row["observed_ms"] > duplicate.last_ms
     }
-    alive = twins.channels[0] in still
-    return replace(twins, older_went=False) if alive else twins
+    alive = duplicate.channels[0] in still
+    return replace(duplicate, older_went=False) if alive else duplicate
 
 
-def twin_ids(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
-    """Client ids of two processes at this moment, or of which one went so shortly before."""
+def duplicate_ids_at(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
+    """Client ids of two processes at this time, or of which one went so shortly before."""
     seen: dict[str, set[str | None]] = {}
     for row in case.rows("memberships"):
         if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"] + lost_ms):
@@ -99,30 +98,30 @@ def twin_ids(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
     return {client_id for client_id, channels in seen.items() if len(channels) > 1}
 
 
-def is_crowded(case: GroupCase, twins: Twins) -> bool:
-    """True if every member stood there several times: a broker that thawed, not a twin."""
+def is_crowded(case: GroupCase, duplicate: DuplicateId) -> bool:
+    """True if every member stood there several times: a broker that thawed, not a duplicate."""
     there: dict[str, int] = {}
-    for row in there_in(case.rows("memberships"), twins.epoch):
+    for row in there_in(case.rows("memberships"), duplicate.epoch):
         there[row["client_id"]] = there.get(row["client_id"], 0) + 1
     return len(there) > 1 and min(there.values()) > 1
 
 
-def seen_twice(case: GroupCase) -> dict[str, Sight]:
+def listed_duplicates(case: GroupCase) -> dict[str, DuplicateListing]:
     """Ids listed with several addresses by every broker that listed them in that round of dumps.
 
     What one broker alone lists twice is a matter of that broker: `multiplied`.
     """
-    found: dict[str, Sight] = {}
+    listings: dict[str, DuplicateListing] = {}
     for together in member_rounds(listed_members(case)):
         for client_id, lists in _addresses(together).items():
             if min(len(seen) for seen in lists.values()) > 1:
-                found[client_id] = _sight(client_id, lists, together)
-    return found
+                listings[client_id] = _listing(client_id, lists, together)
+    return listings
 
 
-def multiplied(case: GroupCase) -> list[Sight]:
+def multiplied(case: GroupCase) -> list[DuplicateListing]:
     """Ids that one broker lists many times while another lists them once, or all ids at once."""
-    found: dict[tuple[str, str], Sight] = {}
+    listings: dict[tuple[str, str], DuplicateListing] = {}
     for together in member_rounds(listed_members(case)):
         by_id = _addresses(together)
         for broker in {broker for lists in by_id.values() for broker in lists}:
@@ -131,40 +130,42 @@ def multiplied(case: GroupCase) -> list[Sight]:
             for client_id, count in counts.items():
                 fewer = min(len(seen) for seen in by_id[client_id].values()) < count
                 key = (client_id, broker)
-                before = found.get(key)
+                before = listings.get(key)
                 if (count > 1 and all_of_them) or (count >= MANY and fewer):
                     lists = {broker: by_id[client_id][broker]}
-                    sight = _sight(client_id, lists, together)
-                    found[key] = _joined(before, sight)
+                    listing = _listing(client_id, lists, together)
+                    listings[key] = _joined(before, listing)
                 elif before is not None and count == 1:
-                    found[key] = _joined(before, before, resolved=True)
-    return list(found.values())
+                    listings[key] = _joined(before, before, resolved=True)
+    return list(listings.values())
 
 
-def _joined(before: Sight | None, sight: Sight, *, resolved: bool = False) -> Sight:
-    first = before.first_ms if before else sight.first_ms
-    return Sight(
-        sight.client_id,
-        sight.broker_name,
-        sight.addresses,
+def _joined(
+    before: DuplicateListing | None, listing: DuplicateListing, *, resolved: bool = False
+) -> DuplicateListing:
+    first = before.first_ms if before else listing.first_ms
+    return DuplicateListing(
+        listing.client_id,
+        listing.broker_name,
+        listing.addresses,
         first,
-        sight.last_ms,
+        listing.last_ms,
         resolved,
-        sight.last_ms - first > HALF_OPEN_MS,
+        listing.last_ms - first > HALF_OPEN_MS,
     )
 
 
 def _addresses(rows: list[Row]) -> dict[str, dict[str, set[str]]]:
     """Client id -> broker -> its addresses there."""
-    found: dict[str, dict[str, set[str]]] = {}
+    addresses: dict[str, dict[str, set[str]]] = {}
     for row in rows:
         if row["client_addr"]:
-            lists = found.setdefault(row["client_id"], {})
+            lists = addresses.setdefault(row["client_id"], {})
             lists.setdefault(row["asked_broker"], set()).add(row["client_addr"])
-    return found
+    return addresses
 
 
-def _sight(client_id: str, lists: dict[str, set[str]], rows: list[Row]) -> Sight:
+def _listing(client_id: str, lists: dict[str, set[str]], rows: list[Row]) -> DuplicateListing:
     broker = max(lists, key=lambda name: (len(lists[name]), name))
     times = [r["observed_ms"] for r in rows if r["client_id"] == client_id]
-    return Sight(client_id, broker, tuple(sorted(lists[broker])), min(times), max(times))
+    return DuplicateListing(client_id, broker, tuple(sorted(lists[broker])), min(times), max(times))

@@ -24,12 +24,12 @@ def first_starts(case: GroupCase) -> list[Row]:
 
     Brokers that were not collected are left out: nobody knows what is committed there.
     """
-    found: dict[MessageQueue, Row] = {}
+    starts: dict[MessageQueue, Row] = {}
     rows = sorted(case.rows("pull_starts"), key=lambda row: (row["epoch"], row["client_id"]))
     for row in rows:
-        if row["broker_name"] not in case.night.missing:
-            found.setdefault(queue_of(row), row)
-    return list(found.values())
+        if row["broker_name"] not in case.run.missing:
+            starts.setdefault(queue_of(row), row)
+    return list(starts.values())
 
 
 def asked_from(case: GroupCase, client_id: str) -> str:

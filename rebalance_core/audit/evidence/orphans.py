@@ -1,15 +1,16 @@
-"""Queues that nobody holds at the end of the night, since when, and why."""
+"""Queues that nobody holds at the end, since when, and why."""
 
 from __future__ import annotations
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.persistence import (
     Span,
+    has_settled,
     is_broadcasting,
     span_of,
-    stands,
     subscribers,
 )
+from rebalance_core.model.statuses import FROZEN
 
 
 def orphans(case: GroupCase) -> list[Row]:
@@ -22,7 +23,7 @@ def orphans(case: GroupCase) -> list[Row]:
         for row in case.owned
         if row["client_id"] is None
         and asked[row["topic"]]
-        and stands(case, came_online(case, span_of(row)), row["topic"])
+        and has_settled(case, came_online(case, span_of(row)), row["topic"])
     ]
 
 
@@ -35,7 +36,7 @@ def came_online(case: GroupCase, span: Span) -> int:
 
 
 def reason(case: GroupCase, topic: str) -> str | None:
-    """Why members divide a topic so that queues are nobody's, where the members show it."""
+    """Why the members' allocation leaves queues without an owner, where the members show it."""
     members = case.members
     ids = [row["client_id"] for row in members]
     if len({row["strategy"] for row in members}) > 1:
@@ -44,7 +45,7 @@ def reason(case: GroupCase, topic: str) -> str | None:
         return "a member that counts does not subscribe the topic"
     if len(ids) > len(set(ids)):
         return "a client id stands twice in the member list"
-    if case.last_epoch is not None and case.last_epoch["status"] == "FROZEN":
+    if case.last_epoch is not None and case.last_epoch["status"] == FROZEN:
         return "the allocation failed (FROZEN)"
     if any(row["suspended"] for row in members):
         return "a suspended member does not take its share"

@@ -1,4 +1,4 @@
-"""What holds at the end of the night, since when, and whether for longer than a transient may."""
+"""What holds at the end, since when, and whether for longer than a transient may."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import TypeVar
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
+from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.protocol.windows import ROUTE_MS
 
-FROZEN = "FROZEN"
 MEMBERS_CHANGE = {CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST}
 Value = TypeVar("Value", bound=Hashable)
-CLUSTERING, BROADCASTING = "CLUSTERING", "BROADCASTING"
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a group's epochs; ``last_ms`` None: it holds at the end of the night."""
+    """A stretch of a group's epochs; ``last_ms`` None: it holds at the end."""
 
     epoch: int
     first_ms: int
@@ -33,24 +32,24 @@ def span_of(row: Row) -> Span:
     return Span(row["from_epoch"], row["from_ms"], row["to_ms"])
 
 
-def stands(case: GroupCase, epoch: int, topic: str | None = None) -> bool:
-    """True if what this epoch brought has settled before the night ends."""
+def has_settled(case: GroupCase, epoch: int, topic: str | None = None) -> bool:
+    """True if what this epoch brought has settled before the end."""
     settled = case.settled_by.get(epoch, 0)
     if topic is not None and is_retry_topic(topic):
         settled += ROUTE_MS
-    return case.night.end_ms > settled
+    return case.run.end_ms > settled
 
 
 def is_long(case: GroupCase, span: Span) -> bool:
-    """True if the stretch lasts longer than any transient inside the night."""
-    last_ms = case.night.end_ms if span.last_ms is None else span.last_ms
-    return last_ms - max(span.first_ms, case.night.start_ms) > PERSISTENT_MS
+    """True if the stretch lasts longer than any transient."""
+    last_ms = case.run.end_ms if span.last_ms is None else span.last_ms
+    return last_ms - max(span.first_ms, case.run.start_ms) > PERSISTENT_MS
 
 
-def is_standing(case: GroupCase, span: Span) -> bool:
-    """True if it holds at the end beyond the window of its cause, or held for long in the night."""
+def is_persistent(case: GroupCase, span: Span) -> bool:
+    """True if it holds at the end beyond the window of its cause, or held for long before."""
     if span.last_ms is None:
-        return stands(case, span.epoch)
+        return has_settled(case, span.epoch)
     return is_long(case, span)
 
 
@@ -102,7 +101,7 @@ def mixed_spans(rows: Iterable[Row], value: Callable[[Row], Hashable]) -> Iterat
 
 
 def there_in(rows: Iterable[Row], epoch: int | None) -> list[Row]:
-    """The rows that hold in this epoch; None: at the end of the night."""
+    """The rows that hold in this epoch; None: at the end."""
     if epoch is None:
         return [row for row in rows if row["to_epoch"] is None]
     return [
@@ -136,6 +135,6 @@ def offline_ms(case: GroupCase, first_ms: int, last_ms: int) -> int:
     """How long of this time the group had no member."""
     spent = 0
     for row in case.offline:
-        until = case.night.end_ms if row["to_ms"] is None else row["to_ms"]
+        until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
         spent += max(0, min(last_ms, until) - max(first_ms, row["from_ms"]))
     return spent

@@ -1,4 +1,4 @@
-"""Topics that a group pops at the end of the night, and which members do not."""
+"""Topics that a group pops at the end, and which members do not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Popped:
 
 def popped_topics(case: GroupCase) -> dict[str, Popped]:
     """The topics that are popped at the end, by name."""
-    found: dict[str, Popped] = {}
+    popped: dict[str, Popped] = {}
     own = _own_modes(case)
     for topic, row in sorted(_request_modes(case).items()):
         if not can_be_popped(topic) or not parse_request_mode(row["detail"]).is_pop:
@@ -39,8 +39,8 @@ def popped_topics(case: GroupCase) -> dict[str, Popped]:
         clients = tuple(sorted(client_id for client_id, asks in pops.items() if asks))
         if clients:
             others = tuple(sorted(pops.keys() - set(clients)))
-            found[topic] = Popped(row["detail"], row["event_ms"], clients, others)
-    return found
+            popped[topic] = Popped(row["detail"], row["event_ms"], clients, others)
+    return popped
 
 
 def _request_modes(case: GroupCase) -> Mapping[str, Row]:

@@ -13,7 +13,7 @@ def queue_of(row: Row) -> MessageQueue:
 
 def by_topic(rows: list[Row]) -> dict[str, list[Row]]:
     """The rows of each topic, topics in order."""
-    found: dict[str, list[Row]] = {}
+    topics: dict[str, list[Row]] = {}
     for row in sorted(rows, key=queue_of):
-        found.setdefault(row["topic"], []).append(row)
-    return found
+        topics.setdefault(row["topic"], []).append(row)
+    return topics

@@ -1,4 +1,4 @@
-"""What each process declared to subscribe, and what it took back at runtime."""
+"""What each process stated to subscribe, and what it unsubscribed at runtime."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rebalance_core.model.events import UNSUBSCRIBE
 from rebalance_core.model.queue import is_retry_topic
 
 
-class TakenBack(NamedTuple):
+class Unsubscribed(NamedTuple):
     """A topic that a member at the end unsubscribed at runtime."""
 
     client_id: str
@@ -19,17 +19,17 @@ class TakenBack(NamedTuple):
     since_ms: int
 
 
-Declared = tuple[frozenset[str], frozenset[str]]
+StatedSubscriptions = tuple[frozenset[str], frozenset[str]]
 """Topics that are subscribed, topics that were unsubscribed at runtime."""
 
 
-def declared(case: GroupCase) -> list[tuple[Row, Declared]]:
-    """Every stretch of memberships with what it subscribes and what it took back before."""
+def stated_subscriptions(case: GroupCase) -> list[tuple[Row, StatedSubscriptions]]:
+    """Every stretch of memberships with what it subscribes and what it unsubscribed before."""
     return [(row, (frozenset(topics), frozenset(gone))) for row, topics, gone in _walked(case)]
 
 
-def differ(there: Iterable[Declared]) -> bool:
-    """True if members subscribe different topics, other than by taking one back at runtime.
+def differ(there: Iterable[StatedSubscriptions]) -> bool:
+    """True if members subscribe different topics, other than by unsubscribing one at runtime.
 
     >>> both, second, none = frozenset("AB"), frozenset("B"), frozenset()
     >>> differ([(both, none), (both - second, second)]), differ([(both, none), (second, none)])
@@ -40,17 +40,19 @@ def differ(there: Iterable[Declared]) -> bool:
     return len({(topics | gone) & asked for topics, gone in pairs}) > 1
 
 
-def taken_back(case: GroupCase) -> list[TakenBack]:
+def unsubscribed(case: GroupCase) -> list[Unsubscribed]:
     """Topics that members at the end no longer subscribe since an UNSUBSCRIBE of their own."""
-    found: list[TakenBack] = []
+    topics_left: list[Unsubscribed] = []
     for row, _, gone in _walked(case):
         if row["to_ms"] is None:
-            found.extend(TakenBack(row["client_id"], topic, *gone[topic]) for topic in sorted(gone))
-    return found
+            topics_left.extend(
+                Unsubscribed(row["client_id"], topic, *gone[topic]) for topic in sorted(gone)
+            )
+    return topics_left
 
 
 def _walked(case: GroupCase) -> Iterator[tuple[Row, set[str], dict[str, tuple[int, int]]]]:
-    """Each stretch with its topics and those taken back, topic -> (epoch, since)."""
+    """Each stretch with its topics and those unsubscribed, topic -> (epoch, since)."""
     causes = {row["epoch"]: row["causes"] for row in case.epochs}
     processes: dict[tuple[str, str | None], list[Row]] = {}
     for row in case.rows("memberships"):

@@ -1,4 +1,4 @@
-"""What the brokers say of a group's topics at the end of the night."""
+"""What the brokers say of a group's topics at the end."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def is_deleted(row: Row) -> bool:
 
 def configs(case: GroupCase, topic: str) -> list[Row]:
     """The topic's configuration at each broker that has it, brokers in order."""
-    found = [r for r in case.rows("topics") if r["topic"] == topic and not is_deleted(r)]
-    return sorted(found, key=lambda row: row["broker_name"] or "")
+    rows = [r for r in case.rows("topics") if r["topic"] == topic and not is_deleted(r)]
+    return sorted(rows, key=lambda row: row["broker_name"] or "")
 
 
 def subscribed_topics(case: GroupCase, *, retry: bool = False) -> list[str]:

@@ -1,4 +1,11 @@
-"""The rules, one per pathology, and the literal list of them."""
+"""The rules: one module for each pathology or family of them, and the list of all rules.
+
+A rule is a `Rule` with a function from a `GroupCase` to findings. A new one is a module here with
+its test, and a line in `RULES`.
+
+May import: what `audit` may, `audit.case`, `audit.evidence`, `audit.comparison`.
+Begin with `idle_member`, a short one.
+"""
 
 from __future__ import annotations
 
@@ -96,12 +103,12 @@ def rules_by_id(rules: tuple[Rule, ...] = RULES) -> dict[str, Rule]:
     Raises:
         ValueError: two rules have the same id.
     """
-    found: dict[str, Rule] = {}
+    by_id: dict[str, Rule] = {}
     for rule in rules:
-        if rule.rule_id in found:
+        if rule.rule_id in by_id:
             raise ValueError(f"{rule.rule_id}: two rules have this id; an id means one thing")
-        found[rule.rule_id] = rule
-    return found
+        by_id[rule.rule_id] = rule
+    return by_id
 
 
 rules_by_id()

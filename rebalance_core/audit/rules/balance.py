@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.persistence import FROZEN, is_broadcasting, stands
+from rebalance_core.audit.evidence.formatting import listed
+from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
 from rebalance_core.audit.evidence.topics import subscribed_topics
-from rebalance_core.audit.evidence.wording import listed
-from rebalance_core.audit.finding import WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.ordering import java_string_key
+from rebalance_core.model.severities import WARNING
+from rebalance_core.model.statuses import FROZEN
 
 SKEW_TOPICS = 3
 SKEW_RATIO = 1.5
 SKEW_QUEUES = 3
 HASH_RATIO = 2.0
 HASH_QUEUES = 2
-"""From there on members differ by more than what a division with remainder explains."""
+"""From here on members differ by more than a division with remainder explains."""
 
 
 def find_skew(case: GroupCase) -> Iterator[Finding]:
@@ -71,7 +73,7 @@ def _loads(case: GroupCase, strategy: str) -> dict[str, int]:
         return {}
     names = {row["strategy"].partition("(")[0] for row in case.members}
     ids = [row["client_id"] for row in case.members]
-    if names != {strategy} or len(ids) > len(set(ids)) or not stands(case, last["epoch"]):
+    if names != {strategy} or len(ids) > len(set(ids)) or not has_settled(case, last["epoch"]):
         return {}
     rows = case.rows("consumer_load")
     return {row["client_id"]: row["queues"] for row in rows if row["to_ms"] is None}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import Row
-from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, WARNING
 
 FLAP_MS = 120_000
 """A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""

@@ -6,26 +6,27 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.persistence import span_of, stands
+from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.persistence import has_settled, span_of
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.topics import READ, configs, readable_queues, subscribed_topics
-from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.config import Config
 
 
 def lists_of(case: GroupCase) -> dict[str, set[MessageQueue]]:
     """Client id -> the queues it is told to read; empty unless all members use CONFIG."""
-    found: dict[str, set[MessageQueue]] = {}
+    lists: dict[str, set[MessageQueue]] = {}
     for row in case.members:
         if row["strategy"].partition("(")[0] != "CONFIG":
             return {}
         strategy = parse_strategy(row["strategy"])
         queues = strategy.queues or () if isinstance(strategy, Config) else ()
-        found.setdefault(row["client_id"], set()).update(queues)
-    return found
+        lists.setdefault(row["client_id"], set()).update(queues)
+    return lists
 
 
 def find_gap(case: GroupCase) -> Iterator[Finding]:
@@ -37,7 +38,9 @@ def find_gap(case: GroupCase) -> Iterator[Finding]:
     rows = [
         row
         for row in case.owned
-        if row["client_id"] is None and row["topic"] in topics and stands(case, row["from_epoch"])
+        if row["client_id"] is None
+        and row["topic"] in topics
+        and has_settled(case, row["from_epoch"])
     ]
     offsets = Offsets(case)
     for topic in sorted({row["topic"] for row in rows}):
@@ -71,7 +74,7 @@ def find_overlap(case: GroupCase) -> Iterator[Finding]:
             (row for row in case.members if row["client_id"] in ids),
             key=lambda row: int(row["from_epoch"]),
         )
-        if not stands(case, youngest["from_epoch"]):
+        if not has_settled(case, youngest["from_epoch"]):
             continue
         yield Finding(
             f"{plural(len(own), 'queue')} of {topic} ({names}) in the lists of several members: "
@@ -117,7 +120,7 @@ def find_retry(case: GroupCase) -> Iterator[Finding]:
         if lists
         and is_retry_topic(row["topic"])
         and row["client_id"] is None
-        and stands(case, span_of(row).epoch, row["topic"])
+        and has_settled(case, span_of(row).epoch, row["topic"])
     ]
     if rows:
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)

@@ -6,21 +6,22 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.dumps import fresh
+from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import (
     is_broadcasting,
     is_long,
-    is_standing,
+    is_persistent,
     span_of,
     spans_where,
     suspended_clients,
 )
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
-from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
-from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.severities import ERROR, WARNING
 
 TOGETHER_MS = 60_000
-"""Two looks at a queue so close together are one."""
+"""Two observations of a queue so close together count as one."""
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -39,49 +40,49 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 
 def _twice(case: GroupCase) -> list[Row]:
-    """Standing holdings of queues that several processes hold, suspended ones not counted."""
+    """Persistent holdings of queues that several processes hold, suspended ones not counted."""
     idle = suspended_clients(case)
     held: dict[MessageQueue, list[Row]] = {}
     for row in case.rows("ownership"):
         if row["client_id"] is not None and row["client_id"] not in idle:
             held.setdefault(queue_of(row), []).append(row)
-    found = []
+    doubled = []
     for rows in held.values():
         if len(rows) == 1 and rows[0]["holders"] < 2:
             continue
         for row in rows:
-            if row["holders"] > 1 and is_standing(case, span_of(row)):
-                found.append(row)
+            if row["holders"] > 1 and is_persistent(case, span_of(row)):
+                doubled.append(row)
         for span in spans_where(rows, lambda row: row["client_id"], lambda there: len(there) > 1):
-            if is_standing(case, span):
-                found += [r for r in rows if r["from_ms"] <= span.first_ms < _end(case, r)]
-    open_now = [row for row in found if row["to_ms"] is None]
-    return open_now or [row for row in found if is_long(case, span_of(row))]
+            if is_persistent(case, span):
+                doubled += [r for r in rows if r["from_ms"] <= span.first_ms < _end(case, r)]
+    open_now = [row for row in doubled if row["to_ms"] is None]
+    return open_now or [row for row in doubled if is_long(case, span_of(row))]
 
 
 def _end(case: GroupCase, row: Row) -> int:
-    return case.night.end_ms + 1 if row["to_ms"] is None else int(row["to_ms"])
+    return case.run.end_ms + 1 if row["to_ms"] is None else int(row["to_ms"])
 
 
 def _seen(case: GroupCase) -> list[Row]:
     """Queues that dumps show with two clients at a time when nothing was changing."""
     idle = suspended_clients(case)
-    looks: dict[MessageQueue, list[Row]] = {}
+    observations: dict[MessageQueue, list[Row]] = {}
     for row in fresh(case, case.rows("observed_ownership"), "observed_ms"):
         if row["client_id"] not in idle:
-            looks.setdefault(queue_of(row), []).append(row)
-    found = []
-    for rows in looks.values():
+            observations.setdefault(queue_of(row), []).append(row)
+    doubled = []
+    for rows in observations.values():
         rows.sort(key=lambda row: row["observed_ms"])
         for place, one in enumerate(rows):
             for other in _together(rows, place):
                 if one["client_id"] != other["client_id"] and _at_rest(case, one, other):
-                    found += [_as_held(one), _as_held(other)]
-    return found
+                    doubled += [_as_held(one), _as_held(other)]
+    return doubled
 
 
 def _together(rows: list[Row], place: int) -> Iterator[Row]:
-    """Looks that together with this one show two owners, not a hand-over.
+    """Observations that together with this one show two owners, not a hand-over.
 
     Those of the same dump, and those after which this one's client is seen again.
     """
@@ -94,15 +95,15 @@ def _together(rows: list[Row], place: int) -> Iterator[Row]:
 
 
 def _at_rest(case: GroupCase, one: Row, other: Row) -> bool:
-    """No change is under way from the first look to the second."""
+    """No change is under way from the first observation to the second."""
     before, after = case.epoch_at(one["observed_ms"]), case.epoch_at(other["observed_ms"])
     if before is None or after is None or before["epoch"] != after["epoch"]:
         return False
     return bool(one["observed_ms"] > case.settled_by[before["epoch"]])
 
 
-def _as_held(look: Row) -> Row:
-    return {**look, "holders": 1, "from_ms": look["observed_ms"], "to_ms": None}
+def _as_held(observation: Row) -> Row:
+    return {**observation, "holders": 1, "from_ms": observation["observed_ms"], "to_ms": None}
 
 
 def _finding(topic: str, rows: list[Row], seen: str) -> Finding:

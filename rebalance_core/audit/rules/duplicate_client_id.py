@@ -7,76 +7,79 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.duplicate_ids import (
     HALF_OPEN_MS,
-    Sight,
-    Twins,
+    DuplicateId,
+    DuplicateListing,
     is_crowded,
+    listed_duplicates,
+    logged_duplicates,
     multiplied,
-    seen_twice,
-    twins_of,
 )
+from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting, there_in
 from rebalance_core.audit.evidence.queues import by_topic
-from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural, queue_names
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.protocol.windows import NOTIFIED_MS
 
 
 def find_duplicates(case: GroupCase) -> Iterator[Finding]:
     """One finding for each client id that two live processes use (rocketmq.md §1.2, §11 no. 4)."""
-    sights = seen_twice(case)
-    logged = {twins.client_id: twins for twins in twins_of(case)}
-    crowded = {sight.client_id for sight in multiplied(case)}
-    for client_id in sorted(logged.keys() | sights.keys()):
-        twins, sight = logged.get(client_id), sights.get(client_id)
-        if twins is None:
-            if sight is not None and client_id not in crowded:
-                yield _seen_only(case, sight)
-        elif is_duplicate(case, twins, sight) and not is_crowded(case, twins):
-            yield _duplicate(case, twins, sight)
+    listings = listed_duplicates(case)
+    logged = {duplicate.client_id: duplicate for duplicate in logged_duplicates(case)}
+    crowded = {listing.client_id for listing in multiplied(case)}
+    for client_id in sorted(logged.keys() | listings.keys()):
+        duplicate, listing = logged.get(client_id), listings.get(client_id)
+        if duplicate is None:
+            if listing is not None and client_id not in crowded:
+                yield _seen_only(case, listing)
+        elif is_duplicate(case, duplicate, listing) and not is_crowded(case, duplicate):
+            yield _duplicate(case, duplicate, listing)
 
 
-def is_duplicate(case: GroupCase, twins: Twins, sight: Sight | None) -> bool:
+def is_duplicate(case: GroupCase, duplicate: DuplicateId, listing: DuplicateListing | None) -> bool:
     """True unless it can be the half-open channel of one process that came back."""
-    if twins.last_ms is not None and twins.last_ms - twins.first_ms <= NOTIFIED_MS:
+    if duplicate.last_ms is not None and duplicate.last_ms - duplicate.first_ms <= NOTIFIED_MS:
         return False
-    if twins.last_ms is None:
-        return sight is not None or case.night.end_ms - twins.first_ms > HALF_OPEN_MS
-    return not (twins.older_went and twins.last_ms - twins.first_ms <= HALF_OPEN_MS)
+    if duplicate.last_ms is None:
+        return listing is not None or case.run.end_ms - duplicate.first_ms > HALF_OPEN_MS
+    return not (duplicate.older_went and duplicate.last_ms - duplicate.first_ms <= HALF_OPEN_MS)
 
 
-def _duplicate(case: GroupCase, twins: Twins, sight: Sight | None) -> Finding:
-    gone = twins.last_ms is not None
-    until = f" until {clock(twins.last_ms)}" if twins.last_ms is not None else ""
-    slices = _slices(case, twins.client_id, twins.epoch if gone else None)
-    evidence = {"channels": listed(twins.channels)}
-    if sight is not None:
-        evidence |= {"addresses": listed(sight.addresses), "seen_at": sight.broker_name}
-    live = not gone or sight is not None
+def _duplicate(
+    case: GroupCase, duplicate: DuplicateId, listing: DuplicateListing | None
+) -> Finding:
+    gone = duplicate.last_ms is not None
+    until = f" until {clock(duplicate.last_ms)}" if duplicate.last_ms is not None else ""
+    slices = _slices(case, duplicate.client_id, duplicate.epoch if gone else None)
+    evidence = {"channels": listed(duplicate.channels)}
+    if listing is not None:
+        evidence |= {"addresses": listed(listing.addresses), "seen_at": listing.broker_name}
+    live = not gone or listing is not None
     return Finding(
-        f"{plural(len(twins.channels), 'process')} use the client id {twins.client_id} since "
-        f"{clock(twins.first_ms)}{until}{slices}.",
+        f"{plural(len(duplicate.channels), 'process')} use the client id {duplicate.client_id} "
+        f"since {clock(duplicate.first_ms)}{until}{slices}.",
         evidence,
         severity=ERROR if live and not is_broadcasting(case) else WARNING,
-        client_id=twins.client_id,
-        first_ms=twins.first_ms,
-        last_ms=twins.last_ms,
+        client_id=duplicate.client_id,
+        first_ms=duplicate.first_ms,
+        last_ms=duplicate.last_ms,
     )
 
 
-def _seen_only(case: GroupCase, sight: Sight) -> Finding:
+def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
     return Finding(
-        f"{sight.broker_name} lists the client id {sight.client_id} with "
-        f"{len(sight.addresses)} addresses: {listed(sight.addresses, 3)}"
-        f"{_slices(case, sight.client_id)}.",
-        {"addresses": listed(sight.addresses), "seen_at": sight.broker_name},
-        client_id=sight.client_id,
-        broker_name=sight.broker_name,
-        first_ms=sight.first_ms,
+        f"{listing.broker_name} lists the client id {listing.client_id} with "
+        f"{len(listing.addresses)} addresses: {listed(listing.addresses, 3)}"
+        f"{_slices(case, listing.client_id)}.",
+        {"addresses": listed(listing.addresses), "seen_at": listing.broker_name},
+        client_id=listing.client_id,
+        broker_name=listing.broker_name,
+        first_ms=listing.first_ms,
     )
 
 
 def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
-    """Which queues the twins hold twice, and which are nobody's; epoch None: at the end."""
+    """Which queues the duplicates hold twice, and which nobody holds; epoch None: at the end."""
     if is_broadcasting(case):
         return ""
     words = []
@@ -93,21 +96,24 @@ def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
 
 def find_half_open(case: GroupCase) -> Iterator[Finding]:
     """One finding for each id that stood twice until its older channel went (no. 5)."""
-    sights = seen_twice(case)
-    for twins in twins_of(case):
-        if is_duplicate(case, twins, sights.get(twins.client_id)) or is_crowded(case, twins):
+    listings = listed_duplicates(case)
+    for duplicate in logged_duplicates(case):
+        if is_duplicate(case, duplicate, listings.get(duplicate.client_id)) or is_crowded(
+            case, duplicate
+        ):
             continue
-        if twins.last_ms is not None and not twins.older_went:
-            continue  # for a moment only
-        until = case.night.end_ms if twins.last_ms is None else twins.last_ms
+        if duplicate.last_ms is not None and not duplicate.older_went:
+            continue  # for a short time only
+        until = case.run.end_ms if duplicate.last_ms is None else duplicate.last_ms
+        new = ", or a twin that came just now" if duplicate.last_ms is None else ""
         yield Finding(
-            f"{twins.client_id} stood twice in the member list from {clock(twins.first_ms)} for "
-            f"{lasting(until - twins.first_ms)}: a process that came back before its old channel "
-            f"was gone{', or a twin that came just now' if twins.last_ms is None else ''}.",
-            {"channels": listed(twins.channels)},
-            client_id=twins.client_id,
-            first_ms=twins.first_ms,
-            last_ms=twins.last_ms,
+            f"{duplicate.client_id} stood twice in the member list from "
+            f"{clock(duplicate.first_ms)} for {lasting(until - duplicate.first_ms)}: "
+            f"a process that came back before its old channel was gone{new}.",
+            {"channels": listed(duplicate.channels)},
+            client_id=duplicate.client_id,
+            first_ms=duplicate.first_ms,
+            last_ms=duplicate.last_ms,
         )
 
 
@@ -115,31 +121,31 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
     """One finding a broker that lists members many times, one for the log
     (rocketmq.md §13 no. 5).
     """
-    crowd = [twins for twins in twins_of(case) if is_crowded(case, twins)]
+    crowd = [duplicate for duplicate in logged_duplicates(case) if is_crowded(case, duplicate)]
     if crowd:
-        over = [twins.last_ms for twins in crowd]
+        over = [duplicate.last_ms for duplicate in crowd]
         yield Finding(
             f"All members stood in the list many times from {clock(crowd[0].first_ms)}: "
-            f"{listed((twins.client_id for twins in crowd), 3)}.",
-            {"members": listed(twins.client_id for twins in crowd)},
+            f"{listed((duplicate.client_id for duplicate in crowd), 3)}.",
+            {"members": listed(duplicate.client_id for duplicate in crowd)},
             severity=WARNING if None in over else INFO,
-            first_ms=min(twins.first_ms for twins in crowd),
+            first_ms=min(duplicate.first_ms for duplicate in crowd),
             last_ms=None if None in over else max(end for end in over if end is not None),
         )
-    by_broker: dict[str, list[Sight]] = {}
-    for sight in multiplied(case):
-        by_broker.setdefault(sight.broker_name, []).append(sight)
-    for broker, sights in sorted(by_broker.items()):
-        entries = sum(len(sight.addresses) for sight in sights)
-        ids = sorted(sight.client_id for sight in sights)
-        first = min(sight.first_ms for sight in sights)
-        last = max(sight.last_ms for sight in sights)
-        resolved = any(sight.resolved for sight in sights)
+    by_broker: dict[str, list[DuplicateListing]] = {}
+    for listing in multiplied(case):
+        by_broker.setdefault(listing.broker_name, []).append(listing)
+    for broker, listings in sorted(by_broker.items()):
+        entries = sum(len(listing.addresses) for listing in listings)
+        ids = sorted(listing.client_id for listing in listings)
+        first = min(listing.first_ms for listing in listings)
+        last = max(listing.last_ms for listing in listings)
+        resolved = any(listing.resolved for listing in listings)
         yield Finding(
             f"{broker} listed {plural(len(ids), 'member')} {entries} times at {clock(first)}"
             f"{', later no more' if resolved else ''}: {listed(ids, 3)}.",
             {"members": listed(ids), "entries": str(entries)},
-            severity=INFO if resolved or not sights[0].persists else WARNING,
+            severity=INFO if resolved or not listings[0].persists else WARNING,
             broker_name=broker,
             first_ms=first,
             last_ms=last if resolved else None,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.persistence import FROZEN, stands
+from rebalance_core.audit.evidence.formatting import clock, listed
+from rebalance_core.audit.evidence.persistence import has_settled
 from rebalance_core.audit.evidence.topics import (
     READ,
     configs,
@@ -15,10 +16,11 @@ from rebalance_core.audit.evidence.topics import (
     readable_queues,
     subscribed_topics,
 )
-from rebalance_core.audit.evidence.wording import clock, listed
-from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.severities import ERROR, INFO
+from rebalance_core.model.statuses import FROZEN
 from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
@@ -33,7 +35,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
         if epoch["status"] != FROZEN:
             break
         stretch.append(epoch)
-    if not stretch or not case.members or not stands(case, stretch[-1]["epoch"]):
+    if not stretch or not case.members or not has_settled(case, stretch[-1]["epoch"]):
         return
     why = [text for topic in subscribed_topics(case) for text in _why(case, topic)]
     ids = sorted({row["client_id"] for row in case.members})
@@ -50,7 +52,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
 def _may_be_elsewhere(case: GroupCase) -> bool:
     """True if a topic is unknown and brokers that may have it were not collected."""
     known = {row["topic"] for row in case.rows("topics")}
-    return bool(case.night.missing) and not known.issuperset(subscribed_topics(case))
+    return bool(case.run.missing) and not known.issuperset(subscribed_topics(case))
 
 
 def _why(case: GroupCase, topic: str) -> Iterator[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.formatting import clock, listed
 from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
 from rebalance_core.audit.evidence.topics import configs, is_system_group, subscribed_topics
-from rebalance_core.audit.evidence.wording import clock, listed
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 
 ASKED = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC")
 """Kinds of facts that say that a client of the group is there."""
@@ -29,7 +30,7 @@ def find_missing(case: GroupCase) -> Iterator[Finding]:
     if not brokers or len(lacking) < len(brokers) or not (case.members or asked):
         return
     begins = [row["from_ms"] for row in case.members] + [fact["first_ms"] for fact in asked]
-    copied = max(case.night.store_ms.get(name, case.night.end_ms) for name in brokers)
+    copied = max(case.run.store_ms.get(name, case.run.end_ms) for name in brokers)
     if copied - min(begins) < STORED_MS or not _is_there(case):
         return
     ids = sorted({row["client_id"] for row in case.members}

@@ -6,20 +6,18 @@ import itertools
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.dumps import flag, fresh, number
+from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import suspended_clients
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural, queue_names
-from rebalance_core.audit.finding import WARNING, Finding, Rule
-from rebalance_core.audit.gate.prediction import Prediction
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.severities import WARNING
+from rebalance_core.model.timers import PULL_MAX_IDLE_MS
 
-APART_MS = 60_000
+DUMPS_APART_MS = 60_000
 """Between two dumps so far apart a healthy listener commits."""
-PULL_MS = 120_000
-"""PULL_MAX_IDLE_TIME: a queue that was not pulled for so long counts as expired
-(rocketmq.md §4.1).
-"""
 
 
 def find_blocked(case: GroupCase) -> Iterator[Finding]:
@@ -54,7 +52,7 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
 
 def _stands_still(one: Row, other: Row) -> bool:
     """True if messages wait at both dumps, the client is alive, and nothing is committed."""
-    apart = other["first_ms"] - one["first_ms"] >= APART_MS
+    apart = other["first_ms"] - one["first_ms"] >= DUMPS_APART_MS
     waiting = number(one, "cached_messages", 0) > 0 and number(other, "cached_messages", 0) > 0
     same = number(one, "commit_offset") == number(other, "commit_offset")
     moves = any(number(one, n) < number(other, n) for n in ("last_pull_ms", "last_consume_ms"))
@@ -86,12 +84,12 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
         pulled, at_ms = number(fact, "last_pull_ms", 0), fact["first_ms"]
         if fact["client_id"] in quiet or flag(fact, "dropped"):
             continue
-        if pulled <= 0 or at_ms - pulled <= PULL_MS:
+        if pulled <= 0 or at_ms - pulled <= PULL_MAX_IDLE_MS:
             continue
         held = [
             row
             for row in prediction.holdings(queue_of(fact), at_ms)
-            if row["client_id"] == fact["client_id"] and at_ms - row["from_ms"] > PULL_MS
+            if row["client_id"] == fact["client_id"] and at_ms - row["from_ms"] > PULL_MAX_IDLE_MS
         ]
         if held:
             silent.setdefault(fact["client_id"], []).append(fact)
@@ -101,8 +99,8 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
         yield from _by_client({client_id: facts}, text)
 
 
-def _by_client(found: dict[str, list[Row]], text: str) -> Iterator[Finding]:
-    for client_id, facts in sorted(found.items()):
+def _by_client(facts_of: dict[str, list[Row]], text: str) -> Iterator[Finding]:
+    for client_id, facts in sorted(facts_of.items()):
         names = [
             f"{topic} " + queue_names(queue_of(f)[1:] for f in facts if f["topic"] == topic)
             for topic in sorted({fact["topic"] for fact in facts})

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.persistence import (
-    FROZEN,
-    is_broadcasting,
-    span_of,
-    stands,
-)
+from rebalance_core.audit.evidence.formatting import listed, plural
+from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, span_of
 from rebalance_core.audit.evidence.popped import popped_topics
 from rebalance_core.audit.evidence.topics import subscribed_topics
-from rebalance_core.audit.evidence.wording import listed, plural
-from rebalance_core.audit.finding import WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import WARNING
+from rebalance_core.model.statuses import FROZEN
 
 BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
 """What a member gets is what it was told to; rooms and lists have rules of their own."""
@@ -32,7 +29,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
         member = processes.get(row["client_id"])
         if row["to_ms"] is not None or not row["idle"] or row["suspended"] or member is None:
             continue
-        if not member["strategy"].startswith(BY_DESIGN) and stands(case, span_of(row).epoch):
+        if not member["strategy"].startswith(BY_DESIGN) and has_settled(case, span_of(row).epoch):
             idle.append(row)
     if idle:
         yield _finding(case, sorted(row["client_id"] for row in idle),

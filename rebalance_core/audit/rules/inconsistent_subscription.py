@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.orphans import orphans
 from rebalance_core.audit.evidence.persistence import (
     Span,
+    is_persistent,
     is_rolling,
-    is_standing,
     spans_where,
     there_in,
 )
 from rebalance_core.audit.evidence.queues import by_topic
-from rebalance_core.audit.evidence.subscriptions import declared, differ
-from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural, queue_names
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding for each standing stretch in which subscriptions differ
+    """One finding for each persistent stretch in which subscriptions differ
     (rocketmq.md §11 no. 1).
     """
-    stretches = declared(case)
+    stretches = stated_subscriptions(case)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]
     for span in spans_where(rows, lambda row: said[id(row)], differ):
-        if is_standing(case, span):
+        if is_persistent(case, span):
             yield _finding(case, span)
 
 

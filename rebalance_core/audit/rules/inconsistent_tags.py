@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.causes import HEARTBEAT_MS, cause_before, window_around
+from rebalance_core.audit.evidence.causes import cause_before, window_around
 from rebalance_core.audit.evidence.dumps import fresh
-from rebalance_core.audit.evidence.wording import clock, listed
-from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
+from rebalance_core.audit.evidence.formatting import clock, listed
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import ERROR, INFO
+from rebalance_core.model.timers import HEARTBEAT_MS
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -31,10 +33,10 @@ def _differing(case: GroupCase) -> dict[str, list[Row]]:
     for fact in sorted(fresh(case, case.facts("CLIENT_TOPIC")), key=lambda one: one["last_ms"]):
         if not is_retry_topic(fact["topic"]) and (not there or fact["client_id"] in there):
             last[fact["topic"], fact["client_id"]] = fact
-    found: dict[str, list[Row]] = {}
+    facts_of: dict[str, list[Row]] = {}
     for (topic, _), fact in last.items():
-        found.setdefault(topic, []).append(fact)
-    return {t: facts for t, facts in found.items() if len({_expression(f) for f in facts}) > 1}
+        facts_of.setdefault(topic, []).append(fact)
+    return {t: facts for t, facts in facts_of.items() if len({_expression(f) for f in facts}) > 1}
 
 
 def _expression(fact: Row) -> str:
@@ -50,7 +52,7 @@ def _by_clients(case: GroupCase, topic: str, facts: list[Row]) -> Finding:
     parts = [f"'{text}' of {listed(sorted(ids), 3)}" for text, ids in sorted(who.items())]
     began = {_expression(f): f["first_ms"] for f in sorted(facts, key=_begun, reverse=True)}
     first = max(began.values())
-    cause = window_around(case, case.night.end_ms, after_ms=HEARTBEAT_MS)
+    cause = window_around(case, case.run.end_ms, after_ms=HEARTBEAT_MS)
     because = f" ({cause}, just before the end)" if cause else ""
     return Finding(
         f"Members filter {topic} differently: {'; '.join(parts[:5])}{because}. The broker uses "
@@ -75,7 +77,7 @@ def _by_flips(case: GroupCase, topic: str, facts: list[Row]) -> Iterator[Finding
     times = sum(fact["times"] for fact in facts)
     settling = last - first <= PERSISTENT_MS and window_around(case, last, HEARTBEAT_MS)
     cause = cause_before(case, last) if settling else None
-    ends = last < case.night.end_ms - 3 * HEARTBEAT_MS
+    ends = last < case.run.end_ms - 3 * HEARTBEAT_MS
     because = f"; {cause} explains it" if cause else ""
     yield Finding(
         f"The broker saw the expression of {topic} change back and forth {times} times from "

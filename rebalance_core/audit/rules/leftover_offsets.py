@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.dumps import fresh, listed_members
+from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
 from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
-from rebalance_core.audit.evidence.persistence import is_broadcasting, stands
+from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
 from rebalance_core.audit.evidence.topics import (
     is_deleted,
     is_system_group,
     is_system_topic,
 )
-from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.severities import INFO, WARNING
 
 RESTART_MS = 60_000
 """A group that is away for less than this is most likely being restarted."""
@@ -55,7 +56,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
 
 
 def _logged_scale_in(case: GroupCase) -> set[str]:
-    """Topics of which queues ended in the night with a TOPIC_CONFIG: a cause that is logged."""
+    """Topics of which queues were removed by a logged TOPIC_CONFIG."""
     epochs = {row["epoch"] for row in case.epochs if TOPIC_CONFIG in row["causes"]}
     return {row["topic"] for row in case.rows("ownership") if row["to_epoch"] in epochs}
 
@@ -103,11 +104,11 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
     last = case.last_epoch
     if case.members or is_system_group(case.consumer_group) or is_broadcasting(case):
         return
-    if last is not None and not stands(case, last["epoch"]):
+    if last is not None and not has_settled(case, last["epoch"]):
         return
-    if case.night.store_ms and not configurations(case):
+    if case.run.store_ms and not configurations(case):
         return  # LEFTOVER_OFFSETS
-    since = last["from_ms"] if last is not None else case.night.start_ms
+    since = last["from_ms"] if last is not None else case.run.start_ms
     if any(row["observed_ms"] > since for row in listed_members(case)):
         return
     offsets = Offsets(case)
@@ -132,7 +133,7 @@ def _is_sure(case: GroupCase) -> bool:
     """True if the group is away for long by the log, or brokers say that nobody is there."""
     last = case.last_epoch
     if last is not None:
-        return bool(case.night.end_ms - last["from_ms"] >= RESTART_MS)
+        return bool(case.run.end_ms - last["from_ms"] >= RESTART_MS)
     answers = fresh(case, case.facts("GROUP_AT_BROKER"))
     return any(fact["details"].get("members", "0") in ("0", "") for fact in answers)
 

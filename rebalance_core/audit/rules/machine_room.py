@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.orphans import orphans
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
-from rebalance_core.audit.evidence.wording import listed, plural, queue_names
-from rebalance_core.audit.finding import WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import WARNING
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room import MachineRoom, java_split
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.causes import (
-    HEARTBEAT_MS,
-    cause_before,
-    explained,
-    window_around,
-)
+from rebalance_core.audit.evidence.causes import cause_before, explained, window_around
 from rebalance_core.audit.evidence.dumps import fresh, member_rounds, said_steadily
+from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural
 from rebalance_core.audit.evidence.topics import configs
-from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import retry_topic
+from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.timers import HEARTBEAT_MS
 from rebalance_core.protocol.windows import ROUTE_MS, SCAN_AND_PASS_MS
 
 FEW = 4

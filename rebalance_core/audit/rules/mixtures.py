@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.dumps import listed_members
+from rebalance_core.audit.evidence.formatting import clock, lasting, listed
 from rebalance_core.audit.evidence.persistence import (
     Span,
+    has_settled,
+    is_persistent,
     is_rolling,
-    is_standing,
     mixed_spans,
-    stands,
     there_in,
 )
-from rebalance_core.audit.evidence.wording import clock, lasting, listed
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.versions import parse_version
 
 CONFIG = "CONFIG"
@@ -38,7 +39,7 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
     """Client versions that differ at the end; only 4.9 with 5.x allocate and hand over unlike."""
     value = _version
     for span in mixed_spans(case.rows("memberships"), value):
-        if span.last_ms is None and stands(case, span.epoch):
+        if span.last_ms is None and has_settled(case, span.epoch):
             lines = {parse_version(str(row["version"])).is_v4 for row in case.members}
             severity = WARNING if len(lines) > 1 else INFO
             yield _finding(case, span, value, "run different client versions", severity)
@@ -64,7 +65,7 @@ def find_languages(case: GroupCase) -> Iterator[Finding]:
 def _stretches(case: GroupCase, value: Callable[[Row], str]) -> Iterator[tuple[Span, str | None]]:
     """Standing stretches; those that are over are warnings, rolling changes less."""
     for span in mixed_spans(case.rows("memberships"), value):
-        if is_standing(case, span):
+        if is_persistent(case, span):
             over = INFO if is_rolling(case, span) else WARNING
             yield span, None if span.last_ms is None else over
 
@@ -100,10 +101,10 @@ def _finding(
 
 
 def _who(rows: Iterable[Row], value: Callable[[Row], str]) -> dict[str, list[str]]:
-    found: dict[str, set[str]] = {}
+    clients: dict[str, set[str]] = {}
     for row in rows:
-        found.setdefault(value(row), set()).add(row["client_id"])
-    return {name: sorted(found[name]) for name in sorted(found)}
+        clients.setdefault(value(row), set()).add(row["client_id"])
+    return {name: sorted(clients[name]) for name in sorted(clients)}
 
 
 def _parts(who: dict[str, list[str]]) -> str:

@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.causes import explained
 from rebalance_core.audit.evidence.dumps import number
-from rebalance_core.audit.evidence.duplicate_ids import seen_twice, twins_of
+from rebalance_core.audit.evidence.duplicate_ids import listed_duplicates, logged_duplicates
+from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.topics import is_system_topic
-from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.timers import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS
 
-STALE_STORE_MS = 15_000
-"""consumerOffset.json is written every 5 s, clients persist every 5 s: so old may a look be."""
+STORE_COPY_MS = 5_000
+"""Copying a store takes so long at most."""
+STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
+"""So old may a value of consumerOffset.json be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +41,19 @@ def find(case: GroupCase) -> Iterator[Finding]:
     if is_broadcasting(case):
         return
     falls = [*_logged(case), *_observed(case)]
-    twins = sorted({twin.client_id for twin in twins_of(case)} | seen_twice(case).keys())
+    duplicate_ids = sorted(
+        {duplicate.client_id for duplicate in logged_duplicates(case)}
+        | listed_duplicates(case).keys()
+    )
     cause_of = {fall: explained(case, fall.first_ms, fall.last_ms) for fall in falls}
-    plain = [fall for fall in falls if cause_of[fall] is None and not twins]
+    plain = [fall for fall in falls if cause_of[fall] is None and not duplicate_ids]
     known = [fall for fall in falls if fall not in plain]
     for topic in sorted({fall.queue[0] for fall in plain}):
         yield _finding([fall for fall in plain if fall.queue[0] == topic], None)
     if known:
         causes = sorted({cause for fall in known if (cause := cause_of[fall])})
-        if twins:
-            causes.insert(0, f"the duplicate client id {listed(twins, 3)}")
+        if duplicate_ids:
+            causes.insert(0, f"the duplicate client id {listed(duplicate_ids, 3)}")
         yield _finding(known, f"explained by {listed(causes, 3)}")
 
 
@@ -67,24 +74,24 @@ def _logged(case: GroupCase) -> list[_Fall]:
 
 
 def _observed(case: GroupCase) -> list[_Fall]:
-    """Falls between two looks, too far apart to be one store that is older than the other."""
-    looks: dict[MessageQueue, list[Row]] = {}
+    """Falls between two observations too far apart for one store to be older than the other."""
+    observations: dict[MessageQueue, list[Row]] = {}
     for row in case.rows("committed_offsets"):
-        looks.setdefault(queue_of(row), []).append(row)
-    found = []
-    for queue, rows in looks.items():
+        observations.setdefault(queue_of(row), []).append(row)
+    fallen = []
+    for queue, rows in observations.items():
         rows.sort(key=lambda row: row["observed_ms"])
         high = rows[0]
         for row in rows[1:]:
             if row["committed_offset"] >= high["committed_offset"]:
                 high = row
             elif row["observed_ms"] - high["observed_ms"] > STALE_STORE_MS:
-                found.append(
+                fallen.append(
                     _Fall(queue, high["committed_offset"], row["committed_offset"],
                           row["observed_ms"], row["observed_ms"], row.get("client_id") or "")
                 )  # fmt: skip
                 high = row
-    return found
+    return fallen
 
 
 def _finding(falls: list[_Fall], explanation: str | None) -> Finding:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.causes import cause_before
 from rebalance_core.audit.evidence.dumps import flag, fresh, number, said_steadily
+from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural
-from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
-from rebalance_core.audit.gate.prediction import Prediction
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.severities import ERROR, INFO
+from rebalance_core.model.timers import BROKER_LOCK_LIFE_MS
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
-GRACE_MS = 60_000
+REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
 """Beyond the end of a hand-over a refusal may still be on its way for one life of a lock."""
 
 
@@ -49,7 +51,7 @@ def is_stuck(prediction: Prediction, fact: Row) -> bool:
         return False
     change = prediction.last_change(queue, fact["last_ms"])
     since = fact["first_ms"] if change is None else max(change["latest_ms"], fact["first_ms"])
-    return bool(fact["last_ms"] - since > GRACE_MS)
+    return bool(fact["last_ms"] - since > REFUSAL_GRACE_MS)
 
 
 def _is_old(prediction: Prediction, fact: Row) -> bool:

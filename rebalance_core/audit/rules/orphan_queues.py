@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.formatting import clock, lasting, plural, queue_names
 from rebalance_core.audit.evidence.orphans import orphans, reason
 from rebalance_core.audit.evidence.persistence import (
     is_broadcasting,
@@ -15,9 +16,9 @@ from rebalance_core.audit.evidence.persistence import (
     subscribers,
 )
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
-from rebalance_core.audit.evidence.wording import clock, lasting, plural, queue_names
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import ERROR, INFO, WARNING
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 """Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""
@@ -30,7 +31,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
     at_end = by_topic(orphans(case))
     offsets = Offsets(case)
     for topic, rows in at_end.items():
-        yield _standing(case, topic, rows, offsets)
+        yield _persistent(case, topic, rows, offsets)
     for topic, rows in by_topic(_long_ago(case)).items():
         if topic not in at_end and not is_retry_topic(topic):
             yield _over(case, topic, rows)
@@ -41,7 +42,7 @@ def _by_design(case: GroupCase) -> bool:
     return bool(names) and names <= set(OWN_RULES)
 
 
-def _standing(case: GroupCase, topic: str, rows: list[Row], offsets: Offsets) -> Finding:
+def _persistent(case: GroupCase, topic: str, rows: list[Row], offsets: Offsets) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     behind = offsets.behind(queue_of(row) for row in rows)
     why = reason(case, topic)
@@ -72,14 +73,14 @@ def _online_since(case: GroupCase) -> int:
 
 def _long_ago(case: GroupCase) -> list[Row]:
     """Holdings by nobody that ended, longer than any transient while the group was online."""
-    found = []
+    rows_left = []
     for row in case.rows("ownership"):
         if row["client_id"] is None and row["to_ms"] is not None:
-            first_ms = max(row["from_ms"], case.night.start_ms)
+            first_ms = max(row["from_ms"], case.run.start_ms)
             span = row["to_ms"] - first_ms - offline_ms(case, first_ms, row["to_ms"])
             if span > PERSISTENT_MS:
-                found.append(row)
-    return found
+                rows_left.append(row)
+    return rows_left
 
 
 def _over(case: GroupCase, topic: str, rows: list[Row]) -> Finding:

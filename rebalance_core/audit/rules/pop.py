@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.popped import Popped, popped_topics
-from rebalance_core.audit.evidence.wording import listed, plural
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.topics import READ, WRITE, configs, perm_of, subscribed_topics
-from rebalance_core.audit.evidence.wording import listed, plural, queue_names
-from rebalance_core.audit.finding import ERROR, INFO, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.severities import ERROR, INFO
 from rebalance_core.protocol.windows import ROUTE_MS
 
 
@@ -23,7 +24,7 @@ def find_fewer(case: GroupCase) -> Iterator[Finding]:
             continue
         unread = [(r["broker_name"], n) for r in rows for n in range(_read(r), _write(r))]
         stored = offsets.stored(MessageQueue(topic, broker, number) for broker, number in unread)
-        settled = [row for row in rows if case.night.end_ms > row["event_ms"] + ROUTE_MS]
+        settled = [row for row in rows if case.run.end_ms > row["event_ms"] + ROUTE_MS]
         yield Finding(
             f"{topic}: producers write {plural(len(unread), 'queue')} that nobody may read "
             f"({queue_names(unread)}; {_numbers(rows)}): {messages(stored)} there.",

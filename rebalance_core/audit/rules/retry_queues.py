@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.dumps import number
+from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.group_configs import configurations
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.topics import configs
-from rebalance_core.audit.evidence.wording import listed, plural
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, retry_topic
+from rebalance_core.model.severities import INFO, WARNING
 
 
 def find_imbalance(case: GroupCase) -> Iterator[Finding]:

@@ -17,12 +17,14 @@ from rebalance_core.audit.evidence.first_starts import (
     first_starts,
     last_settled,
 )
-from rebalance_core.audit.evidence.persistence import BROADCASTING, is_broadcasting
+from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
-from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
+from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import INFO, WARNING
 
 JUMPED = ("MAX_OFFSET", "TIMESTAMP_SEARCH", "RETRY_MAX")
 """Rules without a commit that start behind what is stored; after a commit nothing is skipped."""
@@ -54,14 +56,14 @@ def find_skipped(case: GroupCase) -> Iterator[Finding]:
 def _held_topics(case: GroupCase) -> dict[str, int]:
     """Topic -> the first epoch in which somebody of the group held a queue of it and settled."""
     calm = [row["epoch"] for row in case.epochs if not row["transient"]]
-    found: dict[str, int] = {}
+    topics: dict[str, int] = {}
     for row in case.rows("ownership"):
         place = bisect_left(calm, row["from_epoch"])
         if row["client_id"] is None or place == len(calm):
             continue
         if row["to_epoch"] is None or calm[place] < row["to_epoch"]:
-            found[row["topic"]] = min(calm[place], found.get(row["topic"], calm[place]))
-    return found
+            topics[row["topic"]] = min(calm[place], topics.get(row["topic"], calm[place]))
+    return topics
 
 
 def _was_broadcasting(case: GroupCase) -> bool:
@@ -126,11 +128,11 @@ def _unwanted(case: GroupCase, row: Row) -> int:
     if asked_from(case, row["client_id"]) == FROM_TIMESTAMP:
         since = case.settings.get("consume_timestamp_ms")
         before = [
-            look["max_offset"]
-            for look in case.rows("queue_offsets")
+            observation["max_offset"]
+            for observation in case.rows("queue_offsets")
             if since is not None
-            and queue_of(look) == queue_of(row)
-            and look["observed_ms"] <= since
+            and queue_of(observation) == queue_of(row)
+            and observation["observed_ms"] <= since
         ]
         end = min(end, max(before, default=0))
     return int(end - begin(row))

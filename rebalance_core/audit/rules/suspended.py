@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import there_in
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.wording import clock, lasting, listed, plural, queue_names
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import INFO, WARNING
 
 SHORT_MS = 60_000
 """A pause shorter than this delays messages and harms no more."""
@@ -17,8 +18,8 @@ SHORT_MS = 60_000
 def find(case: GroupCase) -> Iterator[Finding]:
     """One finding for each stretch in which one process is suspended (rocketmq.md §11 no. 19)."""
     for first, last in _stretches(case):
-        until = case.night.end_ms if last["to_ms"] is None else last["to_ms"]
-        if until < case.night.start_ms:
+        until = case.run.end_ms if last["to_ms"] is None else last["to_ms"]
+        if until < case.run.start_ms:
             continue
         yield _finding(case, first, last, until - first["from_ms"])
 

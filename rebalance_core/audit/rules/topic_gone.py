@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.formatting import clock, listed
 from rebalance_core.audit.evidence.topics import is_deleted, last_topics
-from rebalance_core.audit.evidence.wording import clock, listed
-from rebalance_core.audit.finding import INFO, WARNING, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_DELETED
+from rebalance_core.model.severities import INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -21,7 +22,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 def _deletions(case: GroupCase, topic: str) -> dict[str, int]:
     """Broker -> when the topic was deleted there, whatever came after."""
-    found = {
+    brokers = {
         row["broker_name"]: row["event_ms"]
         for row in case.rows("topics")
         if row["topic"] == topic and is_deleted(row)
@@ -35,8 +36,8 @@ def _deletions(case: GroupCase, topic: str) -> dict[str, int]:
         if row["topic"] == topic and row["to_epoch"] in moments:
             broker, at_ms = row["broker_name"], moments[row["to_epoch"]]
             if still.get(broker, at_ms) >= at_ms:
-                found.setdefault(broker, at_ms)
-    return found
+                brokers.setdefault(broker, at_ms)
+    return brokers
 
 
 def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:

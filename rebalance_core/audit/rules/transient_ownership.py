@@ -1,4 +1,4 @@
-"""TRANSIENT_OWNERSHIP: queues that were nobody's or held twice while a logged cause was settled."""
+"""TRANSIENT_OWNERSHIP: queues without or with two owners while a logged cause was being settled."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.causes import cause_text
-from rebalance_core.audit.evidence.duplicate_ids import Twins, twins_of
+from rebalance_core.audit.evidence.duplicate_ids import DuplicateId, logged_duplicates
+from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.persistence import (
     is_broadcasting,
-    is_standing,
+    is_persistent,
     offline_ms,
     span_of,
 )
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.wording import lasting, listed, plural
-from rebalance_core.audit.finding import INFO, Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import INFO
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
     """At most one finding a group: how many queues, the worst, the causes (rocketmq.md §8)."""
     if is_broadcasting(case):
         return
-    twins = twins_of(case)
+    duplicate = logged_duplicates(case)
     spans = [
         (row, span_ms)
         for row in case.rows("ownership")
-        if (span_ms := _short(case, row)) and not any(_covers(one, row) for one in twins)
+        if (span_ms := _short(case, row)) and not any(_covers(one, row) for one in duplicate)
     ]
     if not spans:
         return
@@ -47,14 +48,14 @@ def find(case: GroupCase) -> Iterator[Finding]:
         f"{lasting(worst_ms)}; explained by {listed(causes, 3)}.",
         {"nobody": str(len(nobody)), "twice": str(len(twice)), "causes": listed(causes)},
         first_ms=min(row["from_ms"] for row, _ in spans),
-        last_ms=max(row["to_ms"] or case.night.end_ms for row, _ in spans),
+        last_ms=max(row["to_ms"] or case.run.end_ms for row, _ in spans),
     )
 
 
-def _covers(twins: Twins, row: Row) -> bool:
+def _covers(duplicate: DuplicateId, row: Row) -> bool:
     """True if the row lies in a time when an id stood twice: that has its own finding."""
-    return twins.first_ms <= row["from_ms"] and (
-        twins.last_ms is None or row["from_ms"] < twins.last_ms
+    return duplicate.first_ms <= row["from_ms"] and (
+        duplicate.last_ms is None or row["from_ms"] < duplicate.last_ms
     )
 
 
@@ -62,9 +63,9 @@ def _short(case: GroupCase, row: Row) -> int:
     """How long a queue was not held just once while the group was online; 0: it does not count."""
     if row["client_id"] is not None and row["holders"] < 2:
         return 0
-    if is_standing(case, span_of(row)):
+    if is_persistent(case, span_of(row)):
         return 0
-    until = case.night.end_ms if row["to_ms"] is None else row["to_ms"]
+    until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
     span_ms = int(until - row["from_ms"])
     return span_ms - offline_ms(case, row["from_ms"], until)
 

@@ -1,4 +1,4 @@
-"""UNSUBSCRIBED_SHARE: a member unsubscribed at runtime, its computed share is nobody's."""
+"""UNSUBSCRIBED_SHARE: a member unsubscribed at runtime, nobody reads its computed share."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.persistence import is_broadcasting, stands, subscribers
+from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, subscribers
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.subscriptions import TakenBack, taken_back
-from rebalance_core.audit.evidence.wording import clock, listed, plural, queue_names
-from rebalance_core.audit.finding import ERROR, WARNING, Finding, Rule
+from rebalance_core.audit.evidence.subscriptions import Unsubscribed, unsubscribed
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic that others still subscribe (rocketmq.md §6.4, §11 no. 3)."""
     if is_broadcasting(case):
         return
-    by_topic: dict[str, list[TakenBack]] = {}
-    for one in taken_back(case):
-        if subscribers(case, one.topic) and stands(case, one.epoch):
+    by_topic: dict[str, list[Unsubscribed]] = {}
+    for one in unsubscribed(case):
+        if subscribers(case, one.topic) and has_settled(case, one.epoch):
             by_topic.setdefault(one.topic, []).append(one)
     for topic, members in by_topic.items():
         yield _finding(case, topic, members)
 
 
-def _finding(case: GroupCase, topic: str, members: list[TakenBack]) -> Finding:
+def _finding(case: GroupCase, topic: str, members: list[Unsubscribed]) -> Finding:
     nobody = [r for r in case.owned if r["topic"] == topic and r["client_id"] is None]
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in nobody)
     behind = Offsets(case).behind(queue_of(row) for row in nobody)

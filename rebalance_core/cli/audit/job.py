@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.accepted import Acceptance, read_accepted
 from rebalance_core.audit.judge import ALL_RULES
-from rebalance_core.cli.audit.judged import judged_night
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.output import (
     INGESTED,
     NEVER_ACCEPTED,
     PRIVATE,
     WRITTEN,
-    NightOutput,
+    AuditOutput,
 )
 from rebalance_core.cli.audit.previous import audit_record
 from rebalance_core.cli.audit.rehearsal import Rehearsal
@@ -34,12 +33,13 @@ from rebalance_core.contracts import FINDING_TABLES, LEDGER_TABLES
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.spark import DataFrame, InputTables, SparkSession
+from rebalance_core.spark.audit.audit import audit_tables
 from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and_write
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
+from rebalance_core.spark.tables.observed import read_observed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from rebalance_core.ingest.collection.assumptions import Assumptions
     from rebalance_core.ingest.collection.collection import Collection
 
@@ -59,9 +59,9 @@ def run_audit(options: AuditOptions) -> JobReport:
         source, files = _ingested(session, options, assumed, collection, run, place)
         simulated, tables = _simulated(session, options, settings, source, run, place)
         say("judging every group")
-        night = judged_night(settings, tables, accepted, options, now)
-        output = NightOutput(options, settings, run, session, now, expired)
-        written, verdict = output.write(night, tables, table_records(simulated.tables))
+        output = AuditOutput(options, settings, run, session, now, expired)
+        with audit_tables(tables, **options.judging(settings.audit, accepted, now)) as result:
+            written, outcome = output.write(result, tables, table_records(simulated.tables))
         record = run.finish(
             Outcome(
                 outputs=written,
@@ -71,25 +71,25 @@ def run_audit(options: AuditOptions) -> JobReport:
                 replayed_groups=sum(simulated.replay_reasons.values()),
                 replay_reasons=simulated.replay_reasons,
                 versions=versions(session),
-                audit=verdict,
-                exit_code=ExitCode.DIFFERENCES if verdict["fails"] else ExitCode.OK,
+                audit=outcome.record(),
+                exit_code=ExitCode.DIFFERENCES if outcome.fails else ExitCode.OK,
             )
         )
         top = output.top_findings()
-    facts = audit_facts(options.output, verdict, top, record.exit_code, record.seconds)
+    facts = audit_facts(options.output, outcome.record(), top, record.exit_code, record.seconds)
     return JobReport(render_audit(facts), facts, record.exit_code)
 
 
 def check_before_spark(
     options: AuditOptions, today: date
 ) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
-    """The acceptances that hold and those that expired; what can be wrong by now is told.
+    """The acceptances that hold and those that expired; checks what can be wrong by now.
 
     Raises:
         UsageError: jinja2 is missing, the file of accepted findings is wrong, or there is no folder
             for the one to write.
         OutputExists: the file for the findings to accept is there.
-        InputRefused: the previous night is not the result of an audit.
+        InputRefused: `--previous` is not the result of an audit.
     """
     if find_spec("jinja2") is None:
         raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
@@ -113,7 +113,7 @@ def check_before_spark(
 
 
 def _collection(options: AuditOptions) -> "Collection | None":
-    """The collection, if one is given; a folder that cannot be read is told before Spark starts."""
+    """The collection, if one is given; an unreadable folder is refused before Spark starts."""
     if options.collection is not None:
         from rebalance_core.ingest.collection.collection import open_collection
 
@@ -124,7 +124,7 @@ def _collection(options: AuditOptions) -> "Collection | None":
 
 
 def _ingested(
-    session: "SparkSession",
+    session: SparkSession,
     options: AuditOptions,
     assumed: "Assumptions",
     collection: "Collection | None",
@@ -141,17 +141,14 @@ def _ingested(
 
 
 def _simulated(
-    session: "SparkSession",
+    session: SparkSession,
     options: AuditOptions,
     settings: Settings,
     source: str,
     run: OutputRun,
     place: str,
-) -> "tuple[LedgerWritten, dict[str, DataFrame]]":
+) -> tuple[LedgerWritten, dict[str, DataFrame]]:
     """The ledger written, and every table that the audit reads."""
-    from rebalance_core.spark import InputTables
-    from rebalance_core.spark.tables.observed import read_observed
-
     say("simulating")
     observed = read_observed(session, source)
     rejected = observed.rejected

@@ -3,13 +3,18 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
+from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.run.output_folder import is_local
+from rebalance_core.cli.settings.settings import AuditSettings
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.severities import ERROR, SEVERITIES
 
-SEVERITIES = ("INFO", "WARNING", "ERROR")
+HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,11 +24,24 @@ class AuditOptions(JobOptions):
     output: str
     collection: str | None = None
     input: str | None = None
-    fail_on: str = "ERROR"
+    fail_on: str = ERROR
     accepted: str | None = None
     write_accepted: str | None = None
     previous: str | None = None
     redact_clients: bool = False
+
+    def judging(
+        self, settings: AuditSettings, accepted: tuple[Acceptance, ...], now: datetime
+    ) -> dict[str, Any]:
+        """The options of `spark.audit.audit.audit_tables`."""
+        hours = settings.max_age_hours
+        now_ms = int(now.timestamp() * 1000)
+        return {
+            "accepted": accepted,
+            "stale_hours": settings.stale_after_hours,
+            "not_before_ms": None if hours is None else now_ms - int(hours * HOUR_MS),
+            "redact_salt": settings.redact_salt if self.redact_clients else None,
+        }
 
 
 def add_audit_options(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +54,7 @@ def add_audit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         metavar="SEVERITY",
-        default="ERROR",
+        default=ERROR,
         help="exit 3 from here on: ERROR (default), WARNING or INFO",
     )
     parser.add_argument("--accepted", metavar="FILE", help="known findings, with reason and expiry")

@@ -6,11 +6,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.accepted import Acceptance
-from rebalance_core.audit.verdict import Count, verdict_of
-from rebalance_core.cli.audit.judged import judged_night
-from rebalance_core.cli.audit.options import SEVERITIES, AuditOptions
+from rebalance_core.audit.verdict import verdict_of
+from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.output import PRIVATE, WRITTEN
-from rebalance_core.cli.audit.previous import read_last_night
+from rebalance_core.cli.audit.previous import read_previous_audit
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.engine_settings import bad_row_limits, simulation_options
@@ -18,19 +17,17 @@ from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run.running import check_free, open_for, say, warn
 from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.model.severities import SEVERITIES
+from rebalance_core.spark import InputTables, SparkSession
+from rebalance_core.spark.audit.unwritten import count_unwritten, tables_of_collection
 from rebalance_core.spark.engine.row_forecast import row_forecast
 from rebalance_core.spark.engine.write_ledger import sized
+from rebalance_core.spark.tables.observed import Observed, read_observed
 from rebalance_core.spark.tables.row_counts import check_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rebalance_core.ingest.collection.assumptions import Assumptions
     from rebalance_core.ingest.collection.collection import Collection
-    from rebalance_core.spark import InputTables, SimulationOptions
-    from rebalance_core.spark.tables.observed import Observed
-    from rebalance_core.spark.tables.quarantine import Quarantined
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class Rehearsal:
         check_free("audit", self.options, self.settings)
         session = open_for("audit", self.options, self.settings)
         if self.options.previous is not None:
-            read_last_night(self.options.previous, session)
+            read_previous_audit(self.options.previous, session)
         say("auditing; nothing is written")
         inputs, observed = self._inputs(session)
         simulation = simulation_options(self.settings)
@@ -61,44 +58,20 @@ class Rehearsal:
         foretold = RowReport(forecast)
         if forecast.refusal is not None:
             return self._report(foretold, None, foretold.exit_code)
-        found = self._findings(checked, simulation, observed)
-        word, fails = verdict_of(found, self.options.fail_on)
+        judging = self.options.judging(self.settings.audit, self.accepted, self.now)
+        counts_by_kind = count_unwritten(checked, simulation, observed, **judging)
+        word, fails = verdict_of(counts_by_kind, self.options.fail_on)
         by_severity: Counter[str] = Counter()
-        for one in found:
+        for one in counts_by_kind:
             by_severity["accepted" if one.accepted else one.severity] += one.findings
         verdict = {"verdict": str(word), "findings": dict(by_severity)}
         return self._report(foretold, verdict, ExitCode.DIFFERENCES if fails else ExitCode.OK)
 
-    def _findings(
-        self, checked: "Quarantined", simulation: "SimulationOptions", observed: "Observed"
-    ) -> list[Count]:
-        """How many findings there are of which kind."""
-        from rebalance_core.spark.audit.queries import count_findings
-        from rebalance_core.spark.engine.simulate import simulate_checked
-
-        # Judged from several times: kept, where a run reads what it wrote.
-        frames = simulate_checked(checked, simulation).frames()
-        ledger = {name: frames[name].persist() for name in LEDGER_TABLES}
-        tables = {**checked.tables, **observed.tables, **ledger}
-        night = judged_night(self.settings, tables, self.accepted, self.options, self.now)
-        return [Count(**row) for row in count_findings(night.findings)]
-
-    def _inputs(self, session: "SparkSession") -> "tuple[InputTables, Observed]":
-        from rebalance_core.spark import InputTables
-        from rebalance_core.spark.ingest.ingest import ingest
-        from rebalance_core.spark.tables.observed import observed, read_observed
-
-        if self.collection is None:
-            source = spark_location(self.options.input or "")
-            return InputTables.read(session, source), read_observed(session, source)
-        made = ingest(session, self.collection, self.assumed).tables
-        inputs = InputTables(
-            made["cluster_events"],
-            made["consumer_groups"],
-            made["queue_offsets"],
-            made["committed_offsets"],
-        )
-        return inputs, observed(session, made)
+    def _inputs(self, session: SparkSession) -> tuple[InputTables, Observed]:
+        if self.collection is not None:
+            return tables_of_collection(session, self.collection, self.assumed)
+        source = spark_location(self.options.input or "")
+        return InputTables.read(session, source), read_observed(session, source)
 
     def _report(
         self, foretold: RowReport, verdict: dict[str, Any] | None, exit_code: int
@@ -133,6 +106,6 @@ class Rehearsal:
         ]
         if verdict is not None:
             counts = [f"{verdict['findings'].get(name, 0):,} {name}" for name in SEVERITIES[::-1]]
-            told = f"{verdict['verdict']}, {', '.join(counts)} not accepted"
-            lines += ["", f"A run would end with exit code {int(exit_code)}: {told}"]
+            shown = f"{verdict['verdict']}, {', '.join(counts)} not accepted"
+            lines += ["", f"A run would end with exit code {int(exit_code)}: {shown}"]
         return JobReport("\n".join(lines), facts, exit_code)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.verdict import WORDS
 from rebalance_core.cli.utc import utc
+from rebalance_core.model.severities import INFO, WORST_FIRST
 
 if TYPE_CHECKING:
     from rebalance_core.report.audit_report import ShownFinding
 
 WIDTH = 100
-SEVERITIES = ("ERROR", "WARNING", "INFO")
 
 
 def audit_facts(
@@ -54,11 +54,11 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         "groups    " + (_counts(facts["groups"]) or "none"),
         "findings  " + (_counts(_severities(facts["findings"])) or "none"),
     ]
-    for (severity, rule_id), found in groupby(facts["top_findings"], _rule):
-        lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(found))]
+    for (severity, rule_id), findings in groupby(facts["top_findings"], _rule):
+        lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(findings))]
     shown = len(facts["top_findings"])
     grave = sum(
-        n for counts in facts["findings"].values() for kind, n in counts.items() if kind != "INFO"
+        n for counts in facts["findings"].values() for kind, n in counts.items() if kind != INFO
     )
     if grave > shown:
         lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
@@ -69,16 +69,16 @@ def _rule(finding: Mapping[str, Any]) -> tuple[str, str]:
     return finding["severity"], finding["rule_id"]
 
 
-def _findings(found: Sequence[Mapping[str, Any]]) -> list[str]:
+def _findings(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     """The findings of one rule; what to do stands once where they all say the same."""
     lines = []
-    for index, one in enumerate(found):
-        about = one["consumer_group"] or one["broker_name"] or one["topic"] or "cluster"
-        accepted = f" (accepted: {one['accepted']})" if one["accepted"] else ""
-        lines += _wrapped(f"{about}{accepted}: ", one["summary"])
-        following = found[index + 1 : index + 2]
-        if not following or following[0]["remedy"] != one["remedy"]:
-            lines += _wrapped("-> ", one["remedy"])
+    for index, finding in enumerate(findings):
+        about = finding["consumer_group"] or finding["broker_name"] or finding["topic"] or "cluster"
+        accepted = f" (accepted: {finding['accepted']})" if finding["accepted"] else ""
+        lines += _wrapped(f"{about}{accepted}: ", finding["summary"])
+        following = findings[index + 1 : index + 2]
+        if not following or following[0]["remedy"] != finding["remedy"]:
+            lines += _wrapped("-> ", finding["remedy"])
     return lines
 
 
@@ -87,12 +87,12 @@ def _wrapped(head: str, text: str) -> list[str]:
 
 
 def _severities(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for kind in (*SEVERITIES, "accepted"):
+    totals: dict[str, int] = {}
+    for kind in (*WORST_FIRST, "accepted"):
         total = sum(counts.get(kind, 0) for counts in findings.values())
         if total:
-            found[kind] = total
-    return found
+            totals[kind] = total
+    return totals
 
 
 def _counts(counts: Mapping[str, int]) -> str:

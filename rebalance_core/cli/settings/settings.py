@@ -60,7 +60,7 @@ class AssumeSettings:
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """How `audit` looks at a night; ``max_age_hours`` None: the collection may be of any age."""
+    """How `audit` judges; ``max_age_hours`` None: the collection may be of any age."""
 
     stale_after_hours: float
     findings_per_rule: int

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-SCAN_INTERVAL_MS = 10_000
-"""ClientHousekeepingService: brokers scan by themselves, each every 10 s (rocketmq.md §6.1)."""
-SAME_LOSS_MS = SCAN_INTERVAL_MS + 1_000
-"""Removals closer than this are one loss; log times have seconds."""
-RETURN_MS = 90_000
+from rebalance_core.model.timers import CHANNEL_SCAN_MS, HEARTBEAT_MS
+
+SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
+"""Removals closer than this are one loss: brokers scan by themselves, log times have seconds."""
+RETURN_MS = 3 * HEARTBEAT_MS
 """After a broker's restart a client that lives is back within a heartbeat (30 s) or two."""
 
 

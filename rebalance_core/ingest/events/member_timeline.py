@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import Change, Connections
 from rebalance_core.ingest.events.subscription_table import (
-    HEARTBEAT_MS,
+    HEARTBEAT_SEEN_MS,
     SAME_MOMENT_MS,
     Member,
     SubscriptionTable,
@@ -32,13 +32,13 @@ from rebalance_core.model.events import (
     UNSUBSCRIBE,
 )
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.timers import HEARTBEAT_MS, REBALANCE_WAIT_MS
 
 RECONNECT_MS = 60_000
 """A client that subscribed so long before it registered was there before: it reconnects."""
-OWN_PASS_MS = 60_000
-"""unsubscribe(): own pass within 20 s, brokers learn by a heartbeat within 30 s
-(rocketmq.md §6.4).
-"""
+UNSUBSCRIBE_MARGIN_MS = 10_000
+UNSUBSCRIBE_KNOWN_MS = REBALANCE_WAIT_MS + HEARTBEAT_MS + UNSUBSCRIBE_MARGIN_MS
+"""unsubscribe(): an own pass, then brokers learn it by a heartbeat (rocketmq.md §6.4)."""
 
 
 @dataclass
@@ -195,7 +195,7 @@ class MemberTimeline:
     def _settle_tables(self, now_ms: int) -> None:
         """Members that kept silent agree with what the broker was told last."""
         for broker, table in self._tables.items():
-            if not table.settled and now_ms >= table.at_ms + HEARTBEAT_MS:
+            if not table.settled and now_ms >= table.at_ms + HEARTBEAT_SEEN_MS:
                 table.settled = True
                 topics = self._topics_at(broker)
                 own = self.subscription_versions.of_silent(broker, table, topics, self.events)
@@ -264,7 +264,7 @@ class MemberTimeline:
             dropped = [
                 (ms, where)
                 for ms, name, where in self._unsubscribed
-                if name == topic and max(since_ms, at_ms - OWN_PASS_MS) <= ms <= at_ms
+                if name == topic and max(since_ms, at_ms - UNSUBSCRIBE_KNOWN_MS) <= ms <= at_ms
             ]
             when, where = dropped[0] if dropped else (at_ms, source)
             self._event(UNSUBSCRIBE, when, where, member)["topic"] = topic

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.model.timers import HEARTBEAT_MS
 
-HEARTBEAT_MS = 35_000
-"""Every member's heartbeat comes within 30 s (rocketmq.md §6.1) and a little."""
+HEARTBEAT_MARGIN_MS = 5_000
+HEARTBEAT_SEEN_MS = HEARTBEAT_MS + HEARTBEAT_MARGIN_MS
+"""Every member's heartbeat was logged by then."""
 SAME_MOMENT_MS = 2_000
 """Brokers hear of one change one after the other, and their logs have seconds."""
 

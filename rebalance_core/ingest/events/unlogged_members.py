@@ -11,9 +11,10 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.rows import WARNING, Row, event, finding
+from rebalance_core.ingest.rows import Row, event, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import WARNING
 
 DUMP_MS = 10_000
 """A dump's time is its command's start; member changes so near to it are no contradiction."""

@@ -16,7 +16,8 @@ from rebalance_core.ingest.collection.collected_file import (
 )
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
-from rebalance_core.ingest.rows import WARNING, Row, finding
+from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.model.severities import WARNING
 
 WRONG_FILE_SHARE = 0.5
 """Of a log of the right kind nearly all lines are understood; below half it is another file."""

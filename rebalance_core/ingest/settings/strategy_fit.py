@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.rows import WARNING, Row, finding
+from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
+from rebalance_core.model.severities import WARNING
 from rebalance_core.strategies import allocate_group, parse_strategy
 
 CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")

@@ -12,10 +12,9 @@ from rebalance_core.kernels.segments import ranges
 from rebalance_core.kernels.state.cells import Broadcast
 from rebalance_core.kernels.tables.output import group_columns, table_rows, until, words
 from rebalance_core.model.events import EVENT_TYPES
+from rebalance_core.model.statuses import EPOCH_STATUSES
 
-STATUSES = ("SETTLED", "FROZEN", "EMPTY")
-"""As `rebalance_core.replay.history` names them."""
-SETTLED, FROZEN, EMPTY = range(3)
+SETTLED, FROZEN, EMPTY = range(len(EPOCH_STATUSES))  # codes, in the order of the words
 
 
 def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
@@ -53,7 +52,7 @@ def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
             "dropped": dropped,
             "orphaned": orphaned,
             "shared": shared,
-            "status": words(STATUSES, status),
+            "status": words(EPOCH_STATUSES, status),
             "transient": epochs.to_ms < epochs.latest_ms,
         },
     )

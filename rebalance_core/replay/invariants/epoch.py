@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from rebalance_core.model.group_settings import CLUSTERING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.statuses import EMPTY, FAILED, FROZEN, OK, SETTLED, UNKNOWN
 from rebalance_core.replay.changes import ADD, DROP, FORCED, INITIAL, NEW, VOLUNTARY
-from rebalance_core.replay.history import EMPTY, FROZEN, SETTLED
-from rebalance_core.replay.start_rule import FAILED, OK, QUERY_FAILED, UNKNOWN
+from rebalance_core.replay.start_rule import QUERY_FAILED
 
 Row: TypeAlias = Mapping[str, Any]
 Holders: TypeAlias = dict[MessageQueue, dict[str | None, int]]

@@ -1,7 +1,8 @@
 """The first sentence of the page: what the verdict means."""
 
+from rebalance_core.model.severities import WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport
-from rebalance_core.report.page.sections import WORST_FIRST, failing, severity_rank
+from rebalance_core.report.page.sections import failing, severity_rank
 
 
 def headline(report: AuditReport) -> str:

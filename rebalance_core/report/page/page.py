@@ -10,16 +10,11 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from rebalance_core.model.severities import WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport
 from rebalance_core.report.page.bars import balance_line, group_bar
 from rebalance_core.report.page.headline import headline
-from rebalance_core.report.page.sections import (
-    WORST_FIRST,
-    failing,
-    named_queues,
-    rule_sections,
-    severities_of,
-)
+from rebalance_core.report.page.sections import failing, named_queues, rule_sections, severities_of
 from rebalance_core.report.page.shapes import shape
 from rebalance_core.report.page.timeline import draw_timeline
 from rebalance_core.report.page.visible import visible

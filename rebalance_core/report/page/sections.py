@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from rebalance_core.model.severities import WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 
-WORST_FIRST = ("ERROR", "WARNING", "INFO")  # the audit's SEVERITIES, which lies beside this layer
 OPEN_FINDINGS = 10
 """Of each rule; the others are one click away."""
 

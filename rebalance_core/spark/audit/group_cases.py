@@ -7,7 +7,7 @@ of its commits the last and those at which the offset fell.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from rebalance_core.contracts import OBSERVED_TABLES, SIMULATED_TABLES
+from rebalance_core.contracts import OBSERVED_TABLES, SIMULATED_TABLES, Table
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 from rebalance_core.spark.engine.fan_out import GROUP, group_topics
@@ -29,7 +29,7 @@ _QUEUE = ("topic", "broker_name", "queue_id")
 _TOPIC_STATE = ("event_type", "read_queue_nums", "write_queue_nums", "perm", "source")
 
 
-def judged(tables: Mapping[str, DataFrame], judge: Judge) -> DataFrame:
+def judge_groups(tables: Mapping[str, DataFrame], judge: Judge) -> DataFrame:
     """What ``judge`` makes of each group, as rows of JSON with the name of their table.
 
     Args:
@@ -154,27 +154,27 @@ def _body(judge: Judge) -> Callable[[pa.Table], pa.Table]:
 def judged_rows(table: pa.Table, judge: Judge) -> pa.Table:
     """The judged rows of one group, from its rows as `case_frames` gives them in JSON."""
     cluster, group = table["cluster"][0].as_py(), table["consumer_group"][0].as_py()
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_table: dict[str, list[dict[str, Any]]] = {}
     names, texts = table["table_name"].to_pylist(), table["row"].to_pylist()
     for name, text in zip(names, texts, strict=True):
-        found.setdefault(name, []).append(json.loads(text))
+        by_table.setdefault(name, []).append(json.loads(text))
     rows = [
         (cluster, name, json.dumps(row))
-        for name, made in judge(cluster, group, found).items()
-        for row in made
+        for name, judged in judge(cluster, group, by_table).items()
+        for row in judged
     ]
     return pa.Table.from_pylist(
         [dict(zip(_JUDGED.names, row, strict=True)) for row in rows], _JUDGED
     )
 
 
-def cut(rows: DataFrame, table_name: str, struct_type: str, names: Iterable[str]) -> DataFrame:
+def table_rows(rows: DataFrame, table: Table) -> DataFrame:
     """The judged rows of one table, with its columns."""
-    parsed = sf.from_json("row", struct_type).alias("parsed")
-    of_table = rows.where(sf.col("table_name") == table_name).select("cluster", parsed)
+    parsed = sf.from_json("row", table.struct_type()).alias("parsed")
+    of_table = rows.where(sf.col("table_name") == table.name).select("cluster", parsed)
     return of_table.select(
         *(
             sf.col("cluster") if name == "cluster" else sf.col(f"parsed.{name}").alias(name)
-            for name in names
+            for name in table.column_names
         )
     )

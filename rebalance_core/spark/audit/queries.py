@@ -1,4 +1,4 @@
-"""The frames of an audit: what goes to the driver of a night, and what of its findings is kept."""
+"""Queries of an audit: what goes to the driver, and which findings are counted, kept and shown."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.model import events
-from rebalance_core.spark.audit.group_cases import cut
+from rebalance_core.model.severities import ERROR, INFO, WORST_FIRST
+from rebalance_core.model.verdicts import UNKNOWN
+from rebalance_core.spark.audit.group_cases import table_rows
 from rebalance_core.spark.engine.fan_out import GROUP
 
 Row = dict[str, Any]
 
 SAME_FINDING = ("cluster", "rule_id", "consumer_group", "topic", "broker_name", "queue_id")
-"""What makes it the same finding on two nights; a restarted client has a new id."""
-_GRAVEST_FIRST = ("ERROR", "WARNING", "INFO")
+"""What makes it the same finding in two runs; a restarted client has a new id."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +44,20 @@ def cluster_rows(
     cluster_events, facts = tables["cluster_events"], tables["observed_facts"]
     span = [sf.min("event_ms").alias("first_ms"), sf.max("event_ms").alias("last_ms")]
     spans = cluster_events.groupBy("cluster").agg(*span)
-    found = {
+    clusters = {
         row["cluster"]: ClusterRows([row | {"kind": "COLLECTED", "broker_name": None}])
         for row in rows_of(spans)
     }
     for row in rows_of(facts.where(sf.col("kind").isin(*kinds))):
-        found.setdefault(row["cluster"], ClusterRows()).facts.append(row)
+        clusters.setdefault(row["cluster"], ClusterRows()).facts.append(row)
     for row in rows_of(_newest_dumps(tables)):
         dump = row | {"details": {"command": row["command"]}}
-        found.setdefault(row["cluster"], ClusterRows()).dumps.append(dump)
+        clusters.setdefault(row["cluster"], ClusterRows()).dumps.append(dump)
     of_brokers = cluster_events.where(sf.col("event_type").isin(*events.BROKER_EVENTS))
     names = ("cluster", "event_ms", "sequence", "event_type", "broker_name", "detail")
     for row in rows_of(of_brokers.select(*names)):
-        found[row["cluster"]].broker_events.append(row)
-    return found
+        clusters[row["cluster"]].broker_events.append(row)
+    return clusters
 
 
 def _newest_dumps(tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -84,12 +85,11 @@ def _newest_dumps(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def judged_tables(judged: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """``findings`` and ``group_verdicts`` of what `group_cases.judged` gives."""
-    found = []
-    for name in ("findings", "group_verdicts"):
-        table = AUDITED_TABLES[name]
-        found.append(cut(judged, name, table.struct_type(), table.column_names))
-    return found[0], found[1]
+    """``findings`` and ``group_verdicts`` of what `group_cases.judge_groups` gives."""
+    findings, verdicts = (
+        table_rows(judged, AUDITED_TABLES[name]) for name in ("findings", "group_verdicts")
+    )
+    return findings, verdicts
 
 
 def findings_frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
@@ -109,13 +109,32 @@ def count_findings(findings: DataFrame) -> list[Row]:
     )
 
 
+def findings_by_rule(findings: DataFrame) -> dict[str, int]:
+    """How many findings there are of each rule."""
+    return {row["rule_id"]: row["count"] for row in findings.groupBy("rule_id").count().collect()}
+
+
+def open_findings(findings: DataFrame) -> DataFrame:
+    """Findings above INFO that are not accepted."""
+    return findings.where(sf.col("accepted").isNull() & (sf.col("severity") != INFO))
+
+
+def to_accept(findings: DataFrame) -> list[Row]:
+    """Rule, group, topic, broker and client of the open findings, each once."""
+    names = ("rule_id", "consumer_group", "topic", "broker_name", "client_id")
+    return rows_of(open_findings(findings).select(*names).distinct())
+
+
+def worst_first() -> tuple[Column, Column]:
+    """The order of findings: open ones first, then by severity."""
+    rank = sf.array_position(sf.array(*map(sf.lit, WORST_FIRST)), sf.col("severity"))
+    return sf.col("accepted").isNotNull(), rank
+
+
 def capped(findings: DataFrame, rows_of_a_rule: int) -> DataFrame:
-    """At most so many findings a rule: open ones first, then the gravest."""
-    rank = sf.array_position(sf.array(*map(sf.lit, _GRAVEST_FIRST)), sf.col("severity"))
+    """At most so many findings of each rule: open ones first, then the worst."""
     names = (*SAME_FINDING[2:], "client_id", "first_ms", "summary")
-    window = Window.partitionBy("cluster", "rule_id").orderBy(
-        sf.col("accepted").isNotNull(), rank, *names
-    )
+    window = Window.partitionBy("cluster", "rule_id").orderBy(*worst_first(), *names)
     numbered = findings.withColumn("_number", sf.row_number().over(window))
     return numbered.where(sf.col("_number") <= rows_of_a_rule).drop("_number")
 
@@ -129,37 +148,37 @@ def unknown_groups(verdicts: DataFrame, shown: int) -> Mapping[str, tuple[list[R
         row["cluster"]: row["count"]
         for row in rows_of(verdicts.where(sf.col("looks") > 0).groupBy("cluster").count())
     }
-    missing = verdicts.where((sf.size("unasked") > 0) | (sf.col("verdict") == "UNKNOWN"))
+    missing = verdicts.where((sf.size("unasked") > 0) | (sf.col("verdict") == UNKNOWN))
     names = sf.slice(sf.sort_array(sf.collect_set("consumer_group")), 1, shown)
     unasked = sf.when(sf.size("unasked") > 0, sf.lit("unasked")).alias("unasked")
     counted = missing.groupBy("cluster", "verdict", "reason", unasked).agg(
         sf.count(sf.lit(1)).alias("groups"), names.alias("names")
     )
-    found: dict[str, tuple[list[Row], int]] = {}
+    by_cluster: dict[str, tuple[list[Row], int]] = {}
     for row in rows_of(counted):
-        rows, _ = found.setdefault(row["cluster"], ([], compared.get(row["cluster"], 0)))
+        rows, _ = by_cluster.setdefault(row["cluster"], ([], compared.get(row["cluster"], 0)))
         rows.append(row)
-    return found
+    return by_cluster
 
 
 def changed_since(
-    findings: DataFrame, previous: DataFrame, cut: Collection[str] = ()
+    findings: DataFrame, previous: DataFrame, truncated: Collection[str] = ()
 ) -> tuple[DataFrame, DataFrame, DataFrame]:
     """Open findings above INFO that are new, gone, and still there.
 
     Args:
-        findings: all of this night.
-        previous: as the last night kept them. Those that are accepted now do not count as gone.
-        cut: rules of which that night did not keep all: none of theirs is called new.
+        findings: all of this run.
+        previous: as the earlier run kept them. Those that are accepted now do not count as gone.
+        truncated: rules of which that run did not keep all: none of theirs is called new.
     """
     key = sf.to_json(sf.struct(*SAME_FINDING), {"ignoreNullFields": "false"}).alias("_key")
     now, before = (
-        frame.where(sf.col("severity") != "INFO").select("*", key)
+        frame.where(sf.col("severity") != INFO).select("*", key)
         for frame in (findings, previous.where(sf.col("accepted").isNull()))
     )
     still_open = now.where(sf.col("accepted").isNull())
     return (
-        still_open.where(~sf.col("rule_id").isin(*cut))
+        still_open.where(~sf.col("rule_id").isin(*truncated))
         .join(before.select("_key"), on="_key", how="left_anti")
         .drop("_key"),
         before.join(now.select("_key"), on="_key", how="left_anti").drop("_key"),
@@ -168,17 +187,13 @@ def changed_since(
 
 
 def worst_groups(findings: DataFrame, groups: int) -> list[tuple[str, str]]:
-    """(cluster, consumer_group) of the groups with the gravest open findings above INFO."""
-    open_ones = findings.where(
-        sf.col("consumer_group").isNotNull()
-        & sf.col("accepted").isNull()
-        & (sf.col("severity") != "INFO")
+    """(cluster, consumer_group) of the groups with the worst open findings above INFO."""
+    of_groups = open_findings(findings).where(sf.col("consumer_group").isNotNull())
+    errors = sf.sum((sf.col("severity") == ERROR).cast("INT"))
+    ranked = of_groups.groupBy(*GROUP).agg(
+        errors.alias("errors"), sf.count(sf.lit(1)).alias("findings")
     )
-    errors = sf.sum((sf.col("severity") == "ERROR").cast("INT"))
-    ranked = open_ones.groupBy(*GROUP).agg(
-        errors.alias("errors"), sf.count(sf.lit(1)).alias("found")
-    )
-    worst = ranked.orderBy(sf.col("errors").desc(), sf.col("found").desc(), *GROUP).limit(groups)
+    worst = ranked.orderBy(sf.col("errors").desc(), sf.col("findings").desc(), *GROUP).limit(groups)
     return [(row["cluster"], row["consumer_group"]) for row in worst.collect()]
 
 

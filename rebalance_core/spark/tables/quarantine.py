@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
+from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.contracts.times import TIME_RANGES
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
@@ -76,19 +77,9 @@ DETAILS = {
 }
 """What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
 
-ENUMS = {
-    "consumer_type": ("PUSH", "LITE_PULL", "PULL"),
-    "message_model": ("CLUSTERING", "BROADCASTING"),
-    "rebalance_mode": ("CLIENT", "BROKER"),
-    "consume_from_where": (
-        "CONSUME_FROM_LAST_OFFSET",
-        "CONSUME_FROM_FIRST_OFFSET",
-        "CONSUME_FROM_TIMESTAMP",
-        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
-        "CONSUME_FROM_MIN_OFFSET",
-        "CONSUME_FROM_MAX_OFFSET",
-    ),
-}
+ENUM_COLUMNS = ("consumer_type", "message_model", "rebalance_mode", "consume_from_where")
+ENUMS = {name: CONSUMER_GROUPS.column(name).allowed for name in ENUM_COLUMNS}
+"""Allowed words by column, in the order of a row's issues; cluster_events allows the same."""
 PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
     "strategy": ("BAD_STRATEGY", parse_strategy),
     "version": ("BAD_VERSION", parse_version),

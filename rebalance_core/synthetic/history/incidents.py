@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rebalance_core.model import events
+from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, HEARTBEAT_MS
 from rebalance_core.synthetic.draws import Mix
 from rebalance_core.synthetic.fleet import HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.synthetic.groups import CLIENT_VERSIONS
@@ -23,8 +24,6 @@ NEW_STRATEGIES: Mix[str] = (
 
 EXPIRED_SHARE = 0.3
 NO_RETURN_CHANCE = 0.04
-CHANNEL_EXPIRED_MS = 120 * SECOND_MS  # channelExpiredTimeout; the scan adds up to 10 s
-SCAN_MS = 10 * SECOND_MS
 
 
 def deploy(life: Life) -> None:
@@ -100,8 +99,8 @@ def half_open(life: Life) -> None:
     new = life.reconnect(seat, old.client_id)
     if new is not None:
         seat.process = new
-        rest_ms = CHANNEL_EXPIRED_MS - life.draws.between(0, 30 * SECOND_MS)
-        rest_ms += life.draws.between(0, SCAN_MS)
+        rest_ms = CHANNEL_EXPIRY_MS - life.draws.between(0, HEARTBEAT_MS)
+        rest_ms += life.draws.between(0, CHANNEL_SCAN_MS)
         life.after(rest_ms, _lose, life, old)
 
 

@@ -14,7 +14,7 @@ from rebalance_core.synthetic.groups import Group
 from rebalance_core.synthetic.offsets.queue_table import QueueTable
 from rebalance_core.synthetic.topics import READ_WRITE, Topic, TopicConfig, topic_of
 
-AGE_MS = (1.0 * DAY_MS, 700.0 * DAY_MS)
+RETRY_TOPIC_AGE_MS = (1.0 * DAY_MS, 700.0 * DAY_MS)
 PER_KILOSECOND = (1.0, 200.0)
 NO_FAILURE_CHANCE = 0.3
 
@@ -30,7 +30,7 @@ def retry_table(plan: FleetPlan, group_number: int, group: Group) -> QueueTable 
     if settings.consumer_type != PUSH or settings.message_model == BROADCASTING:
         return None
     draws = Draws(plan.seed, "retry", group_number)
-    born_ms = plan.start_ms - int(draws.scattered(*AGE_MS))
+    born_ms = plan.start_ms - int(draws.scattered(*RETRY_TOPIC_AGE_MS))
     rate = 0 if draws.chance(NO_FAILURE_CHANCE) else int(draws.scattered(*PER_KILOSECOND))
     first: dict[int, int] = {}
     for number in group.topics:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from rebalance_core.audit.case import GroupCase, Night
+from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.finding import Finding
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model import events as kinds
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def ms(seconds: float) -> int:
-    """A moment so many seconds after the night began."""
+    """A moment so many seconds after the collection began."""
     return BEGIN_MS + int(seconds * 1000)
 
 
@@ -123,7 +123,7 @@ def case_of(
     commits: Iterable[Row] | None = (),
     stores: Iterable[str] = ("a", "b"),
 ) -> GroupCase:
-    """The case of group ``g`` in a night of ``until`` seconds."""
+    """The case of group ``g`` in a collection of ``until`` seconds."""
     settings = settings or GroupSettings()
     happened = tuple(
         Event(**{name: getattr(one, name) for name in COLUMNS} | {"sequence": number})
@@ -151,11 +151,11 @@ def case_of(
         "queue_offsets": ends,
         "committed_offsets": commits or [],
     }
-    night = Night(BEGIN_MS, ms(until), store_ms=dict.fromkeys(stores, ms(until)))
-    return GroupCase("c", GROUP, night, tables)
+    run = AuditRun(BEGIN_MS, ms(until), store_ms=dict.fromkeys(stores, ms(until)))
+    return GroupCase("c", GROUP, run, tables)
 
 
-def found(rule_id: str, case: GroupCase) -> list[Finding]:
+def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:
     """The findings of one rule."""
     return list(rules_by_id()[rule_id].find(case))
 

@@ -72,7 +72,7 @@ expires = 2026-12-01
     assert sum(line.startswith("known.toml:6: ") for line in lines) == 2
 
 
-def test_what_the_first_night_writes_is_read_again_and_covers_it() -> None:
+def test_what_the_first_run_writes_is_read_again_and_covers_it() -> None:
     found = [
         finding("IDLE_MEMBER", consumer_group='we"ird*[1]\u20ac'),
         finding("IDLE_MEMBER", consumer_group="g", topic="T"),

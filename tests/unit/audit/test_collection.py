@@ -1,12 +1,12 @@
-"""What is missing of a night: incomplete is never green."""
+"""What is missing of an audit run: incomplete is never green."""
 
 from typing import Any
 
 import pytest
 
-from rebalance_core.audit.collection import night_of
+from rebalance_core.audit.collection import audit_run_of
 from rebalance_core.audit.judge import judge_cluster, missing_of_groups, missing_reason
-from tests.unit.audit.nights import fact
+from tests.unit.audit.comparison.group_rows import fact
 
 HOUR = 3_600_000
 END = 100 * HOUR
@@ -33,26 +33,28 @@ WHOLE = [
 DUMPS = [dump("consumerStatus"), dump("consumerConnection", broker="a")]
 
 
-def told(facts: list[dict[str, Any]], dumps: list[dict[str, Any]], down: str = "") -> list[str]:
-    _, found = night_of(facts, dumps, frozenset(down), 6.0)
-    return [one.summary for one in found]
+def summaries(
+    facts: list[dict[str, Any]], dumps: list[dict[str, Any]], down: str = ""
+) -> list[str]:
+    _, findings = audit_run_of(facts, dumps, frozenset(down), 6.0)
+    return [one.summary for one in findings]
 
 
-def test_a_whole_night_has_nothing_missing() -> None:
-    night, found = night_of(WHOLE, DUMPS, frozenset(), 6.0)
-    assert found == []
-    assert (night.end_ms, night.missing) == (END, frozenset())
+def test_a_whole_collection_has_nothing_missing() -> None:
+    run, findings = audit_run_of(WHOLE, DUMPS, frozenset(), 6.0)
+    assert findings == []
+    assert (run.end_ms, run.missing) == (END, frozenset())
 
 
 def test_an_expected_broker_without_files_is_missing() -> None:
     facts = [row for row in WHOLE if row["kind"] != "BROKER_FILE" or row["broker_name"] != "b"]
-    night, (found,) = night_of(facts, DUMPS, frozenset(), 6.0)
-    assert (found.broker_name, night.missing) == ("b", {"b"})
-    assert "expects" in found.summary
+    run, (findings,) = audit_run_of(facts, DUMPS, frozenset(), 6.0)
+    assert (findings.broker_name, run.missing) == ("b", {"b"})
+    assert "expects" in findings.summary
 
 
 def test_a_broker_that_only_the_cluster_lists_is_missing_too() -> None:
-    (text,) = told([*WHOLE, fact("BROKER_IN_CLUSTER", END, broker_name="c")], DUMPS)
+    (text,) = summaries([*WHOLE, fact("BROKER_IN_CLUSTER", END, broker_name="c")], DUMPS)
     assert "clusterList lists it" in text
 
 
@@ -60,28 +62,28 @@ def test_a_store_without_the_log_is_not_enough() -> None:
     facts = [
         r for r in WHOLE if not (r["broker_name"] == "b" and r["details"].get("file") == "log")
     ]
-    (text,) = told(facts, DUMPS)
+    (text,) = summaries(facts, DUMPS)
     assert "broker.log of b" in text
 
 
 @pytest.mark.parametrize(("down", "missing"), [("", 1), ("b", 0)])
 def test_stale_files_of_a_broker_count_unless_it_is_down(down: str, missing: int) -> None:
     facts = [row for row in WHOLE if row["broker_name"] != "b" or row["kind"] != "BROKER_FILE"]
-    found = told([*facts, *broker_files("b", END - 24 * HOUR)], DUMPS, down)
-    assert len(found) == missing
+    findings = summaries([*facts, *broker_files("b", END - 24 * HOUR)], DUMPS, down)
+    assert len(findings) == missing
 
 
 def test_a_name_server_without_its_log_is_named() -> None:
-    (text,) = told([*WHOLE, fact("EXPECTED_NAME_SERVER", END, details={"name": "n2"})], DUMPS)
+    (text,) = summaries([*WHOLE, fact("EXPECTED_NAME_SERVER", END, details={"name": "n2"})], DUMPS)
     assert "n2 missing" in text
 
 
 def test_dumps_that_nobody_made_and_dumps_of_yesterday() -> None:
-    none = told(WHOLE, [])
+    none = summaries(WHOLE, [])
     assert len(none) == 2
     assert all("no dump" in text.lower() for text in none)
     old = [dump("consumerProgress", END - 25 * HOUR), dump("consumerConnection")]
-    (text,) = told(WHOLE, old)
+    (text,) = summaries(WHOLE, old)
     assert "25 h old" in text
 
 

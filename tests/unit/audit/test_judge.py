@@ -6,10 +6,10 @@ import pytest
 
 from rebalance_core.audit import judge as judging
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.gate.compare import REASONS
 from rebalance_core.audit.judge import judge, missing_reason
 from rebalance_core.audit.rules import RULES
-from tests.unit.audit.nights import DUMPED_MS, A, B, case, member, status
+from rebalance_core.model.verdicts import REASONS
+from tests.unit.audit.comparison.group_rows import DUMPED_MS, A, B, case, member, status
 
 
 def fails(_case: GroupCase) -> None:
@@ -46,7 +46,7 @@ def test_a_comparison_that_fails_is_a_finding_and_the_rules_go_on(
 def test_findings_of_the_comparison_that_fail_are_caught_too(
     group: GroupCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "gate_findings", lambda case, result: fails(case))
+    monkeypatch.setattr(judging, "comparison_findings", lambda case, result: fails(case))
     made = judge(group)
     assert made["group_verdicts"][0]["reason"] == "COMPARISON_FAILED"
     assert "RULE_FAILED" in rules_of(made["findings"])

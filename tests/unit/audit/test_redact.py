@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from rebalance_core.audit.case import Night
+from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.judge import judge
 from rebalance_core.audit.redact import Redaction, pseudonym
-from rebalance_core.spark.audit.nightly import NightlyJudge
-from tests.unit.audit.nights import DUMPED_MS, case, fact, ledger, progress, status
+from rebalance_core.spark.audit.audit import GroupJudge
+from tests.unit.audit.comparison.group_rows import DUMPED_MS, case, fact, ledger, progress, status
 
 HOST, OTHER, STRANGER = "shop-pod-1", "10.0.0.2", "10.9.9.9"
 CLIENTS = f"{HOST}@7#1", f"{OTHER}@worker@unit", f"{STRANGER}@ghost"
@@ -16,7 +16,7 @@ SALT = "s"
 
 
 def renamed(rows):
-    """The rows of `nights` with clients of which one is a host's name."""
+    """The rows of `group_rows` with clients of which one is a host's name."""
     text = json.dumps(rows)
     for old, new in zip(("10.0.0.1@1#1", "10.0.0.2@2#2"), CLIENTS, strict=False):
         text = text.replace(old, new)
@@ -47,12 +47,12 @@ def text_of(made):
 
 
 def test_nothing_judged_of_a_group_tells_of_its_clients(group):
-    nights = {"c": Night(0, 10_000_000)}
-    plain = NightlyJudge(nights)("c", "g", group.tables)
+    runs = {"c": AuditRun(0, 10_000_000)}
+    plain = GroupJudge(runs)("c", "g", group.tables)
     assert plain == judge(group)
     secrets = [*CLIENTS, HOST, OTHER, STRANGER, "fe80"]
     assert [one for one in secrets if one not in text_of(plain)] == []
-    hidden = NightlyJudge(nights, salt=SALT)("c", "g", group.tables)
+    hidden = GroupJudge(runs, salt=SALT)("c", "g", group.tables)
     assert [one for one in secrets if one in text_of(hidden)] == []
     assert len(hidden["findings"]) == len(plain["findings"])
     assert all(pseudonym(one, SALT) in text_of(hidden) for one in CLIENTS)

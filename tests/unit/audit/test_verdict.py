@@ -23,7 +23,7 @@ def count(severity: str, *, accepted: bool = False, rule_id: str = "R") -> Count
         ([count("ERROR", rule_id="COLLECTION_INCOMPLETE")], "ERROR", ("INCOMPLETE", True)),
     ],
 )
-def test_the_word_and_whether_the_night_fails(
+def test_the_verdict_and_whether_the_job_fails(
     counts: list[Count], fail_on: str, expected: tuple[str, bool]
 ) -> None:
     assert verdict_of(counts, fail_on) == expected

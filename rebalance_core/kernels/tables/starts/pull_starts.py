@@ -33,7 +33,6 @@ from rebalance_core.kernels.tables.starts.starts import (
     PULL_ALWAYS_ZERO,
     RETRY_MAX,
     RULES,
-    STATUSES,
     STORED,
     TIMESTAMP_SEARCH,
     Starts,
@@ -45,6 +44,7 @@ from rebalance_core.kernels.tables.starts.stored_starts import (
     highest,
 )
 from rebalance_core.model.group_settings import PULL
+from rebalance_core.model.statuses import START_STATUSES
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 
 OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
@@ -189,7 +189,7 @@ class PullStarts:
                 "max_offset": _offsets(most),
                 "corrected_offset": _offsets(corrected),
                 "skipped": nullable(skipped, known),
-                "status": words(STATUSES, starts.status),
+                "status": words(START_STATUSES, starts.status),
             },
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from rebalance_core.kernels.segments import NONE, Bools, Ints
+from rebalance_core.model.statuses import START_STATUSES
 
 RULES = (
     "STORED",
@@ -32,8 +33,7 @@ RULES = (
     QUERY_FAILED,
     PULL_ALWAYS_ZERO,
 ) = range(len(RULES))
-OK, FAILED, UNKNOWN = range(3)
-STATUSES = ("OK", "FAILED", "UNKNOWN")
+OK, FAILED, UNKNOWN = range(len(START_STATUSES))  # codes, in the order of the words
 
 
 @dataclass(frozen=True, slots=True)

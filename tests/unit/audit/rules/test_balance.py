@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, found, join, topic
+from tests.unit.audit.cases import case_of, findings_of, join, topic
 
 TOPICS = [f"T{n}" for n in range(4)]
 
@@ -6,15 +6,15 @@ TOPICS = [f"T{n}" for n in range(4)]
 def test_the_surplus_of_many_topics_falls_to_the_first():
     members = [join(f"c{n}", *TOPICS) for n in range(4)]
     case = case_of(*(topic(name, read=5) for name in TOPICS), *members)
-    (one,) = found("SURPLUS_SKEW", case)
+    (one,) = findings_of("SURPLUS_SKEW", case)
     assert "c0 hold 8 queues" in one.summary
 
 
 def test_an_even_division_is_no_skew():
     members = [join(f"c{n}", *TOPICS) for n in range(4)]
-    assert found("SURPLUS_SKEW", case_of(*(topic(n, read=8) for n in TOPICS), *members)) == []
+    assert findings_of("SURPLUS_SKEW", case_of(*(topic(n, read=8) for n in TOPICS), *members)) == []
     few = [join(f"c{n}", *TOPICS[:2]) for n in range(4)]
-    assert found("SURPLUS_SKEW", case_of(*(topic(n, read=1) for n in TOPICS[:2]), *few)) == []
+    assert findings_of("SURPLUS_SKEW", case_of(*(topic(n, read=1) for n in TOPICS[:2]), *few)) == []
 
 
 def hashed(nodes):
@@ -23,15 +23,18 @@ def hashed(nodes):
 
 
 def test_a_ring_with_few_points():
-    (one,) = found("HASH_IMBALANCE", hashed(1))
+    (one,) = findings_of("HASH_IMBALANCE", hashed(1))
     assert "of 64 queues; the mean of 8 members is 8.0" in one.summary
 
 
 def test_a_ring_with_many_points_and_other_strategies():
-    assert found("HASH_IMBALANCE", hashed(500)) == []
-    assert found("HASH_IMBALANCE", case_of(topic(read=1), join("x"), join("y"))) == []
+    assert findings_of("HASH_IMBALANCE", hashed(500)) == []
+    assert findings_of("HASH_IMBALANCE", case_of(topic(read=1), join("x"), join("y"))) == []
 
 
 def test_members_without_any_queue_are_another_rule():
     members = [join(f"c{n:02}", *TOPICS) for n in range(20)]
-    assert found("SURPLUS_SKEW", case_of(*(topic(name, read=2) for name in TOPICS), *members)) == []
+    assert (
+        findings_of("SURPLUS_SKEW", case_of(*(topic(name, read=2) for name in TOPICS), *members))
+        == []
+    )

@@ -1,5 +1,5 @@
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import case_of, end, fact, found, join, leave, severities, topic
+from tests.unit.audit.cases import case_of, end, fact, findings_of, join, leave, severities, topic
 
 REFUSED, START = "BROADCASTING_REFUSED", "BROADCAST_START"
 ALL = GroupSettings(message_model="BROADCASTING")
@@ -14,21 +14,23 @@ def config(allowed):
 
 
 def test_a_configuration_that_forbids_it():
-    (one,) = found(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(False)]))
+    (one,) = findings_of(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(False)]))
     assert "a forbid it" in one.summary
-    assert found(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(True)])) == []
-    assert found(REFUSED, case_of(topic(), join("x"), facts=[config(False)])) == []
+    assert (
+        findings_of(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(True)])) == []
+    )
+    assert findings_of(REFUSED, case_of(topic(), join("x"), facts=[config(False)])) == []
 
 
 def test_pulls_that_were_refused():
     said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="x")
-    assert "refused 50 times" in found(REFUSED, case_of(topic(), facts=[said]))[0].summary
+    assert "refused 50 times" in findings_of(REFUSED, case_of(topic(), facts=[said]))[0].summary
 
 
 def test_a_new_member_without_a_store():
     case = case_of(topic(read=1), member(), settings=ALL, ends=[end(0, 50, low=20, at=50)])
     assert severities(START, case) == ["INFO"]
-    assert "left out 30 messages" in found(START, case)[0].summary
+    assert "left out 30 messages" in findings_of(START, case)[0].summary
 
 
 def test_a_member_whose_id_changed_lost_its_store():
@@ -39,4 +41,4 @@ def test_a_member_whose_id_changed_lost_its_store():
 
 def test_nothing_was_left_out():
     case = case_of(topic(read=1), member(), settings=ALL, ends=[end(0, 0, at=50)])
-    assert found(START, case) == []
+    assert findings_of(START, case) == []

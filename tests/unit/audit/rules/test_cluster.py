@@ -4,7 +4,7 @@ from typing import Any
 
 from rebalance_core.audit.judge import judge_cluster
 from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
-from tests.unit.audit.nights import fact
+from tests.unit.audit.comparison.group_rows import fact
 
 
 def view(server: str, broker: str, registered: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def test_a_restart_or_a_long_absence_is_no_flap() -> None:
     assert down_brokers([*restart, event(1, "DOWN", "CLOSED", "c")]) == {"c"}
 
 
-def test_they_are_errors_and_warnings_of_the_night() -> None:
+def test_their_severities() -> None:
     facts = [server("n1"), server("n2"), view("n1", "b", "true")]
     events = [event(0, "DOWN", "EXPIRED"), event(60_000, "UP")]
     _, rows = judge_cluster(facts, [], events, 6.0)

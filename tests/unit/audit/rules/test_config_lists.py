@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, end, found, join, severities, topic
+from tests.unit.audit.cases import case_of, end, findings_of, join, severities, topic
 
 
 def reading(*lists):
@@ -7,39 +7,39 @@ def reading(*lists):
 
 
 def test_a_queue_in_no_list():
-    (one,) = found("CONFIG_GAP", reading("T/a/0", "T/a/1"))
+    (one,) = findings_of("CONFIG_GAP", reading("T/a/0", "T/a/1"))
     assert "1 queue of T (a:2): 5 messages behind" in one.summary
-    assert found("CONFIG_GAP", reading("T/a/0|T/a/1", "T/a/2")) == []
+    assert findings_of("CONFIG_GAP", reading("T/a/0|T/a/1", "T/a/2")) == []
 
 
 def test_a_queue_in_two_lists():
-    (one,) = found("CONFIG_OVERLAP", reading("T/a/0|T/a/1", "T/a/1|T/a/2"))
+    (one,) = findings_of("CONFIG_OVERLAP", reading("T/a/0|T/a/1", "T/a/1|T/a/2"))
     assert "1 queue of T (a:1)" in one.summary
-    assert found("CONFIG_OVERLAP", reading("T/a/0|T/a/1", "T/a/2")) == []
+    assert findings_of("CONFIG_OVERLAP", reading("T/a/0|T/a/1", "T/a/2")) == []
 
 
 def test_an_overlap_with_a_member_that_came_just_now():
     strategy = "CONFIG(queues=T/a/0)"
     case = case_of(topic(), join("x", strategy=strategy), join("y", strategy=strategy, at=999))
-    assert found("CONFIG_OVERLAP", case) == []
+    assert findings_of("CONFIG_OVERLAP", case) == []
 
 
 def test_a_queue_that_does_not_exist():
-    (one,) = found("CONFIG_FOREIGN_QUEUE", reading("T/a/0|T/a/1|T/a/2|T/a/9"))
+    (one,) = findings_of("CONFIG_FOREIGN_QUEUE", reading("T/a/0|T/a/1|T/a/2|T/a/9"))
     assert "a:9" in one.summary
-    assert found("CONFIG_FOREIGN_QUEUE", reading("T/a/0|T/a/1|T/a/2")) == []
+    assert findings_of("CONFIG_FOREIGN_QUEUE", reading("T/a/0|T/a/1|T/a/2")) == []
 
 
 def test_a_topic_that_is_not_known_is_not_judged():
-    assert found("CONFIG_FOREIGN_QUEUE", reading("T/a/0|Other/a/0")) == []
+    assert findings_of("CONFIG_FOREIGN_QUEUE", reading("T/a/0|Other/a/0")) == []
 
 
 def test_the_retry_topic_is_read_only_if_listed():
     assert severities("CONFIG_RETRY_UNREAD", reading("T/a/0")) == ["INFO"]
-    assert found("CONFIG_RETRY_UNREAD", reading("T/a/0|%25RETRY%25g/a/0")) == []
+    assert findings_of("CONFIG_RETRY_UNREAD", reading("T/a/0|%25RETRY%25g/a/0")) == []
 
 
 def test_other_strategies_have_no_lists():
     case = case_of(topic(), join("x"), join("y", strategy="CONFIG(queues=T/a/0)"))
     for rule in ("CONFIG_GAP", "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD"):
-        assert found(rule, case) == []
+        assert findings_of(rule, case) == []

@@ -1,7 +1,7 @@
 from rebalance_core.model.events import CONSUMER_SUSPEND
 from tests.unit.audit.cases import (
     case_of,
-    found,
+    findings_of,
     join,
     of_member,
     queue_row,
@@ -18,44 +18,44 @@ def held(client, at, number=0):
 
 
 def test_two_ids_hold_a_queue():
-    (one,) = found(RULE, case_of(topic(), *MIXED))
+    (one,) = findings_of(RULE, case_of(topic(), *MIXED))
     assert "1 queue of T (a:1)" in one.summary
     assert one.queue_id == 1
 
 
 def test_one_id_twice():
     case = case_of(topic(), join("x"), join("x", channel="x:2"))
-    assert "by x (2 processes)" in found(RULE, case)[0].summary
+    assert "by x (2 processes)" in findings_of(RULE, case)[0].summary
 
 
 def test_broadcasting_and_a_change_under_way():
     each = join("x", message_model="BROADCASTING"), join("y", message_model="BROADCASTING")
-    assert found(RULE, case_of(topic(), *each)) == []
+    assert findings_of(RULE, case_of(topic(), *each)) == []
     late = join("x", at=998), join("x", at=998, channel="x:2")
-    assert found(RULE, case_of(topic(), *late)) == []
+    assert findings_of(RULE, case_of(topic(), *late)) == []
 
 
 def test_a_suspended_holder_reads_nothing():
     paused = of_member(CONSUMER_SUSPEND, "x", 50)
-    assert found(RULE, case_of(topic(), join("x"), paused, join("y", at=100))) == []
+    assert findings_of(RULE, case_of(topic(), join("x"), paused, join("y", at=100))) == []
 
 
 def test_dumps_that_show_two_owners_at_rest():
     case = case_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
     assert severities(RULE, case) == ["ERROR"]
-    assert "as dumps show, by x, y" in found(RULE, case)[0].summary
+    assert "as dumps show, by x, y" in findings_of(RULE, case)[0].summary
 
 
 def test_a_client_that_is_seen_again_after_another():
-    looks = [held("x", 500), held("y", 520), held("x", 540)]
-    assert severities(RULE, case_of(topic(), join("x"), join("y"), owned=looks)) == ["ERROR"]
+    observations = [held("x", 500), held("y", 520), held("x", 540)]
+    assert severities(RULE, case_of(topic(), join("x"), join("y"), owned=observations)) == ["ERROR"]
     handed_over = [held("x", 500), held("y", 520), held("y", 540)]
-    assert found(RULE, case_of(topic(), join("x"), join("y"), owned=handed_over)) == []
+    assert findings_of(RULE, case_of(topic(), join("x"), join("y"), owned=handed_over)) == []
 
 
 def test_dumps_before_and_after_a_change():
-    looks = [held("y", 500), held("x", 520)]
-    case = case_of(topic(), join("y"), join("x", at=510), owned=looks)
-    assert found(RULE, case) == []
+    observations = [held("y", 500), held("x", 520)]
+    case = case_of(topic(), join("y"), join("x", at=510), owned=observations)
+    assert findings_of(RULE, case) == []
     apart = [held("x", 500), held("y", 700)]
-    assert found(RULE, case_of(topic(), join("x"), join("y"), owned=apart)) == []
+    assert findings_of(RULE, case_of(topic(), join("x"), join("y"), owned=apart)) == []

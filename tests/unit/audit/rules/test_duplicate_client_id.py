@@ -1,5 +1,13 @@
 from rebalance_core.model.events import CONSUMER_LOST
-from tests.unit.audit.cases import case_of, found, join, listed_at, of_member, severities, topic
+from tests.unit.audit.cases import (
+    case_of,
+    findings_of,
+    join,
+    listed_at,
+    of_member,
+    severities,
+    topic,
+)
 
 DUPLICATE, HALF_OPEN, MANY = "DUPLICATE_CLIENT_ID", "HALF_OPEN_DUPLICATE", "MEMBERS_MULTIPLIED"
 TWINS = topic(), join("x"), join("x", at=100, channel="x:2"), join("y", at=110)
@@ -11,23 +19,23 @@ def lost(channel, at):
 
 def test_two_processes_of_one_id():
     case = case_of(*TWINS)
-    (one,) = found(DUPLICATE, case)
+    (one,) = findings_of(DUPLICATE, case)
     assert one.client_id == "x"
     assert "T a:0-1 read twice" in one.summary
     assert "T a:2 read by nobody" in one.summary
-    assert found(HALF_OPEN, case) == []
+    assert findings_of(HALF_OPEN, case) == []
 
 
 def test_an_older_channel_that_goes_in_time_is_a_reconnect():
     case = case_of(*TWINS, lost("x:1", 200))
-    assert found(DUPLICATE, case) == []
+    assert findings_of(DUPLICATE, case) == []
     assert severities(HALF_OPEN, case) == ["INFO"]
 
 
 def test_a_newer_process_that_goes_was_a_twin():
     case = case_of(*TWINS, lost("x:2", 200))
     assert severities(DUPLICATE, case) == ["WARNING"]
-    assert found(HALF_OPEN, case) == []
+    assert findings_of(HALF_OPEN, case) == []
 
 
 def test_the_address_still_listed_says_which_one_went():
@@ -41,22 +49,22 @@ def test_an_older_channel_that_stays_too_long_is_a_twin():
 
 def test_two_addresses_at_every_broker():
     members = [*listed_at("a", 500, "x/1", "x/2", "y"), *listed_at("b", 501, "x/3", "x/4", "y")]
-    (one,) = found(DUPLICATE, case_of(topic(), join("x"), join("y"), members=members))
+    (one,) = findings_of(DUPLICATE, case_of(topic(), join("x"), join("y"), members=members))
     assert one.evidence["addresses"] == "3, 4"
 
 
 def test_the_address_after_a_broker_restart_is_no_second_one():
     members = [*listed_at("a", 500, "x/1", "y/5"), *listed_at("a", 560, "x/2", "y/6")]
     case = case_of(topic(), join("x"), join("y"), members=members)
-    assert [found(rule, case) for rule in (DUPLICATE, MANY)] == [[], []]
+    assert [findings_of(rule, case) for rule in (DUPLICATE, MANY)] == [[], []]
 
 
 def test_a_thawed_broker_lists_everybody_many_times():
     many = [f"{who}/{n}" for who in "xy" for n in range(5)]
     crowd = [*listed_at("a", 500, *many), *listed_at("b", 501, "x", "y")]
     case = case_of(topic(), join("x"), join("y"), members=crowd)
-    assert found(DUPLICATE, case) == []
-    (one,) = found(MANY, case)
+    assert findings_of(DUPLICATE, case) == []
+    (one,) = findings_of(MANY, case)
     assert "a listed 2 members 10 times" in one.summary
     calm = listed_at("a", 800, "x", "y")
     resolved = case_of(topic(), join("x"), join("y"), members=[*crowd, *calm])
@@ -66,7 +74,7 @@ def test_a_thawed_broker_lists_everybody_many_times():
 def test_a_log_in_which_everybody_multiplies():
     again = [join(who, at=100, channel=f"{who}:{n}") for who in "xy" for n in range(3)]
     case = case_of(topic(), join("x"), join("y"), *again)
-    assert found(DUPLICATE, case) == []
+    assert findings_of(DUPLICATE, case) == []
     assert severities(MANY, case) == ["WARNING"]
 
 

@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, fact, found, join, severities, topic
+from tests.unit.audit.cases import case_of, fact, findings_of, join, severities, topic
 
 MISSING, BACK = "GROUP_NOT_CONFIGURED", "GROUP_CAME_BACK"
 CONFIG = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
@@ -6,7 +6,7 @@ ONE = topic(), join("x")
 
 
 def test_members_of_a_group_that_no_broker_knows():
-    (one,) = found(MISSING, case_of(*ONE))
+    (one,) = findings_of(MISSING, case_of(*ONE))
     assert "none of a, which have its topics" in one.summary
 
 
@@ -17,9 +17,9 @@ def test_clients_that_no_broker_lists():
 
 
 def test_configured_not_collected_or_just_begun():
-    assert found(MISSING, case_of(*ONE, facts=[CONFIG])) == []
-    assert found(MISSING, case_of(*ONE, stores=("b",))) == []
-    assert found(MISSING, case_of(topic(), join("x", at=990))) == []
+    assert findings_of(MISSING, case_of(*ONE, facts=[CONFIG])) == []
+    assert findings_of(MISSING, case_of(*ONE, stores=("b",))) == []
+    assert findings_of(MISSING, case_of(topic(), join("x", at=990))) == []
 
 
 def deleted(at=300):
@@ -28,7 +28,7 @@ def deleted(at=300):
 
 def test_a_group_that_came_back_by_itself():
     again = fact("GROUP_CREATED", 301, broker_name="a", by="auto")
-    (one,) = found(BACK, case_of(*ONE, facts=[deleted(), again]))
+    (one,) = findings_of(BACK, case_of(*ONE, facts=[deleted(), again]))
     assert "is back on a" in one.summary
     assert severities(BACK, case_of(*ONE, facts=[deleted(), CONFIG])) == ["WARNING"]
 
@@ -36,6 +36,6 @@ def test_a_group_that_came_back_by_itself():
 def test_created_by_hand_or_gone_for_good():
     again = fact("GROUP_CREATED", 400, broker_name="a", by="admin")
     assert severities(BACK, case_of(*ONE, facts=[deleted(), again])) == ["INFO"]
-    assert found(BACK, case_of(*ONE, facts=[deleted()])) == []
+    assert findings_of(BACK, case_of(*ONE, facts=[deleted()])) == []
     before = fact("GROUP_CREATED", 100, broker_name="a", by="auto")
-    assert found(BACK, case_of(*ONE, facts=[before, deleted()])) == []
+    assert findings_of(BACK, case_of(*ONE, facts=[before, deleted()])) == []

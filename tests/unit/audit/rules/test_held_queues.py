@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, fact, found, join, ms, severities, topic
+from tests.unit.audit.cases import case_of, fact, findings_of, join, ms, severities, topic
 
 BLOCKED, ZOMBIE, SILENT = "CONSUMER_BLOCKED", "ZOMBIE_QUEUE", "NOT_PULLING"
 ALONE = topic(), join("x")
@@ -16,16 +16,16 @@ def group(*facts):
 
 
 def test_messages_that_nothing_happens_with():
-    (one,) = found(BLOCKED, group(held(300), held(400)))
+    (one,) = findings_of(BLOCKED, group(held(300), held(400)))
     assert one.client_id == "x"
     assert "T a:0" in one.summary
 
 
 def test_a_listener_that_commits_or_has_nothing_to_do():
-    assert found(BLOCKED, group(held(300), held(400, commit_offset=11))) == []
+    assert findings_of(BLOCKED, group(held(300), held(400, commit_offset=11))) == []
     idle = {"cached_messages": 0}
-    assert found(BLOCKED, group(held(300, **idle), held(400, **idle))) == []
-    assert found(BLOCKED, group(held(300), held(330))) == []
+    assert findings_of(BLOCKED, group(held(300, **idle), held(400, **idle))) == []
+    assert findings_of(BLOCKED, group(held(300), held(330))) == []
 
 
 def test_mqadmin_says_blocked():
@@ -34,23 +34,23 @@ def test_mqadmin_says_blocked():
 
 
 def test_a_dropped_queue_of_its_own():
-    (one,) = found(ZOMBIE, group(held(500, dropped=True)))
+    (one,) = findings_of(ZOMBIE, group(held(500, dropped=True)))
     assert "should read 1 queue and has dropped them" in one.summary
     assert one.queue_id == 0
 
 
 def test_dropped_in_the_window_or_by_another():
-    assert found(ZOMBIE, group(held(11, dropped=True))) == []
-    assert found(ZOMBIE, group(held(500, client="y", dropped=True))) == []
+    assert findings_of(ZOMBIE, group(held(11, dropped=True))) == []
+    assert findings_of(ZOMBIE, group(held(500, client="y", dropped=True))) == []
 
 
 def test_a_queue_that_is_not_pulled():
-    (one,) = found(SILENT, group(held(500, last_pull_ms=ms(300))))
+    (one,) = findings_of(SILENT, group(held(500, last_pull_ms=ms(300))))
     assert "has not pulled them for 3 min" in one.summary
 
 
 def test_pulled_lately_dropped_or_taken_just_now():
-    assert found(SILENT, group(held(500))) == []
-    assert found(SILENT, group(held(500, last_pull_ms=ms(300), dropped=True))) == []
-    assert found(SILENT, group(held(100, last_pull_ms=ms(-300)))) == []
-    assert found(SILENT, group(held(500, client="y", last_pull_ms=ms(300)))) == []
+    assert findings_of(SILENT, group(held(500))) == []
+    assert findings_of(SILENT, group(held(500, last_pull_ms=ms(300), dropped=True))) == []
+    assert findings_of(SILENT, group(held(100, last_pull_ms=ms(-300)))) == []
+    assert findings_of(SILENT, group(held(500, client="y", last_pull_ms=ms(300)))) == []

@@ -1,12 +1,21 @@
 from rebalance_core.model.events import SUBSCRIBE, UNSUBSCRIBE
-from tests.unit.audit.cases import case_of, fact, found, join, leave, of_member, severities, topic
+from tests.unit.audit.cases import (
+    case_of,
+    fact,
+    findings_of,
+    join,
+    leave,
+    of_member,
+    severities,
+    topic,
+)
 
 RULE = "INCONSISTENT_SUBSCRIPTION"
 TOPICS = topic("A"), topic("B")
 
 
 def test_members_with_different_topics():
-    (one,) = found(
+    (one,) = findings_of(
         RULE,
         case_of(*TOPICS, join("x", "A"), join("y", "B"),
                 facts=[fact("NO_SUBSCRIPTION", 50, times=7, topic="A")]),
@@ -25,19 +34,19 @@ def test_a_topic_subscribed_at_runtime_by_one_member():
 def test_unsubscribed_at_runtime_is_another_rule():
     less = of_member(UNSUBSCRIBE, "y", 100, topic="B")
     case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), less)
-    assert found(RULE, case) == []
+    assert findings_of(RULE, case) == []
 
 
 def test_all_members_dropping_a_topic_one_by_one_is_no_difference():
     less = [of_member(UNSUBSCRIBE, who, 100 + n, topic="B") for n, who in enumerate("xy")]
     late = join("z", "A", at=300)
     case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), *less, late)
-    assert found(RULE, case) == []
+    assert findings_of(RULE, case) == []
 
 
 def test_a_rolling_change_is_not_held_against_the_group():
     case = case_of(*TOPICS, join("x", "A"), join("y", "A", "B", at=100), leave("x", 160))
-    assert found(RULE, case) == []
+    assert findings_of(RULE, case) == []
 
 
 def test_a_rolling_change_that_took_minutes_is_for_information():

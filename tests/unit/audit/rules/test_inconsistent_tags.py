@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, fact, found, join, severities, topic
+from tests.unit.audit.cases import case_of, fact, findings_of, join, severities, topic
 
 RULE = "INCONSISTENT_TAGS"
 MEMBERS = topic(), join("x"), join("y")
@@ -13,7 +13,7 @@ def flip(old, new, at, until=None, times=1):
 
 
 def test_clients_with_different_expressions():
-    (one,) = found(RULE, case_of(*MEMBERS, facts=[said("x", "red"), said("y", "blue")]))
+    (one,) = findings_of(RULE, case_of(*MEMBERS, facts=[said("x", "red"), said("y", "blue")]))
     assert one.topic == "T"
     assert "'blue' of y" in one.summary
 
@@ -26,11 +26,13 @@ def test_they_differ_since_they_joined():
 
 
 def test_the_order_of_tags_does_not_matter():
-    assert found(RULE, case_of(*MEMBERS, facts=[said("x", "a || b"), said("y", "b||a")])) == []
+    assert (
+        findings_of(RULE, case_of(*MEMBERS, facts=[said("x", "a || b"), said("y", "b||a")])) == []
+    )
 
 
 def test_a_client_that_is_gone_does_not_count():
-    assert found(RULE, case_of(*MEMBERS, facts=[said("x", "a"), said("old", "b")])) == []
+    assert findings_of(RULE, case_of(*MEMBERS, facts=[said("x", "a"), said("old", "b")])) == []
 
 
 def test_an_expression_that_flips():
@@ -44,4 +46,4 @@ def test_flips_while_members_are_replaced_have_a_cause():
 
 
 def test_a_single_change_is_no_flip():
-    assert found(RULE, case_of(*MEMBERS, facts=[flip("a", "b", 500)])) == []
+    assert findings_of(RULE, case_of(*MEMBERS, facts=[flip("a", "b", 500)])) == []

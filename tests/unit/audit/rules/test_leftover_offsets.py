@@ -5,7 +5,7 @@ from tests.unit.audit.cases import (
     end,
     event,
     fact,
-    found,
+    findings_of,
     join,
     leave,
     severities,
@@ -21,22 +21,22 @@ BEHIND = {"commits": [commit(0, 4)], "ends": [end(0, 9)]}
 def test_offsets_of_a_group_that_was_deleted():
     deleted = fact("GROUP_DELETED", 200, broker_name="a")
     case = case_of(*GONE, facts=[deleted], **BEHIND)
-    (one,) = found(LEFTOVER, case)
+    (one,) = findings_of(LEFTOVER, case)
     assert "keeps its offsets of 1 queue of T" in one.summary
-    assert found(OFFLINE, case) == []
+    assert findings_of(OFFLINE, case) == []
 
 
 def test_a_configured_group_and_a_store_that_was_not_collected():
-    assert found(LEFTOVER, case_of(*GONE, facts=[CONFIG], **BEHIND)) == []
-    assert found(LEFTOVER, case_of(*GONE, stores=(), **BEHIND)) == []
+    assert findings_of(LEFTOVER, case_of(*GONE, facts=[CONFIG], **BEHIND)) == []
+    assert findings_of(LEFTOVER, case_of(*GONE, stores=(), **BEHIND)) == []
 
 
 def test_offsets_of_a_deleted_topic():
     deleted = event(TOPIC_DELETED, 300, topic="T", broker_name="a")
     case = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4)])
-    assert "the topic was deleted there" in found(LEFTOVER, case)[0].summary
+    assert "the topic was deleted there" in findings_of(LEFTOVER, case)[0].summary
     before = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4, at=250)])
-    assert found(LEFTOVER, before) == []
+    assert findings_of(LEFTOVER, before) == []
 
 
 def test_queues_beyond_those_of_the_topic():
@@ -45,25 +45,25 @@ def test_queues_beyond_those_of_the_topic():
     scaled_in = topic(read=8), join("x"), topic(read=4, at=300)
     assert severities(LEFTOVER, case_of(*scaled_in, **extra)) == ["INFO"]
     inside = {"facts": [CONFIG], "commits": [commit(3, 4)]}
-    assert found(LEFTOVER, case_of(topic(), join("x"), **inside)) == []
+    assert findings_of(LEFTOVER, case_of(topic(), join("x"), **inside)) == []
 
 
 def test_nobody_reads_and_messages_wait():
-    (one,) = found(OFFLINE, case_of(*GONE, facts=[CONFIG], **BEHIND))
+    (one,) = findings_of(OFFLINE, case_of(*GONE, facts=[CONFIG], **BEHIND))
     assert "5 messages not read: T 5" in one.summary
 
 
 def test_offline_without_lag_just_gone_or_online():
     done = {"facts": [CONFIG], "commits": [commit(0, 9)], "ends": [end(0, 9)]}
-    assert found(OFFLINE, case_of(*GONE, **done)) == []
+    assert findings_of(OFFLINE, case_of(*GONE, **done)) == []
     just = topic(), join("x"), leave("x", 999)
-    assert found(OFFLINE, case_of(*just, facts=[CONFIG], **BEHIND)) == []
+    assert findings_of(OFFLINE, case_of(*just, facts=[CONFIG], **BEHIND)) == []
     while_ago = topic(), join("x"), leave("x", 970)
     assert severities(OFFLINE, case_of(*while_ago, facts=[CONFIG], **BEHIND)) == ["INFO"]
-    assert found(OFFLINE, case_of(*GONE[:2], facts=[CONFIG], **BEHIND)) == []
+    assert findings_of(OFFLINE, case_of(*GONE[:2], facts=[CONFIG], **BEHIND)) == []
 
 
-def test_a_group_that_was_never_online_in_the_night():
+def test_a_group_that_was_never_online():
     nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
     assert severities(OFFLINE, case_of(topic(), facts=[CONFIG, nobody], **BEHIND)) == ["WARNING"]
     assert severities(OFFLINE, case_of(topic(), facts=[CONFIG], **BEHIND)) == ["INFO"]

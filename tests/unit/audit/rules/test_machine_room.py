@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, found, join, topic
+from tests.unit.audit.cases import case_of, findings_of, join, topic
 
 RULE = "MACHINE_ROOM_UNMATCHED"
 
@@ -9,12 +9,12 @@ def reading(rooms, *brokers):
 
 
 def test_queues_of_rooms_that_nobody_names():
-    (one,) = found(RULE, reading("r1", "r1@a", "r2@b", "plain"))
+    (one,) = findings_of(RULE, reading("r1", "r1@a", "r2@b", "plain"))
     assert "4 queues of T (plain:0-1, r2@b:0-1)" in one.summary
     assert "plain not named room@broker" in one.summary
     assert "nobody names the rooms r2" in one.summary
 
 
 def test_all_rooms_named_and_other_strategies():
-    assert found(RULE, reading("r1|r2", "r1@a", "r2@b")) == []
-    assert found(RULE, case_of(topic(broker="plain"), join("x"))) == []
+    assert findings_of(RULE, reading("r1|r2", "r1@a", "r2@b")) == []
+    assert findings_of(RULE, case_of(topic(broker="plain"), join("x"))) == []

@@ -1,5 +1,14 @@
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
-from tests.unit.audit.cases import case_of, event, fact, found, join, listed_at, severities, topic
+from tests.unit.audit.cases import (
+    case_of,
+    event,
+    fact,
+    findings_of,
+    join,
+    listed_at,
+    severities,
+    topic,
+)
 
 DIFFER, NOT_LISTED, NO_LIST = "MEMBER_LISTS_DIFFER", "NOT_IN_MEMBER_LIST", "NO_MEMBER_LIST"
 TWO = topic(), topic(broker="b"), join("x"), join("y")
@@ -7,34 +16,36 @@ SHORT = [*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x")]
 
 
 def test_a_member_that_one_broker_does_not_know():
-    (one,) = found(DIFFER, case_of(*TWO, members=SHORT))
+    (one,) = findings_of(DIFFER, case_of(*TWO, members=SHORT))
     assert (one.broker_name, one.client_id) == ("b", "y")
     assert severities(DIFFER, case_of(*TWO, members=SHORT)) == ["ERROR"]
 
 
 def test_an_empty_answer_is_an_empty_list():
     empty = fact("GROUP_AT_BROKER", 501, broker_name="b", members=0)
-    (one,) = found(DIFFER, case_of(*TWO, members=listed_at("a", 500, "x", "y"), facts=[empty]))
+    (one,) = findings_of(
+        DIFFER, case_of(*TWO, members=listed_at("a", 500, "x", "y"), facts=[empty])
+    )
     assert "b does not list 2 members" in one.summary
 
 
 def test_a_broker_without_a_topic_of_the_group():
     alone = topic(), join("x"), join("y")
-    assert found(DIFFER, case_of(*alone, members=SHORT)) == []
+    assert findings_of(DIFFER, case_of(*alone, members=SHORT)) == []
 
 
 def test_equal_lists_and_dumps_at_different_times():
     same = [*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "y", "x")]
-    assert found(DIFFER, case_of(*TWO, members=same)) == []
+    assert findings_of(DIFFER, case_of(*TWO, members=same)) == []
     apart = [*listed_at("a", 300, "x", "y"), *listed_at("b", 501, "x")]
-    assert found(DIFFER, case_of(*TWO, members=apart)) == []
+    assert findings_of(DIFFER, case_of(*TWO, members=apart)) == []
 
 
 def test_in_the_window_of_a_join_or_a_broker_s_return():
     late = topic(), topic(broker="b"), join("x"), join("y", at=490)
-    assert found(DIFFER, case_of(*late, members=SHORT)) == []
+    assert findings_of(DIFFER, case_of(*late, members=SHORT)) == []
     back = event(BROKER_DOWN, 200, broker_name="b"), event(BROKER_UP, 460, broker_name="b")
-    assert found(DIFFER, case_of(*TWO, *back, members=SHORT)) == []
+    assert findings_of(DIFFER, case_of(*TWO, *back, members=SHORT)) == []
 
 
 def test_lists_that_are_equal_again():
@@ -48,7 +59,7 @@ def test_a_client_that_was_not_in_its_list():
 
     assert severities(NOT_LISTED, said(600)) == ["WARNING"]
     assert severities(NOT_LISTED, said(60)) == ["INFO"]
-    assert "CONSUMER_JOIN of x, y at" in found(NOT_LISTED, said(60))[0].summary
+    assert "CONSUMER_JOIN of x, y at" in findings_of(NOT_LISTED, said(60))[0].summary
 
 
 def test_no_list_for_long_or_for_a_moment():
@@ -58,4 +69,4 @@ def test_no_list_for_long_or_for_a_moment():
     assert severities(NO_LIST, refused(300, 700, 20)) == ["WARNING"]
     assert severities(NO_LIST, refused(300, 340, 2)) == ["INFO"]
     assert severities(NO_LIST, refused(300, 590, 2)) == ["INFO"]  # two moments, not a long time
-    assert found(NO_LIST, refused(12, 20, 2)) == []  # a join explains it
+    assert findings_of(NO_LIST, refused(12, 20, 2)) == []  # a join explains it

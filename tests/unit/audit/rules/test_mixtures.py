@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, found, join, leave, listed_at, severities, topic
+from tests.unit.audit.cases import case_of, findings_of, join, leave, listed_at, severities, topic
 
 
 def members(**own):
@@ -6,25 +6,25 @@ def members(**own):
 
 
 def test_strategies():
-    (one,) = found("MIXED_STRATEGIES", members(strategy="AVG_BY_CIRCLE"))
+    (one,) = findings_of("MIXED_STRATEGIES", members(strategy="AVG_BY_CIRCLE"))
     assert "AVG (x), AVG_BY_CIRCLE (y)" in one.summary
-    assert found("MIXED_STRATEGIES", members()) == []
+    assert findings_of("MIXED_STRATEGIES", members()) == []
 
 
 def test_config_lists_differ_by_design():
     lists = [join(who, strategy=f"CONFIG(queues=T/a/{n})") for n, who in enumerate("xy")]
-    assert found("MIXED_STRATEGIES", case_of(topic(), *lists)) == []
+    assert findings_of("MIXED_STRATEGIES", case_of(topic(), *lists)) == []
 
 
 def test_a_short_mixture_that_is_over():
     case = case_of(topic(), join("x"), join("y", at=50, strategy="AVG_BY_CIRCLE"), leave("x", 60))
-    assert found("MIXED_STRATEGIES", case) == []
+    assert findings_of("MIXED_STRATEGIES", case) == []
 
 
 def test_versions_warn_only_across_lines():
     assert severities("MIXED_VERSIONS", members(version="4.9.7")) == ["WARNING"]
     assert severities("MIXED_VERSIONS", members(version="5.1.4")) == ["INFO"]
-    assert found("MIXED_VERSIONS", members(version="5.3")) == []
+    assert findings_of("MIXED_VERSIONS", members(version="5.3")) == []
 
 
 def test_languages():
@@ -32,9 +32,9 @@ def test_languages():
     case = case_of(topic(), join("x"), join("y"), members=rows)
     assert severities("MIXED_LANGUAGES", case) == ["WARNING"]
     gone = case_of(topic(), join("x"), members=rows)
-    assert found("MIXED_LANGUAGES", gone) == []
+    assert findings_of("MIXED_LANGUAGES", gone) == []
 
 
 def test_message_models():
     assert severities("MIXED_MESSAGE_MODELS", members(message_model="BROADCASTING")) == ["ERROR"]
-    assert found("MIXED_MESSAGE_MODELS", members(message_model="CLUSTERING")) == []
+    assert findings_of("MIXED_MESSAGE_MODELS", members(message_model="CLUSTERING")) == []

@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, commit, fact, found, join, severities, topic
+from tests.unit.audit.cases import case_of, commit, fact, findings_of, join, severities, topic
 
 RULE = "OFFSET_ROLLBACK"
 TWO = topic(), join("x"), join("y")
@@ -10,7 +10,7 @@ def logged(at):
 
 
 def test_a_commit_that_went_back():
-    (one,) = found(RULE, case_of(*TWO, facts=[logged(600)]))
+    (one,) = findings_of(RULE, case_of(*TWO, facts=[logged(600)]))
     assert "from 30 to 10" in one.summary
     assert "20 messages are read again" in one.summary
     assert one.evidence["committed_by"] == "1.2.3.4:5"
@@ -21,9 +21,9 @@ def test_after_a_logged_event_it_has_a_cause():
     assert severities(RULE, case_of(*TWO, facts=[logged(60)])) == ["INFO"]
 
 
-def test_twins_explain_it():
-    twins = topic(), join("x"), join("x", channel="x:2")
-    (one,) = found(RULE, case_of(*twins, facts=[logged(600)]))
+def test_duplicate_ids_explain_it():
+    duplicate = topic(), join("x"), join("x", channel="x:2")
+    (one,) = findings_of(RULE, case_of(*duplicate, facts=[logged(600)]))
     assert "the duplicate client id x" in one.summary
     assert one.severity == "INFO"
 
@@ -31,9 +31,12 @@ def test_twins_explain_it():
 def test_looks_at_the_store_that_fall():
     fell = [commit(0, 30, at=500), commit(0, 10, at=700)]
     assert severities(RULE, case_of(*TWO, commits=fell)) == ["WARNING"]
-    assert found(RULE, case_of(*TWO, commits=[commit(0, 10, at=500), commit(0, 30, at=700)])) == []
+    assert (
+        findings_of(RULE, case_of(*TWO, commits=[commit(0, 10, at=500), commit(0, 30, at=700)]))
+        == []
+    )
 
 
 def test_a_store_that_is_older_than_the_log():
     near = [commit(0, 30, at=500, client="x"), commit(0, 10, at=505)]
-    assert found(RULE, case_of(*TWO, commits=near)) == []
+    assert findings_of(RULE, case_of(*TWO, commits=near)) == []

@@ -1,5 +1,5 @@
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import case_of, fact, found, join, leave, severities, topic
+from tests.unit.audit.cases import case_of, fact, findings_of, join, leave, severities, topic
 
 STUCK, WAIT = "STUCK_ORDER_LOCK", "LOCK_WAIT"
 ORDERLY = GroupSettings(ordered=True)
@@ -16,9 +16,9 @@ def group(*facts, events=EVENTS):
 
 
 def test_a_lock_that_is_refused_long_after_the_hand_over():
-    (one,) = found(STUCK, group(refused(101, 600)))
+    (one,) = findings_of(STUCK, group(refused(101, 600)))
     assert "x has it, and y should hold the queue" in one.summary
-    assert found(WAIT, group(refused(101, 600))) == []
+    assert findings_of(WAIT, group(refused(101, 600))) == []
 
 
 def test_a_ghost_that_is_no_member():
@@ -27,8 +27,8 @@ def test_a_ghost_that_is_no_member():
 
 def test_waiting_for_a_hand_over_is_normal():
     case = group(refused(101, 150))
-    assert found(STUCK, case) == []
-    (one,) = found(WAIT, case)
+    assert findings_of(STUCK, case) == []
+    (one,) = findings_of(WAIT, case)
     assert "explained by CONSUMER_JOIN of y" in one.summary
 
 
@@ -36,15 +36,15 @@ def test_two_hand_overs_in_one_line_of_refusals():
     case = group(
         refused(101, 640), events=(*EVENTS, leave("y", 500), join("y", at=600, channel="n"))
     )
-    assert found(STUCK, case) == []
+    assert findings_of(STUCK, case) == []
 
 
 def test_two_refusals_far_apart():
-    assert found(STUCK, group(refused(300, 550, owner="ghost", times=2))) == []
+    assert findings_of(STUCK, group(refused(300, 550, owner="ghost", times=2))) == []
 
 
 def test_refused_by_the_one_that_should_have_it():
-    assert found(STUCK, group(refused(300, 600, number=0))) == []
+    assert findings_of(STUCK, group(refused(300, 600, number=0))) == []
 
 
 def held(at, **own):
@@ -55,8 +55,8 @@ def held(at, **own):
 def test_a_dropped_queue_that_cannot_be_unlocked():
     stuck = group(held(500, dropped=True, try_unlock_times=5))
     assert severities(STUCK, stuck) == ["ERROR"]
-    assert found(STUCK, group(held(130, dropped=True, try_unlock_times=5))) == []
-    assert found(STUCK, group(held(500, dropped=False, try_unlock_times=0))) == []
+    assert findings_of(STUCK, group(held(130, dropped=True, try_unlock_times=5))) == []
+    assert findings_of(STUCK, group(held(500, dropped=False, try_unlock_times=0))) == []
 
 
 def test_what_mqadmin_warns_of():
@@ -64,4 +64,4 @@ def test_what_mqadmin_warns_of():
     warned = fact("STUCK_QUEUE", 500, **where, trouble="lock", count=1)
     assert severities(STUCK, group(warned)) == ["ERROR"]
     blocked = fact("STUCK_QUEUE", 500, **where, trouble="consume", count=1)
-    assert found(STUCK, group(blocked)) == []
+    assert findings_of(STUCK, group(blocked)) == []

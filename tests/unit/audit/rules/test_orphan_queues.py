@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, commit, end, found, join, leave, severities, topic
+from tests.unit.audit.cases import case_of, commit, end, findings_of, join, leave, severities, topic
 
 RULE = "ORPHAN_QUEUES"
 
@@ -8,7 +8,7 @@ def test_queues_nobody_holds_by_topic():
         topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"),
         ends=[end(n, 9, name="B") for n in range(4)], commits=[commit(0, 4, name="B")],
     )  # fmt: skip
-    (one,) = found(RULE, case)
+    (one,) = findings_of(RULE, case)
     assert one.topic == "B"
     assert "2 queues of B (a:0-1)" in one.summary
     assert "14 messages behind" in one.summary
@@ -16,23 +16,23 @@ def test_queues_nobody_holds_by_topic():
 
 
 def test_retry_queues_are_a_warning():
-    twin = join("x"), join("x", channel="x:2"), join("y")
-    case = case_of(topic(), topic(broker="b"), *twin)
+    duplicate = join("x"), join("x", channel="x:2"), join("y")
+    case = case_of(topic(), topic(broker="b"), *duplicate)
     assert sorted(severities(RULE, case)) == ["ERROR", "WARNING"]
 
 
 def test_a_change_that_has_not_settled():
     case = case_of(topic("A"), topic("B"), join("x", "A", "B"), join("y", "A", at=998))
-    assert found(RULE, case) == []
+    assert findings_of(RULE, case) == []
 
 
 def test_an_offline_group_has_no_orphans():
-    assert found(RULE, case_of(topic(), join("x"), leave("x", 100))) == []
+    assert findings_of(RULE, case_of(topic(), join("x"), leave("x", 100))) == []
 
 
 def test_a_group_back_after_a_long_time_offline():
     case = case_of(topic(), join("x"), leave("x", 100), join("x", at=900, channel="n"))
-    assert found(RULE, case) == []
+    assert findings_of(RULE, case) == []
 
 
 def test_long_orphaned_and_read_again():
@@ -42,4 +42,4 @@ def test_long_orphaned_and_read_again():
 
 def test_config_and_machine_room_have_their_own_rules():
     case = case_of(topic(), join("x", strategy="CONFIG(queues=T/a/0)"))
-    assert found(RULE, case) == []
+    assert findings_of(RULE, case) == []

@@ -1,9 +1,9 @@
 import pytest
 
-from rebalance_core.audit.gate.compare import compare
+from rebalance_core.audit.comparison.compare import compare
 from rebalance_core.model.events import REQUEST_MODE, Event
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import case_of, event, fact, found, join, leave, severities, topic
+from tests.unit.audit.cases import case_of, event, fact, findings_of, join, leave, severities, topic
 
 RULE = "POP_NOT_MODELLED"
 BROKER = GroupSettings(rebalance_mode="BROKER")
@@ -17,7 +17,7 @@ def mode(detail: str = POP, name: str = "T", at: float = 20) -> Event:
 
 def test_a_topic_that_is_popped_is_named_and_not_compared():
     case = case_of(topic(), *TWO, mode(), settings=BROKER)
-    (one,) = found(RULE, case)
+    (one,) = findings_of(RULE, case)
     assert (one.topic, one.severity, one.evidence["mode"]) == ("T", "INFO", POP)
     assert "2 members of g pop T" in one.summary
     assert (compare(case).verdict, compare(case).reason) == ("UNKNOWN", "POP")
@@ -25,7 +25,7 @@ def test_a_topic_that_is_popped_is_named_and_not_compared():
 
 def test_members_that_pull_beside_the_others():
     case = case_of(topic(), *TWO, join("z", rebalance_mode="CLIENT"), mode(), settings=BROKER)
-    (one,) = found(RULE, case)
+    (one,) = findings_of(RULE, case)
     assert severities(RULE, case) == ["WARNING"]
     assert "z pull a share of their own" in one.summary
     assert (one.evidence["pop"], one.evidence["pull"]) == ("x, y", "z")
@@ -41,29 +41,32 @@ def test_members_that_pull_beside_the_others():
 )
 def test_a_mode_without_effect(settings: GroupSettings):
     case = case_of(topic(), *TWO, mode(), settings=settings)
-    assert found(RULE, case) == []
+    assert findings_of(RULE, case) == []
     assert compare(case).reason != "POP"
 
 
 def test_back_to_pull_and_nobody_left():
-    assert found(RULE, case_of(topic(), *TWO, mode(), mode("PULL", at=30), settings=BROKER)) == []
+    assert (
+        findings_of(RULE, case_of(topic(), *TWO, mode(), mode("PULL", at=30), settings=BROKER))
+        == []
+    )
     gone = leave("x", 40), leave("y", 41)
-    assert found(RULE, case_of(topic(), *TWO, mode(), *gone, settings=BROKER)) == []
+    assert findings_of(RULE, case_of(topic(), *TWO, mode(), *gone, settings=BROKER)) == []
 
 
 def test_members_that_pop_are_not_idle():
     case = case_of(topic(), *TWO, mode(), settings=BROKER)
-    assert found("IDLE_MEMBER", case) == []
-    assert found("ORPHAN_QUEUES", case) == []
+    assert findings_of("IDLE_MEMBER", case) == []
+    assert findings_of("ORPHAN_QUEUES", case) == []
 
 
 def test_retry_topics_of_pop_are_not_compared():
     """Members that ask the broker read what is left there once the topic is pulled again."""
-    look = fact("DUMP", 800, command="consumerStatus", client_id="x")
+    observation = fact("DUMP", 800, command="consumerStatus", client_id="x")
     held = [
         fact("HELD_QUEUE", 800, topic=name, broker_name="a", queue_id=number, client_id="x",
              dropped=False)
         for name, number in (("T", 0), ("T", 1), ("%RETRY%g_T", 0), ("%RETRY%g", 0))
     ]  # fmt: skip
-    case = case_of(topic(read=2), join("x"), settings=BROKER, facts=[look, *held])
+    case = case_of(topic(read=2), join("x"), settings=BROKER, facts=[observation, *held])
     assert compare(case).verdict == "EQUAL"

@@ -1,8 +1,8 @@
 import pytest
 
-from rebalance_core.audit.finding import SEVERITIES
 from rebalance_core.audit.rules import RULES, rules_by_id
 from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.severities import SEVERITIES
 from tests.unit.audit.cases import case_of, end, fact, join, listed_at, topic
 
 

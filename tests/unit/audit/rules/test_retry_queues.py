@@ -1,4 +1,4 @@
-from tests.unit.audit.cases import case_of, end, fact, found, join, topic
+from tests.unit.audit.cases import case_of, end, fact, findings_of, join, topic
 
 IMBALANCE, UNREAD = "RETRY_IMBALANCE", "RETRY_QUEUES_UNREAD"
 RETRY = "%RETRY%g"
@@ -6,14 +6,14 @@ TWO = topic(), join("x"), join("y")
 
 
 def test_more_members_than_retry_queues():
-    (one,) = found(IMBALANCE, case_of(*TWO, ends=[end(0, 3, name=RETRY)]))
+    (one,) = findings_of(IMBALANCE, case_of(*TWO, ends=[end(0, 3, name=RETRY)]))
     assert "2 members share 1 retry queue" in one.summary
     assert "3 messages waiting" in one.summary
 
 
 def test_no_retry_waits_or_enough_queues():
-    assert found(IMBALANCE, case_of(*TWO, ends=[end(0, 0, name=RETRY)])) == []
-    assert found(IMBALANCE, case_of(*TWO, topic(broker="b"))) == []
+    assert findings_of(IMBALANCE, case_of(*TWO, ends=[end(0, 0, name=RETRY)])) == []
+    assert findings_of(IMBALANCE, case_of(*TWO, topic(broker="b"))) == []
 
 
 def config(queues):
@@ -22,8 +22,10 @@ def config(queues):
 
 def test_retries_go_to_queues_nobody_reads():
     retry = topic(RETRY, read=1)
-    (one,) = found(UNREAD, case_of(*TWO, retry, facts=[config(4)], ends=[end(2, 6, name=RETRY)]))
+    (one,) = findings_of(
+        UNREAD, case_of(*TWO, retry, facts=[config(4)], ends=[end(2, 6, name=RETRY)])
+    )
     assert "4 queues (retryQueueNums)" in one.summary
     assert "6 messages in the rest" in one.summary
-    assert found(UNREAD, case_of(*TWO, retry, facts=[config(1)])) == []
-    assert found(UNREAD, case_of(*TWO, facts=[config(4)])) == []
+    assert findings_of(UNREAD, case_of(*TWO, retry, facts=[config(1)])) == []
+    assert findings_of(UNREAD, case_of(*TWO, facts=[config(4)])) == []

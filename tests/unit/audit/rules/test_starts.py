@@ -1,5 +1,5 @@
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import case_of, commit, end, found, join, ms, severities, topic
+from tests.unit.audit.cases import case_of, commit, end, findings_of, join, ms, severities, topic
 
 SKIPPED, REPLAYED, FAILED = "START_SKIPPED", "START_REPLAYED", "START_FAILED"
 FIRST = GroupSettings(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
@@ -8,7 +8,7 @@ ONE = topic(read=1), join("x", at=100)
 
 def test_a_new_group_jumps_to_the_end_as_it_asked():
     case = case_of(*ONE, ends=[end(0, 50, low=20, at=50)])
-    (one,) = found(SKIPPED, case)
+    (one,) = findings_of(SKIPPED, case)
     assert "30 messages of T skipped" in one.summary
     assert one.severity == "INFO"
 
@@ -17,7 +17,7 @@ def test_new_queues_of_a_known_topic():
     ends = [end(1, 40, low=5, at=290), end(0, 9, at=50)]
     case = case_of(*ONE, topic(read=2, at=300), ends=ends, commits=[commit(0, 9, at=50)])
     assert severities(SKIPPED, case) == ["WARNING"]
-    assert "35 messages" in found(SKIPPED, case)[0].summary
+    assert "35 messages" in findings_of(SKIPPED, case)[0].summary
 
 
 def test_a_mode_that_is_not_what_it_says():
@@ -28,24 +28,24 @@ def test_a_mode_that_is_not_what_it_says():
 
 def test_a_stored_offset_skips_nothing():
     case = case_of(*ONE, ends=[end(0, 50, low=20, at=50)], commits=[commit(0, 30, at=50)])
-    assert found(SKIPPED, case) == []
+    assert findings_of(SKIPPED, case) == []
 
 
 def test_a_new_group_reads_everything_from_zero():
-    (one,) = found(REPLAYED, case_of(*ONE, ends=[end(0, 50, at=50)]))
+    (one,) = findings_of(REPLAYED, case_of(*ONE, ends=[end(0, 50, at=50)]))
     assert "50 messages of T from before the group came" in one.summary
     assert "CONSUME_FROM_LAST_OFFSET" in one.summary
 
 
 def test_who_asks_for_the_first_offset_or_finds_nothing():
-    assert found(REPLAYED, case_of(*ONE, ends=[end(0, 50, at=50)], settings=FIRST)) == []
-    assert found(REPLAYED, case_of(*ONE, ends=[end(0, 0, at=50)])) == []
+    assert findings_of(REPLAYED, case_of(*ONE, ends=[end(0, 50, at=50)], settings=FIRST)) == []
+    assert findings_of(REPLAYED, case_of(*ONE, ends=[end(0, 0, at=50)])) == []
 
 
 def test_queues_that_are_new_themselves():
     ends = [end(1, 4, at=301), end(0, 9, at=50)]
     case = case_of(*ONE, topic(read=2, at=300), ends=ends, commits=[commit(0, 9, at=50)])
-    assert found(REPLAYED, case) == []
+    assert findings_of(REPLAYED, case) == []
 
 
 def test_a_timestamp_before_all_messages_asks_for_all():
@@ -56,12 +56,12 @@ def test_a_timestamp_before_all_messages_asks_for_all():
         ends = [end(0, 20, at=20), end(0, 50, at=50)]
         return case_of(*ONE, ends=ends, settings=settings)
 
-    assert found(REPLAYED, since(10)) == []
-    assert "20 messages" in found(REPLAYED, since(30))[0].summary
+    assert findings_of(REPLAYED, since(10)) == []
+    assert "20 messages" in findings_of(REPLAYED, since(30))[0].summary
 
 
 def test_a_start_that_fails():
     member = join("x", strategy="CONFIG(queues=T/a/0|T/a/9)", at=100)
-    (one,) = found(FAILED, case_of(topic(read=1), member))
+    (one,) = findings_of(FAILED, case_of(topic(read=1), member))
     assert "T (a:9)" in one.summary
-    assert found(FAILED, case_of(*ONE)) == []
+    assert findings_of(FAILED, case_of(*ONE)) == []

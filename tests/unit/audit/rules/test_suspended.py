@@ -1,18 +1,18 @@
 from rebalance_core.model.events import CONSUMER_RESUME, CONSUMER_SUSPEND
-from tests.unit.audit.cases import case_of, found, join, leave, of_member, severities, topic
+from tests.unit.audit.cases import case_of, findings_of, join, leave, of_member, severities, topic
 
 RULE = "MEMBER_SUSPENDED"
 BASE = topic(), join("x"), join("y"), of_member(CONSUMER_SUSPEND, "x", 100)
 
 
 def test_suspended_at_the_end():
-    (one,) = found(RULE, case_of(*BASE))
+    (one,) = findings_of(RULE, case_of(*BASE))
     assert "it keeps 3 queues" in one.summary  # two of T, one of the retry topic
     assert one.last_ms is None
 
 
 def test_who_else_holds_its_queues():
-    (one,) = found(RULE, case_of(*BASE, leave("y", 200), join("z", at=300)))
+    (one,) = findings_of(RULE, case_of(*BASE, leave("y", 200), join("z", at=300)))
     assert "T a:0-1" in one.summary
 
 
@@ -25,4 +25,4 @@ def test_long_and_short_suspensions_that_are_over():
 
 
 def test_nobody_is_suspended():
-    assert found(RULE, case_of(*BASE[:-1])) == []
+    assert findings_of(RULE, case_of(*BASE[:-1])) == []

@@ -1,5 +1,5 @@
 from rebalance_core.model.events import TOPIC_DELETED
-from tests.unit.audit.cases import case_of, event, found, join, leave, severities, topic
+from tests.unit.audit.cases import case_of, event, findings_of, join, leave, severities, topic
 
 RULE = "TOPIC_GONE"
 
@@ -9,7 +9,7 @@ def deleted(at, broker="a"):
 
 
 def test_the_topic_of_a_member():
-    (one,) = found(RULE, case_of(topic(), join("x"), deleted(100)))
+    (one,) = findings_of(RULE, case_of(topic(), join("x"), deleted(100)))
     assert "T, subscribed by x, was deleted from a" in one.summary
 
 
@@ -21,7 +21,7 @@ def test_the_topic_of_the_last_members():
 def test_a_route_that_still_has_it():
     case = case_of(topic(), topic(broker="b"), join("x"), leave("x", 50), deleted(100),
                    topic(at=900))  # fmt: skip
-    (one,) = found(RULE, case)
+    (one,) = findings_of(RULE, case)
     assert "b still has it; a has it again, or the route does" in one.summary
 
 
@@ -33,4 +33,4 @@ def test_created_again_for_members_that_run():
 
 def test_a_topic_that_nobody_asked_for():
     other = event(TOPIC_DELETED, 100, topic="Other", broker_name="a")
-    assert found(RULE, case_of(topic(), topic("Other"), join("x"), other)) == []
+    assert findings_of(RULE, case_of(topic(), topic("Other"), join("x"), other)) == []

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.audit.finding import SEVERITIES
+from rebalance_core.model.severities import SEVERITIES, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, GroupBalance, GroupTimeline, Previous
 from rebalance_core.report.page.page import render_page
-from rebalance_core.report.page.sections import WORST_FIRST
 from rebalance_core.report.page.visible import visible
 from tests.unit.report.audit_reports import (
     FROM,

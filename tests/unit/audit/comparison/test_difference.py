@@ -5,14 +5,20 @@ import random
 import pytest
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.gate.compare import compare
-from rebalance_core.audit.gate.difference import FOREIGN, STALE, UNEXPLAINED, Difference, classified
-from rebalance_core.audit.gate.observations import looks
-from rebalance_core.audit.gate.prediction import Prediction
+from rebalance_core.audit.comparison.compare import compare
+from rebalance_core.audit.comparison.difference import (
+    FOREIGN,
+    STALE,
+    UNEXPLAINED,
+    Difference,
+    classified,
+)
+from rebalance_core.audit.comparison.observations import observations
+from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.audit.cases import case_of, fact, join, leave, listed_at, topic
-from tests.unit.audit.nights import A, B, progress, status
-from tests.unit.audit.nights import case as night_case
+from tests.unit.audit.comparison.group_rows import A, B, progress, status
+from tests.unit.audit.comparison.group_rows import case as group_case
 
 CLIENTS = "10.0.0.1@1", "10.0.0.2@2", "10.0.0.3@3"
 EVENTS = (
@@ -49,28 +55,29 @@ def dumped(rng: random.Random) -> GroupCase:
 @pytest.mark.parametrize("seed", range(8))
 def test_every_difference_is_judged_as_if_it_stood_alone(seed: int) -> None:
     case = dumped(random.Random(seed))
-    found, ledger = looks(case), Prediction(case)
+    observed, ledger = observations(case), Prediction(case)
     together = compare(case).differences
     alone = [
         one
         for each in together
         for one in classified([Difference(each.queue, each.predicted, each.live, each.asked,
-                                          each.at_ms, each.source)], found, case, ledger)
+                                          each.at_ms, each.source)], observed, case, ledger)
     ]  # fmt: skip
     assert list(together) == alone, f"seed {seed}"
 
 
 def test_the_random_groups_have_differences_of_several_classes_moments_and_topics() -> None:
-    found = [one for seed in range(8) for one in compare(dumped(random.Random(seed))).differences]
-    assert {STALE, FOREIGN, UNEXPLAINED} <= {one.why for one in found}
-    assert len({one.at_ms for one in found}) == len(ROUNDS)
-    assert len({one.queue.topic for one in found}) == 2
+    results = [compare(dumped(random.Random(seed))) for seed in range(8)]
+    differences = [one for result in results for one in result.differences]
+    assert {STALE, FOREIGN, UNEXPLAINED} <= {one.why for one in differences}
+    assert len({one.at_ms for one in differences}) == len(ROUNDS)
+    assert len({one.queue.topic for one in differences}) == 2
 
 
-def test_looks_of_one_moment_come_in_the_order_of_their_queues() -> None:
+def test_observations_of_one_time_come_in_the_order_of_their_queues() -> None:
     facts = [*reversed(progress(5, *["10.0.0.1"] * 12)), *status(B, 5), *status(A, 5)]
-    asked = [getattr(look, "client_id", None) or look.queue.queue_id
-             for look in looks(night_case(*facts))]  # fmt: skip
+    asked = [getattr(observation, "client_id", None) or observation.queue.queue_id
+             for observation in observations(group_case(*facts))]  # fmt: skip
     assert asked == [A, B, *range(12)]
 
 
@@ -80,5 +87,5 @@ def test_a_stale_holder_is_told_with_the_time_of_the_day() -> None:
         fact("HELD_QUEUE", 500, dropped=False, topic="T", broker_name="a", queue_id=4,
              client_id=CLIENTS[1]),
     ])  # fmt: skip
-    told = {one.told for one in compare(case).differences if one.live}
-    assert told == {f"{CLIENTS[1]} should have given it up at 2026-11-18 11:11:40Z"}
+    notes = {one.note for one in compare(case).differences if one.live}
+    assert notes == {f"{CLIENTS[1]} should have given it up at 2026-11-18 11:11:40Z"}

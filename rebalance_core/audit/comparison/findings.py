@@ -1,22 +1,24 @@
-"""The findings of the gate: one a class and topic of differences, and one a group not compared."""
+"""Findings of the comparison: one for each class and topic that differs, one if it is UNKNOWN."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.wording import listed, plural, queue_names
-from rebalance_core.audit.finding import ERROR, INFO, WARNING, Finding, Rule
-from rebalance_core.audit.gate.compare import REASONS, UNKNOWN, UNSTABLE, GateResult
-from rebalance_core.audit.gate.difference import (
+from rebalance_core.audit.comparison.compare import ComparisonResult
+from rebalance_core.audit.comparison.difference import (
     CLASSES,
+    DUPLICATE_ID,
     FOREIGN,
     LOCK,
     STALE,
-    TWIN,
     UNEXPLAINED,
     Difference,
 )
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import REASONS, UNKNOWN, UNSTABLE
 
 _SEEN_BY = "ownership against HELD_QUEUE, QUEUE_PROGRESS and observed_ownership"
 _DIFFERS = {
@@ -25,12 +27,12 @@ _DIFFERS = {
         WARNING,
         "Wait 60 s and dump again; if it stays, look for the client that has the lock.",
     ),
-    TWIN: (WARNING, "Give each process its own client id (instanceName, or unset it)."),
+    DUPLICATE_ID: (WARNING, "Give each process its own client id (instanceName, or unset it)."),
     FOREIGN: (ERROR, "Set one strategy for all members; name it in consumer_groups.jsonl."),
     UNEXPLAINED: (ERROR, "Dump the group again; compare the client's log with the ledger."),
 }
 
-GATE_RULES: dict[str, Rule] = {
+COMPARISON_RULES: dict[str, Rule] = {
     why: Rule(
         f"OWNERSHIP_DIFFERS_{why}",
         severity,
@@ -58,21 +60,23 @@ GATE_RULES: dict[str, Rule] = {
 }
 
 
-def gate_findings(case: GroupCase, result: GateResult) -> Iterator[tuple[Rule, Finding]]:
-    """What the comparison of one group found."""
+def comparison_findings(
+    case: GroupCase, result: ComparisonResult
+) -> Iterator[tuple[Rule, Finding]]:
+    """The findings of one group's comparison, each with its rule."""
     group = case.consumer_group
     if result.verdict == UNSTABLE:
         yield (
-            GATE_RULES[UNSTABLE],
+            COMPARISON_RULES[UNSTABLE],
             Finding(
                 f"{group} changed while it was dumped ({result.reason}).",
-                {"change": result.reason, "looks": result.looks},
+                {"change": result.reason, "looks": result.observations},
                 last_ms=result.dumped_ms,
             ),
         )
     if result.verdict == UNKNOWN:
         yield (
-            GATE_RULES[UNKNOWN],
+            COMPARISON_RULES[UNKNOWN],
             Finding(
                 f"The live ownership of {group} is UNKNOWN: {REASONS[result.reason]}.",
                 {"reason": result.reason},
@@ -82,30 +86,30 @@ def gate_findings(case: GroupCase, result: GateResult) -> Iterator[tuple[Rule, F
     grouped: dict[tuple[str, str], list[Difference]] = {}
     for one in result.differences:
         grouped.setdefault((one.why, one.queue.topic), []).append(one)
-    for (why, topic), found in sorted(grouped.items()):
-        yield GATE_RULES[why], _difference(topic, found, result)
+    for (why, topic), differences in sorted(grouped.items()):
+        yield COMPARISON_RULES[why], _difference(topic, differences, result)
 
 
-def _difference(topic: str, found: list[Difference], result: GateResult) -> Finding:
-    queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in found})
-    first, last = min(one.at_ms for one in found), max(one.at_ms for one in found)
+def _difference(topic: str, differences: list[Difference], result: ComparisonResult) -> Finding:
+    queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in differences})
+    first, last = min(one.at_ms for one in differences), max(one.at_ms for one in differences)
     healed = last < result.last_round_ms
-    one = found[0]
-    explained = all(each.cause for each in found)
+    one = differences[0]
+    explained = all(each.cause for each in differences)
     holder = one.live or (f"not {one.asked}" if one.asked else "nobody")
     predicted = listed(sorted(one.predicted)) or "nobody"
-    told = f" ({one.told})" if one.told else ""
+    note = f" ({one.note})" if one.note else ""
     ending = "; a later round of dumps agrees again" if healed else ""
     ending += f"; {one.cause} explains it for now" if explained else ""
     return Finding(
         f"{plural(len(queues), 'queue')} of {topic} held otherwise than predicted, e.g. "
         f"{one.queue.broker_name}:{one.queue.queue_id}: predicted {predicted}, live {holder}"
-        f"{told}{ending}.",
+        f"{note}{ending}.",
         {
             "queues": queue_names(queues),
             "predicted": predicted,
             "live": holder,
-            "why": one.told or CLASSES[one.why],
+            "why": one.note or CLASSES[one.why],
             "source": one.source,
         },
         severity=INFO if healed or explained else None,

@@ -1,27 +1,33 @@
-"""Predicted against live ownership: each look against the epoch of its own moment."""
+"""Predicted against observed ownership: each observation in the epoch of its own time."""
 
 from dataclasses import replace
 
 import pytest
 
-from rebalance_core.audit.gate.compare import (
+from rebalance_core.audit.comparison.compare import compare
+from rebalance_core.audit.comparison.difference import (
+    DUPLICATE_ID,
+    FOREIGN,
+    LOCK,
+    STALE,
+    UNEXPLAINED,
+)
+from rebalance_core.audit.comparison.findings import comparison_findings
+from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,
     INCOMPLETE,
     NO_DUMP,
     OFFLINE,
+    STALE_DUMP,
     STRATEGY,
     UNKNOWN,
     UNSTABLE,
-    compare,
 )
-from rebalance_core.audit.gate.compare import STALE as STALE_DUMP
-from rebalance_core.audit.gate.difference import FOREIGN, LOCK, STALE, TWIN, UNEXPLAINED
-from rebalance_core.audit.gate.findings import gate_findings
-from tests.unit.audit.nights import (
+from tests.unit.audit.comparison.group_rows import (
     DUMPED_MS,
     JOINED_MS,
-    NIGHT,
+    RUN,
     A,
     B,
     case,
@@ -37,11 +43,11 @@ HEALTHY = [*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS + 100, 2, 3)]
 def test_live_ownership_that_is_the_predicted_one() -> None:
     result = compare(case(*HEALTHY, *progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2",
                                               "10.0.0.2")))  # fmt: skip
-    assert (result.verdict, result.looks, result.differences) == (EQUAL, 6, ())
-    assert list(gate_findings(case(*HEALTHY), result)) == []
+    assert (result.verdict, result.observations, result.differences) == (EQUAL, 6, ())
+    assert list(comparison_findings(case(*HEALTHY), result)) == []
 
 
-def test_a_client_that_answers_with_no_queue_is_a_look_too() -> None:
+def test_a_client_that_answers_with_no_queue_is_an_observation_too() -> None:
     result = compare(case(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS)))
     assert result.verdict == DIFFERS
     assert {one.queue.queue_id for one in result.differences} == {2, 3}
@@ -55,19 +61,22 @@ def test_a_queue_with_nobody_or_a_stranger_differs(address: str) -> None:
     assert one.why == UNEXPLAINED
 
 
-def test_each_look_is_compared_with_the_epoch_of_its_own_moment() -> None:
+def test_each_observation_is_compared_with_its_own_epoch() -> None:
     before = status(A, JOINED_MS - 100_000, 0, 1, 2, 3)
     assert compare(case(*before, *HEALTHY)).verdict == EQUAL
 
 
 def test_a_group_that_changes_while_it_is_dumped_is_unstable() -> None:
-    looks = [*status(A, JOINED_MS - 60_000, 0, 1, 2, 3), *status(B, JOINED_MS + 60_000, 2, 3)]
-    group = case(*looks)
+    observations = [
+        *status(A, JOINED_MS - 60_000, 0, 1, 2, 3),
+        *status(B, JOINED_MS + 60_000, 2, 3),
+    ]
+    group = case(*observations)
     result = compare(group)
     assert (result.verdict, result.differences) == (UNSTABLE, ())
-    ((rule, found),) = gate_findings(group, result)
+    ((rule, differences),) = comparison_findings(group, result)
     assert (rule.rule_id, rule.severity) == ("GROUP_UNSTABLE", "INFO")
-    assert "CONSUMER_JOIN" in found.summary
+    assert "CONSUMER_JOIN" in differences.summary
 
 
 def test_what_differs_inside_the_window_of_a_change_proves_nothing() -> None:
@@ -75,33 +84,33 @@ def test_what_differs_inside_the_window_of_a_change_proves_nothing() -> None:
     assert (result.verdict, result.differences) == (UNSTABLE, ())
 
 
-def test_a_difference_of_an_earlier_round_that_healed_is_told_and_no_alarm() -> None:
+def test_a_difference_of_an_earlier_round_that_healed_is_info() -> None:
     wrong = status(B, JOINED_MS + 1_000_000, 2)
     group = case(*wrong, *HEALTHY)
     result = compare(group)
     assert result.verdict == EQUAL
-    ((rule, found),) = gate_findings(group, result)
-    assert (rule.rule_id, found.severity) == ("OWNERSHIP_DIFFERS_UNEXPLAINED", "INFO")
-    assert "agrees again" in found.summary
+    ((rule, differences),) = comparison_findings(group, result)
+    assert (rule.rule_id, differences.severity) == ("OWNERSHIP_DIFFERS_UNEXPLAINED", "INFO")
+    assert "agrees again" in differences.summary
 
 
 def test_without_a_dump_or_with_an_old_one_ownership_is_unknown() -> None:
     assert (compare(case()).verdict, compare(case()).reason) == (UNKNOWN, NO_DUMP)
-    late = replace(NIGHT, end_ms=DUMPED_MS + NIGHT.stale_ms + 3_600_000)
-    result = compare(case(*HEALTHY, night=late))
+    late = replace(RUN, end_ms=DUMPED_MS + RUN.stale_ms + 3_600_000)
+    result = compare(case(*HEALTHY, run=late))
     assert (result.verdict, result.reason) == (UNKNOWN, STALE_DUMP)
 
 
 def test_what_depends_on_a_missing_broker_is_unknown() -> None:
-    result = compare(case(*HEALTHY, night=replace(NIGHT, missing=frozenset({"b"}))))
+    result = compare(case(*HEALTHY, run=replace(RUN, missing=frozenset({"b"}))))
     assert (result.verdict, result.reason) == (UNKNOWN, INCOMPLETE)
-    elsewhere = compare(case(*HEALTHY, night=replace(NIGHT, missing=frozenset({"other"}))))
+    elsewhere = compare(case(*HEALTHY, run=replace(RUN, missing=frozenset({"other"}))))
     assert elsewhere.verdict == EQUAL
 
 
 def test_an_unknown_strategy_is_not_compared() -> None:
-    found = [{"rule_id": "INGEST_STRATEGY_UNKNOWN"}]
-    result = compare(case(*status(A, DUMPED_MS), findings=found))
+    differences = [{"rule_id": "INGEST_STRATEGY_UNKNOWN"}]
+    result = compare(case(*status(A, DUMPED_MS), findings=differences))
     assert (result.verdict, result.reason) == (UNKNOWN, STRATEGY)
 
 
@@ -122,8 +131,8 @@ def test_the_classes_of_a_difference() -> None:
     kept = [*status(A, DUMPED_MS, 0, 1, 2), *status(B, DUMPED_MS, 3)]
     assert STALE in why(*kept)
     turned = [*status(A, DUMPED_MS, 0, 2), *status(B, DUMPED_MS, 1, 3)]
-    twins = [member(A, 0), member(B, JOINED_MS), member(B, JOINED_MS, channel="other")]
-    assert why(*turned, memberships=twins) == {TWIN}
+    duplicate = [member(A, 0), member(B, JOINED_MS), member(B, JOINED_MS, channel="other")]
+    assert why(*turned, memberships=duplicate) == {DUPLICATE_ID}
     refused = fact("LOCK_REFUSED", DUMPED_MS - 1_000, client_id=B, topic="T", broker_name="b",
                    queue_id=3, details={"owner": A})  # fmt: skip
     assert why(*status(B, DUMPED_MS, 2), refused) == {LOCK}
@@ -131,9 +140,9 @@ def test_the_classes_of_a_difference() -> None:
 
 def test_live_owners_of_another_strategy_are_called_so() -> None:
     circle = progress(DUMPED_MS, "10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2")
-    found = compare(case(*circle)).differences
-    assert {one.queue.queue_id: one.why for one in found} == {1: FOREIGN, 2: FOREIGN}
-    assert "AVG_BY_CIRCLE" in found[0].told
+    differences = compare(case(*circle)).differences
+    assert {one.queue.queue_id: one.why for one in differences} == {1: FOREIGN, 2: FOREIGN}
+    assert "AVG_BY_CIRCLE" in differences[0].note
 
 
 def test_a_broker_that_lists_others_explains_a_stale_view() -> None:

@@ -1,4 +1,4 @@
-"""What dumps show of live ownership: looks at one client, and looks at one queue.
+"""Ownership as dumps show it: what one client holds, and who holds one queue.
 
 ``consumerStatus`` asks a client, which answers with all that it holds; ``consumerProgress -s true``
 lists a group's queues with the address of the holder, the text before the ``@`` of its client id.
@@ -14,14 +14,14 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.model.queue import MessageQueue, pop_retry_topics
 
-LOOK_MS = 5_000
+COMMAND_MS = 5_000
 """A command takes seconds, 3 s for a broker it cannot reach; its file has the time of its start."""
-ROUND_MS = 600_000
+LONGEST_ROUND_MS = 600_000
 """A round of dumps of one group takes no longer."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClientLook:
+class ClientObservation:
     """All queues that a client id held when it was asked; dropped ones are left out."""
 
     client_id: str
@@ -31,7 +31,7 @@ class ClientLook:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueLook:
+class QueueObservation:
     """Who held a queue: the client id up to its first ``@``; empty: nobody."""
 
     queue: MessageQueue
@@ -40,34 +40,38 @@ class QueueLook:
     source: str
 
 
-Look = ClientLook | QueueLook
+Observation = ClientObservation | QueueObservation
 
 
-def looks(case: GroupCase) -> list[Look]:
-    """Every look at the group, in order of time."""
-    found: list[Look] = [*_client_looks(case), *_queue_looks(case)]
+def observations(case: GroupCase) -> list[Observation]:
+    """Every observation of the group, in order of time."""
+    observed: list[Observation] = [*_client_observations(case), *_queue_observations(case)]
     if not case.facts("DUMP"):  # observed_ownership alone, from elsewhere
-        found += _bare_looks(case.rows("observed_ownership"))
-    return sorted(found, key=_order)
+        observed += _bare_observations(case.rows("observed_ownership"))
+    return sorted(observed, key=_order)
 
 
-def _order(look: Look) -> tuple[Any, ...]:
+def _order(observation: Observation) -> tuple[Any, ...]:
     """By time and dump, then clients before queues, each in the order of what was asked."""
-    if isinstance(look, ClientLook):
-        return look.at_ms, look.source, 0, look.client_id
-    return look.at_ms, look.source, 1, look.queue, look.address
+    if isinstance(observation, ClientObservation):
+        return observation.at_ms, observation.source, 0, observation.client_id
+    return observation.at_ms, observation.source, 1, observation.queue, observation.address
 
 
-def last_round(found: list[Look]) -> list[Look]:
-    """The looks of the last round of dumps: back to the first that asks for the same again."""
+def last_round(observed: list[Observation]) -> list[Observation]:
+    """Those of the last round of dumps: back to the first that asks for the same again."""
     seen: dict[str | MessageQueue, str] = {}
-    for index in range(len(found) - 1, -1, -1):
-        look = found[index]
-        asked = look.client_id if isinstance(look, ClientLook) else look.queue
-        again = seen.setdefault(asked, look.source) != look.source
-        if again or found[-1].at_ms - look.at_ms > ROUND_MS:
-            return found[index + 1 :]
-    return found
+    for index in range(len(observed) - 1, -1, -1):
+        observation = observed[index]
+        asked = (
+            observation.client_id
+            if isinstance(observation, ClientObservation)
+            else observation.queue
+        )
+        again = seen.setdefault(asked, observation.source) != observation.source
+        if again or observed[-1].at_ms - observation.at_ms > LONGEST_ROUND_MS:
+            return observed[index + 1 :]
+    return observed
 
 
 def address_of(client_id: str) -> str:
@@ -75,7 +79,7 @@ def address_of(client_id: str) -> str:
     return client_id.partition("@")[0]
 
 
-def _client_looks(case: GroupCase) -> Iterable[ClientLook]:
+def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
     held: dict[tuple[str, int], set[MessageQueue]] = {}
     not_ours = _pop_retries(case)
     for row in case.facts("HELD_QUEUE"):
@@ -84,15 +88,17 @@ def _client_looks(case: GroupCase) -> Iterable[ClientLook]:
     for row in case.facts("DUMP"):
         if row["details"]["command"] == "consumerStatus" and row["client_id"]:
             queues = held.get((row["client_id"], row["first_ms"]), set())
-            yield ClientLook(row["client_id"], row["first_ms"], frozenset(queues), row["source"])
+            yield ClientObservation(
+                row["client_id"], row["first_ms"], frozenset(queues), row["source"]
+            )
 
 
-def _queue_looks(case: GroupCase) -> Iterable[QueueLook]:
+def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     not_ours = _pop_retries(case)
     for row in case.facts("QUEUE_PROGRESS"):
         if row["details"].get("with_clients") == "true" and row["topic"] not in not_ours:
             address = row["details"].get("client_ip", "")
-            yield QueueLook(queue_of(row), row["first_ms"], address, row["source"])
+            yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 
 
 def _pop_retries(case: GroupCase) -> set[str]:
@@ -101,7 +107,7 @@ def _pop_retries(case: GroupCase) -> set[str]:
     return {name for topic in topics for name in pop_retry_topics(case.consumer_group, topic)}
 
 
-def _bare_looks(rows: Iterable[Row]) -> Iterable[QueueLook]:
+def _bare_observations(rows: Iterable[Row]) -> Iterable[QueueObservation]:
     for row in rows:
         address = address_of(row["client_id"])
-        yield QueueLook(queue_of(row), row["observed_ms"], address, row["source"])
+        yield QueueObservation(queue_of(row), row["observed_ms"], address, row["source"])

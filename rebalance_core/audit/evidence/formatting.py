@@ -12,7 +12,7 @@ LISTED = 20
 
 
 def listed(items: Iterable[Any], limit: int = LISTED, count: int | None = None) -> str:
-    """The items, cut; ``count``: how many there are, where the items are only the first.
+    """The first items; ``count``: how many there are, where the items are only the first.
 
     >>> listed("abcd", 2), listed("ab", count=30)
     ('a, b and 2 more', 'a, b and 28 more')
@@ -24,7 +24,7 @@ def listed(items: Iterable[Any], limit: int = LISTED, count: int | None = None) 
 
 
 def clock(at_ms: int) -> str:
-    """A moment in UTC, to the second.
+    """A time in UTC, to the second.
 
     >>> clock(1795232855742)
     '2026-11-21 03:47:35Z'

@@ -1,13 +1,13 @@
-"""One group's rows for tests of the gate: two members, four queues, one change at 1,000,000."""
+"""One group's rows for tests of the comparison: two members, four queues, a join at 1,000,000."""
 
 from typing import Any
 
-from rebalance_core.audit.case import GroupCase, Night
+from rebalance_core.audit.case import AuditRun, GroupCase
 
 Row = dict[str, Any]
 
 A, B = "10.0.0.1@1#1", "10.0.0.2@2#2"
-NIGHT = Night(0, 10_000_000)
+RUN = AuditRun(0, 10_000_000)
 JOINED_MS = 1_000_000
 DUMPED_MS = 9_000_000
 
@@ -84,6 +84,6 @@ def progress(at_ms: int, *addresses: str) -> list[Row]:
     ]  # fmt: skip
 
 
-def case(*facts: Row, night: Night = NIGHT, **tables: Any) -> GroupCase:
+def case(*facts: Row, run: AuditRun = RUN, **tables: Any) -> GroupCase:
     """The group with these facts; tables replace those of `ledger`."""
-    return GroupCase("c", "g", night, {**ledger(), "observed_facts": list(facts), **tables})
+    return GroupCase("c", "g", run, {**ledger(), "observed_facts": list(facts), **tables})

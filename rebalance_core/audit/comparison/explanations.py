@@ -1,4 +1,4 @@
-"""What live ownership of one moment may come of instead: twins, other members, another strategy."""
+"""What else explains observed ownership: duplicate ids, other member lists, another strategy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
-from rebalance_core.audit.evidence.duplicate_ids import twin_ids
-from rebalance_core.audit.evidence.wording import listed
-from rebalance_core.audit.gate.observations import ClientLook, Look, address_of
-from rebalance_core.audit.gate.prediction import Prediction, holds
+from rebalance_core.audit.comparison.observations import ClientObservation, Observation, address_of
+from rebalance_core.audit.comparison.prediction import Prediction, holds
+from rebalance_core.audit.evidence.duplicate_ids import duplicate_ids_at
+from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.events import BROKER_UP
 from rebalance_core.model.queue import MessageQueue
@@ -22,13 +22,13 @@ CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 FOREIGN_CLIENTS = 2
 """One holder alone fits many strategies."""
 NEAR_MS = ORDER_LOCK_MS
-"""What was seen or said so shortly before or after belongs to the moment."""
+"""What was seen or said so shortly before or after counts as seen at the same time."""
 
 Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 
-class Divisions:
-    """How the queues of one epoch divide among clients; each question is worked out once."""
+class Allocations:
+    """How the queues of one epoch are allocated to clients; each question is answered once."""
 
     def __init__(self, case: GroupCase, prediction: Prediction, at_ms: int) -> None:
         self._prediction = prediction
@@ -52,30 +52,30 @@ class Divisions:
             return {}
 
 
-class Moment:
-    """Explanations of what looks at one moment show; what is the same for a topic is asked once.
+class Explanations:
+    """What explains the observations of one time; answers of a whole topic are kept.
 
     Args:
         case: the group.
-        found: all looks at it, in order of time.
-        divisions: of the epoch of the moment.
-        at_ms: the moment.
+        observed: all observations of it, in order of time.
+        allocations: of the epoch of that time.
+        at_ms: the time.
     """
 
     def __init__(
-        self, case: GroupCase, found: Sequence[Look], divisions: Divisions, at_ms: int
+        self, case: GroupCase, observed: Sequence[Observation], allocations: Allocations, at_ms: int
     ) -> None:
         self._case = case
-        self._found = found
-        self._divisions = divisions
+        self._observed = observed
+        self._allocations = allocations
         self._at_ms = at_ms
         self.other_strategy = cache(self._other_strategy)
-        self._by_lists = cache(self._divided_by_lists)
+        self._by_lists = cache(self._allocated_by_lists)
 
     @cached_property
-    def twins(self) -> set[str]:
+    def duplicate_ids(self) -> set[str]:
         """Client ids of two processes, now or within the life of a lost connection."""
-        return twin_ids(self._case, self._at_ms, NEAR_MS)
+        return duplicate_ids_at(self._case, self._at_ms, NEAR_MS)
 
     @cached_property
     def broker_returned(self) -> str:
@@ -90,9 +90,9 @@ class Moment:
 
     def other_list(self, queue: MessageQueue, holder: str | None) -> str:
         """The broker whose list of members explains this holder; None: nobody holds the queue."""
-        for told, owners in self._by_lists(queue.topic):
+        for note, owners in self._by_lists(queue.topic):
             if fits(holder, owners.get(queue, ())):
-                return told
+                return note
         return ""
 
     def _other_strategy(self, topic: str) -> str:
@@ -104,23 +104,29 @@ class Moment:
         for name in CANDIDATES:
             if name in used:
                 continue
-            owners = self._divisions.owners(name, topic, self._divisions.members)
+            owners = self._allocations.owners(name, topic, self._allocations.members)
             if owners and all(fits(live[queue] or None, owners.get(queue, ())) for queue in live):
                 return name
         return ""
 
     @cached_property
     def _live(self) -> Mapping[str, Mapping[MessageQueue, str]]:
-        """By topic the holder of each queue that a look of then shows; empty: nobody."""
+        """By topic the holder of each queue observed around that time; empty: nobody."""
         live: dict[str, dict[MessageQueue, str]] = {}
-        begin = bisect_left(self._found, self._at_ms - NEAR_MS, key=lambda look: look.at_ms)
-        end = bisect_right(self._found, self._at_ms + NEAR_MS, key=lambda look: look.at_ms)
-        for look in self._found[begin:end]:
-            if isinstance(look, ClientLook):
-                for queue in look.held:
-                    live.setdefault(queue.topic, {})[queue] = look.client_id
+        begin = bisect_left(
+            self._observed, self._at_ms - NEAR_MS, key=lambda observation: observation.at_ms
+        )
+        end = bisect_right(
+            self._observed, self._at_ms + NEAR_MS, key=lambda observation: observation.at_ms
+        )
+        for observation in self._observed[begin:end]:
+            if isinstance(observation, ClientObservation):
+                for queue in observation.held:
+                    live.setdefault(queue.topic, {})[queue] = observation.client_id
             else:
-                live.setdefault(look.queue.topic, {})[look.queue] = look.address
+                live.setdefault(observation.queue.topic, {})[observation.queue] = (
+                    observation.address
+                )
         return live
 
     @cached_property
@@ -130,14 +136,14 @@ class Moment:
         for row in self._case.rows("observed_members"):
             if row["asked_broker"] and abs(row["observed_ms"] - self._at_ms) <= NEAR_MS:
                 lists.setdefault(row["asked_broker"], []).append(row["client_id"])
-        members = sorted(self._divisions.members)
+        members = sorted(self._allocations.members)
         return {
             broker: tuple(sorted(clients))
             for broker, clients in sorted(lists.items())
             if sorted(clients) != members
         }
 
-    def _divided_by_lists(self, topic: str) -> list[tuple[str, Owners]]:
+    def _allocated_by_lists(self, topic: str) -> list[tuple[str, Owners]]:
         """What each of the other lists makes of a topic, with words on it."""
         strategies = {row["strategy"] for row in self._case.members}
         if len(strategies) != 1:
@@ -145,7 +151,7 @@ class Moment:
         return [
             (
                 f"{broker} lists other members: {listed(clients, 5)}",
-                self._divisions.owners(min(strategies), topic, clients),
+                self._allocations.owners(min(strategies), topic, clients),
             )
             for broker, clients in self._lists.items()
         ]

@@ -1,15 +1,19 @@
-"""The page of a night, from the tables as they were written."""
+"""What the page of an audit shows, from the tables as they were written."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from rebalance_core.audit.judge import ALL_RULES
 from rebalance_core.audit.redact import Redaction
-from rebalance_core.audit.verdict import Count, Verdict
 from rebalance_core.ingest.rows import FINDING_IDS
+from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
+from rebalance_core.model.verdicts import DIFFERS, EQUAL, OFFLINE, UNKNOWN, UNSTABLE
 from rebalance_core.report.audit_report import (
     AuditReport,
     Cause,
@@ -21,10 +25,9 @@ from rebalance_core.report.audit_report import (
     ShownFinding,
     Stretch,
 )
+from rebalance_core.spark.audit.outcome import AuditOutcome
+from rebalance_core.spark.audit.queries import of_groups, worst_first
 from rebalance_core.version import LIBRARY_VERSION
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 FINDINGS_ON_PAGE = 500
 ROWS_OF_A_TIMELINE = 50_000
@@ -32,45 +35,31 @@ ROWS_OF_A_TIMELINE = 50_000
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A night that was judged: all that the page and the summary tell."""
-
-    cluster: str
-    verdict: Verdict
-    fail_on: str
-    start_ms: int
-    end_ms: int
-    counts: Sequence[Count]
-    groups: Mapping[str, int]
-    finished_ms: int
-
-
-def night_report(
-    night: Judged,
-    tables: "Mapping[str, DataFrame]",
+def audit_report(
+    outcome: AuditOutcome,
+    tables: Mapping[str, DataFrame],
     worst: Sequence[tuple[str, str]],
     previous: Previous | None,
     notes: Sequence[str],
+    finished_ms: int,
 ) -> AuditReport:
     """What the page shows.
 
     Args:
-        night: the verdict and the counts.
+        outcome: the verdict and the counts.
         tables: findings and the ledger, as written.
         worst: (cluster, group) of the groups that get a timeline.
-        previous: what changed since the last night.
+        previous: what changed since the previous audit.
         notes: what the reader has to know.
+        finished_ms: when the audit ended, epoch ms UTC.
     """
-    from rebalance_core.spark.audit.queries import of_groups
-
     shown = shown_findings(tables["findings"], FINDINGS_ON_PAGE)
     on_page: dict[str, int] = {}
     for one in shown:
         on_page[one.rule_id] = on_page.get(one.rule_id, 0) + 1
     totals: dict[str, int] = {}
     severities: dict[str, int] = {}
-    for count in night.counts:
+    for count in outcome.counts:
         totals[count.rule_id] = totals.get(count.rule_id, 0) + count.findings
         if not count.accepted:
             severities[count.severity] = severities.get(count.severity, 0) + count.findings
@@ -80,21 +69,21 @@ def night_report(
         for name in ("ownership", "epochs", "consumer_load", "group_metrics", "memberships")
     }
     return AuditReport(
-        cluster=night.cluster,
-        verdict=night.verdict,
-        fail_on=night.fail_on,
-        from_ms=night.start_ms,
-        to_ms=night.end_ms,
-        generated_ms=night.finished_ms,
+        cluster=outcome.cluster,
+        verdict=outcome.verdict,
+        fail_on=outcome.fail_on,
+        from_ms=outcome.start_ms,
+        to_ms=outcome.end_ms,
+        generated_ms=finished_ms,
         library_version=LIBRARY_VERSION,
         counts=severities,
         groups=GroupCounts(
-            total=sum(night.groups.values()),
-            equal=night.groups.get("EQUAL", 0),
-            differing=night.groups.get("DIFFERS", 0),
-            unstable=night.groups.get("UNSTABLE", 0),
-            unknown=night.groups.get("UNKNOWN", 0),
-            offline=night.groups.get("OFFLINE", 0),
+            total=sum(outcome.groups.values()),
+            equal=outcome.groups.get(EQUAL, 0),
+            differing=outcome.groups.get(DIFFERS, 0),
+            unstable=outcome.groups.get(UNSTABLE, 0),
+            unknown=outcome.groups.get(UNKNOWN, 0),
+            offline=outcome.groups.get(OFFLINE, 0),
         ),
         findings=tuple(shown),
         rules=FINDING_IDS | {rule.rule_id: rule.meaning for rule in ALL_RULES},
@@ -116,14 +105,9 @@ def night_report(
 
 
 def shown_findings(
-    findings: "DataFrame", limit: int, redaction: Redaction | None = None
+    findings: DataFrame, limit: int, redaction: Redaction | None = None
 ) -> list[ShownFinding]:
-    """The gravest findings, open ones first."""
-    from pyspark.sql import functions as sf
-
-    rank = sf.array_position(
-        sf.array(*map(sf.lit, ("ERROR", "WARNING", "INFO"))), sf.col("severity")
-    )
+    """The worst findings, open ones first."""
     names = (
         "rule_id",
         "consumer_group",
@@ -133,7 +117,7 @@ def shown_findings(
         "client_id",
         "summary",
     )
-    ordered = findings.orderBy(sf.col("accepted").isNotNull(), rank, *names).limit(limit)
+    ordered = findings.orderBy(*worst_first(), *names).limit(limit)
     rows = [row.asDict(recursive=True) for row in ordered.collect()]
     return [_shown(redaction.finding(row) if redaction else row) for row in rows]
 
@@ -145,8 +129,8 @@ def _shown(row: Row) -> ShownFinding:
 
 
 def _broadcasting(memberships: Sequence[Row]) -> bool:
-    """Every queue of such a group is everybody's: nothing to draw."""
-    return any(row["message_model"] == "BROADCASTING" for row in memberships)
+    """True if every member reads every queue: nothing to draw."""
+    return any(row["message_model"] == BROADCASTING for row in memberships)
 
 
 def _by_group(rows: Sequence[Row]) -> dict[str, list[Row]]:

@@ -1,0 +1,157 @@
+"""Predicted against observed ownership, queue by queue, each observation in its own epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.comparison.difference import Difference, classified
+from rebalance_core.audit.comparison.observations import (
+    COMMAND_MS,
+    LONGEST_ROUND_MS,
+    ClientObservation,
+    Observation,
+    address_of,
+    last_round,
+    observations,
+)
+from rebalance_core.audit.comparison.prediction import Prediction
+from rebalance_core.audit.evidence.formatting import clock, listed
+from rebalance_core.audit.evidence.popped import popped_topics
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.verdicts import (
+    DIFFERS,
+    EQUAL,
+    INCOMPLETE,
+    NO_DUMP,
+    OFFLINE,
+    POP,
+    STALE_DUMP,
+    STRATEGY,
+    UNKNOWN,
+    UNSTABLE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonResult:
+    """What came of comparing one group.
+
+    Attributes:
+        verdict: one of `model.verdicts.VERDICTS`.
+        reason: for UNKNOWN one of `REASONS`, for UNSTABLE the event; else empty.
+        observations: how many were compared; dumped_ms: the last of them, None without one.
+        last_round_ms: when the last round of dumps began.
+        differences: outside every window, of all rounds.
+        unasked: brokers of the group that no consumerConnection of the last round asked.
+    """
+
+    verdict: str
+    reason: str = ""
+    observations: int = 0
+    dumped_ms: int | None = None
+    last_round_ms: int = 0
+    differences: tuple[Difference, ...] = ()
+    unasked: tuple[str, ...] = ()
+
+
+def compare(case: GroupCase) -> ComparisonResult:
+    """Compare all observations of a group with its ledger."""
+    if not case.members:
+        return ComparisonResult(OFFLINE)
+    return replace(_compared(case), unasked=tuple(sorted(_unasked(case))))
+
+
+def _compared(case: GroupCase) -> ComparisonResult:
+    if popped_topics(case):
+        return ComparisonResult(UNKNOWN, POP)
+    observed = observations(case)
+    run = case.run
+    if any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.rows("findings")):
+        return ComparisonResult(UNKNOWN, STRATEGY)
+    if _depends_on_missing(case):
+        return ComparisonResult(UNKNOWN, INCOMPLETE)
+    if not observed:
+        return ComparisonResult(UNKNOWN, NO_DUMP)
+    newest = observed[-1].at_ms
+    if newest < run.end_ms - run.stale_ms:
+        return ComparisonResult(UNKNOWN, STALE_DUMP, dumped_ms=newest)
+    prediction = Prediction(case)
+    round_ = last_round(observed)
+    start_ms = round_[0].at_ms
+    differences: list[Difference] = []
+    changes = _changes_between(start_ms, newest, case)
+    for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
+        change = prediction.changing(at_ms, at_ms + COMMAND_MS)
+        if change is None:
+            differences += (
+                one for observation in at_once for one in _differences(observation, prediction)
+            )
+        elif at_ms >= start_ms:
+            changes.append(change)
+    explained = tuple(classified(differences, observed, case, prediction))
+    verdict, reason = EQUAL, ""
+    still = [one for one in explained if one.at_ms >= start_ms]
+    if any(not one.cause for one in still):
+        verdict = DIFFERS
+    elif still:
+        verdict, reason = UNSTABLE, still[0].cause
+    elif changes:
+        verdict, reason = UNSTABLE, _event(min(changes, key=lambda epoch: epoch["from_ms"]))
+    return ComparisonResult(verdict, reason, len(observed), newest, start_ms, explained)
+
+
+def _event(epoch: Row) -> str:
+    return f"{listed(epoch['causes'])} at {clock(epoch['from_ms'])}"
+
+
+def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[Row]:
+    """Epochs that began while the group was dumped."""
+    return [epoch for epoch in case.epochs if start_ms < epoch["from_ms"] <= end_ms + COMMAND_MS]
+
+
+def _unasked(case: GroupCase) -> set[str]:
+    """Brokers with readable queues of the group that were not asked for its members.
+
+    None where the last round of dumps asked no broker by name at all.
+    """
+    dumps = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
+    last = max((row["first_ms"] for row in dumps), default=0)
+    asked = {row["broker_name"] for row in dumps if last - row["first_ms"] <= LONGEST_ROUND_MS}
+    brokers = {row["broker_name"] for row in case.owned if not is_retry_topic(row["topic"])}
+    return brokers - asked if asked - {None} else set()
+
+
+def _depends_on_missing(case: GroupCase) -> bool:
+    brokers = {row["broker_name"] for row in case.owned}
+    brokers |= {row["broker_name"] for row in case.rows("topics")}
+    return bool(brokers & case.run.missing)
+
+
+def _differences(observation: Observation, prediction: Prediction) -> Iterator[Difference]:
+    """Where the observation disagrees with the ledger; queues unknown to the ledger included."""
+    if isinstance(observation, ClientObservation):
+        expected = prediction.held(observation.client_id, observation.at_ms)
+        for queue in sorted(expected ^ observation.held):
+            owners = prediction.owners(queue, observation.at_ms)
+            holder = observation.client_id if queue in observation.held else None
+            yield Difference(
+                queue, owners, holder, observation.client_id, observation.at_ms, observation.source
+            )
+        return
+    owners = prediction.owners(observation.queue, observation.at_ms)
+    if not observation.address and not owners:
+        return
+    if observation.address in {address_of(owner) for owner in owners}:
+        return
+    asked = min(owners, default=None)
+    yield Difference(
+        observation.queue,
+        owners,
+        observation.address or None,
+        asked,
+        observation.at_ms,
+        observation.source,
+    )

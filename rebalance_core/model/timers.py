@@ -1,0 +1,53 @@
+"""RocketMQ's own timers, each once, with the property and class it comes from (rocketmq.md §6.1).
+
+Defaults, in milliseconds. What is derived from them, with a margin, stands where it is used.
+"""
+
+# --- client -----------------------------------------------------------------------------------
+
+ROUTE_POLL_MS = 30_000
+"""ClientConfig.pollNameServerInterval: a client asks for the routes of its topics."""
+HEARTBEAT_MS = 30_000
+"""ClientConfig.heartbeatBrokerInterval: a client tells all brokers it knows that it lives."""
+OFFSET_PERSIST_MS = 5_000
+"""ClientConfig.persistConsumerOffsetInterval: a client commits what it has consumed."""
+FIRST_OFFSET_PERSIST_MS = 10_000
+"""MQClientInstance.startScheduledTask: the first persistAll after the client's start."""
+REBALANCE_WAIT_MS = 20_000
+"""RebalanceService.waitInterval (rocketmq.client.rebalance.waitInterval): a pass of its own."""
+REBALANCE_MIN_INTERVAL_MS = 1_000
+"""RebalanceService.minInterval (5.2+): between two passes, however often one is woken."""
+LOCK_RENEWAL_MS = 20_000
+"""ProcessQueue.REBALANCE_LOCK_INTERVAL (rocketmq.client.rebalance.lockInterval): lockAll."""
+CLIENT_LOCK_LIFE_MS = 30_000
+"""ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME (rocketmq.client.rebalance.lockMaxLiveTime)."""
+PULL_MAX_IDLE_MS = 120_000
+"""ProcessQueue.PULL_MAX_IDLE_TIME: a queue not pulled for so long counts as expired."""
+REBALANCE_LATER_MS = 500
+"""RebalanceImpl.updateProcessQueueTableInRebalance (5.0+): rebalanceLater after a refused lock."""
+FIRST_PULL_DELAY_MS = 500
+"""The same method (5.0+): delay of the first pull of every queue just added; 4.9 pulls at once."""
+UNLOCK_DELAY_MS = 20_000
+"""RebalancePushImpl.UNLOCK_DELAY_TIME_MILLS (rocketmq.client.unlockDelayTimeMills).
+
+To 5.1.4 the delay of the unlock while messages are cached, from 5.2 the age of the last lock
+renewal after which a dropped queue is unlocked by force.
+"""
+
+# --- broker -----------------------------------------------------------------------------------
+
+CHANNEL_SCAN_MS = 10_000
+"""ClientHousekeepingService: a broker looks for channels that expired; each broker by itself."""
+CHANNEL_EXPIRY_MS = 120_000
+"""BrokerConfig.channelExpiredTimeout (a constant in 4.9): after the last heartbeat."""
+BROKER_LOCK_LIFE_MS = 60_000
+"""RebalanceLockManager (rocketmq.broker.rebalance.lockMaxLiveTime): an order lock not renewed."""
+OFFSET_FLUSH_MS = 5_000
+"""BrokerConfig.flushConsumerOffsetInterval: consumerOffset.json is as old."""
+REGISTRATION_MS = 30_000
+"""BrokerConfig.registerNameServerPeriod: a broker registers with every name server."""
+
+# --- name server ------------------------------------------------------------------------------
+
+BROKER_EXPIRY_MS = 120_000
+"""RouteInfoManager.DEFAULT_BROKER_CHANNEL_EXPIRED_TIME: after a broker's last registration."""

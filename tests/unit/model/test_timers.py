@@ -1,0 +1,43 @@
+"""RocketMQ's timers are stated once, and a name of a span means one span."""
+
+import ast
+import importlib
+from collections import defaultdict
+from pathlib import Path
+
+from rebalance_core.model import timers
+from rebalance_core.protocol import windows
+
+TREE = Path(__file__).resolve().parents[3]
+PURE = ("audit", "client", "ingest", "kernels", "planning", "protocol", "replay", "synthetic")
+
+
+def spans() -> dict[str, dict[str, object]]:
+    """Name -> module -> value of every constant in milliseconds that a module assigns."""
+    values: dict[str, dict[str, object]] = defaultdict(dict)
+    for package in ("model", *PURE):
+        for path in sorted((TREE / "rebalance_core" / package).rglob("*.py")):
+            name = ".".join(path.relative_to(TREE).with_suffix("").parts)
+            nodes = [
+                n for n in ast.parse(path.read_text("utf-8")).body if isinstance(n, ast.Assign)
+            ]
+            assigned = {ast.unparse(target) for node in nodes for target in node.targets}
+            for constant in (text for text in assigned if text.endswith("_MS") and text.isupper()):
+                values[constant][name] = getattr(importlib.import_module(name), constant)
+    return values
+
+
+def test_no_two_constants_of_one_name_differ() -> None:
+    differing = {name: of for name, of in spans().items() if len(set(map(repr, of.values()))) > 1}
+    assert differing == {}
+
+
+def test_a_timer_of_rocketmq_stands_in_one_file() -> None:
+    own = {name for name in vars(timers) if name.endswith("_MS")}
+    assert all(list(spans()[name]) == [timers.__name__] for name in own)
+
+
+def test_the_windows_that_derive_from_them() -> None:
+    assert (windows.NOTIFIED_MS, windows.OWN_PASS_MS) == (3_000, 23_000)
+    assert (windows.SCAN_AND_PASS_MS, windows.ROUTE_MS) == (33_000, 53_000)
+    assert windows.ORDER_LOCK_MS == 61_000
