@@ -156,7 +156,7 @@ def _given_up(world: World, adds: Changes, drops: Changes) -> tuple[Ints, Ints]:
 
 
 def _others_start(world: World, adds: Changes) -> Bools:
-    """By add: `Handover.others_start`, see `replay.pull_starts.PullStarts`."""
+    """By add: `Handover.others_start`, see `replay.starts.pull_starts.PullStarts`."""
     from_ms, at = world.epochs.from_ms[adds.epoch], np.arange(len(adds.queue))
     order = np.lexsort((adds.epoch, adds.client, adds.queue))
     last = last_of_run(adds.queue[order], adds.client[order])

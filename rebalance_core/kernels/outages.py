@@ -12,7 +12,7 @@ from rebalance_core.protocol.commits import FINAL_COMMIT_STORED_MS
 
 
 def may_lose(world: World, group: Ints, broker: Ints, sent_ms: Ints) -> Bools:
-    """`replay.outages.Outages.may_lose` of many commits."""
+    """`replay.starts.outages.Outages.may_lose` of many commits."""
     events = world.fleet.events
     down = events.type == type_code(BROKER_DOWN)
     turns = np.flatnonzero(down | (events.type == type_code(BROKER_UP)))

@@ -18,8 +18,8 @@ from rebalance_core.replay.intervals import (
     ownership_rows,
 )
 from rebalance_core.replay.metrics import metric_rows
-from rebalance_core.replay.pull_starts import PullStarts
 from rebalance_core.replay.settle import StrategyKey
+from rebalance_core.replay.starts.pull_starts import PullStarts
 from rebalance_core.strategies import AllocationStrategy
 
 Row = dict[str, Any]

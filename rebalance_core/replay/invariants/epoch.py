@@ -11,7 +11,7 @@ from rebalance_core.model.group_settings import CLUSTERING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.statuses import EMPTY, FAILED, FROZEN, OK, SETTLED, UNKNOWN
 from rebalance_core.replay.changes import ADD, DROP, FORCED, INITIAL, NEW, VOLUNTARY
-from rebalance_core.replay.start_rule import QUERY_FAILED
+from rebalance_core.replay.starts.start_rule import QUERY_FAILED
 
 Row: TypeAlias = Mapping[str, Any]
 Holders: TypeAlias = dict[MessageQueue, dict[str | None, int]]

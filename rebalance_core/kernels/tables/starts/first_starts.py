@@ -50,7 +50,7 @@ class _Asked:
 def first_starts(
     world: World, offsets: SeenOffsets, adds: Changes, retry: Bools, *, asks_broker: bool
 ) -> Starts:
-    """`replay.start_rule.uncommitted_start` of many.
+    """`replay.starts.start_rule.uncommitted_start` of many.
 
     Args:
         world: the groups.

@@ -18,7 +18,7 @@ def local_starts(
     adds: Changes,
     held_before: Bools,
 ) -> tuple[Starts, Bools]:
-    """`replay.pull_starts.PullStarts._local_start` of many.
+    """`replay.starts.pull_starts.PullStarts._local_start` of many.
 
     Args:
         world: the groups.

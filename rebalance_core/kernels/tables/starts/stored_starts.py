@@ -1,6 +1,6 @@
 """Where members start on queues that somebody of their group held or committed before.
 
-What bounds a start, and why, says `replay.stored_start`.
+What bounds a start, and why, says `replay.starts.stored_start`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BIGGEST = np.iinfo(np.int64).max
 
 
 class StoredStarts:
-    """`replay.stored_start.StoredStarts` of many.
+    """`replay.starts.stored_start.StoredStarts` of many.
 
     Args:
         commits: what was committed.

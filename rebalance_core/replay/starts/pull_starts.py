@@ -13,13 +13,13 @@ from rebalance_core.model.statuses import FAILED, UNKNOWN
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 from rebalance_core.protocol.first_pull import first_pull_correction
 from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
-from rebalance_core.replay.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory
-from rebalance_core.replay.observations import CommittedOffsets, QueueOffsets
-from rebalance_core.replay.outages import Outages
-from rebalance_core.replay.popped_queues import PoppedQueues, popped_start
-from rebalance_core.replay.start_rule import (
+from rebalance_core.replay.starts.deletions import BEFORE_ALL_MS, Deletions
+from rebalance_core.replay.starts.observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.starts.outages import Outages
+from rebalance_core.replay.starts.popped_queues import PoppedQueues, popped_start
+from rebalance_core.replay.starts.start_rule import (
     BROKER_ZERO,
     LOCAL_STORE,
     MAX_OFFSET,
@@ -33,7 +33,7 @@ from rebalance_core.replay.start_rule import (
     uncommitted_start,
     zero,
 )
-from rebalance_core.replay.stored_start import Handover, Past, StoredStarts, highest
+from rebalance_core.replay.starts.stored_start import Handover, Past, StoredStarts, highest
 
 Row = dict[str, Any]
 
