@@ -21,7 +21,7 @@ from rebalance_core.cli.run.session import open_session
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
 from rebalance_core.spark.engine.fan_out import TABLE
-from rebalance_core.spark.engine.prepared import prepared
+from rebalance_core.spark.engine.prepared import prepared_rows
 from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, replayed_groups, table_of
 from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks, task_count
@@ -87,7 +87,7 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     }  # fmt: skip
     rows = {name: frame.count() for name, frame in tables.items()}
     tasks = task_count(sum(rows.values()), spark.sparkContext.defaultParallelism)
-    assigned = assign_to_tasks(tables, None, tasks, pack=prepared_rows)
+    assigned = assign_to_tasks(tables, None, tasks, pack=kept_rows)
     everything = assigned.everything.persist(StorageLevel.MEMORY_AND_DISK)
     assigned = AssignedRows(assigned.members, everything)
     fanned = assigned.everything.groupBy(TABLE).count().collect()
@@ -100,9 +100,9 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     return Bench(spark, assigned, rows_of_members, tasks)
 
 
-def prepared_rows(rows: DataFrame) -> DataFrame:
+def kept_rows(rows: DataFrame) -> DataFrame:
     """Members as the engine keeps them."""
-    return prepared(rows, OPTIONS)
+    return prepared_rows(rows, OPTIONS)
 
 
 def fingerprint(frame: DataFrame, table: str = "ownership") -> tuple[int, int]:
@@ -149,7 +149,7 @@ def run_reference(bench: Bench, number: int) -> int:
     Every round has a share of its own, as the replay keeps what it has computed.
     """
     share = share_of_groups(bench.assigned.everything, REFERENCE_SHARE, number)
-    members = prepared_rows(share_of_groups(bench.members, REFERENCE_SHARE, number))
+    members = kept_rows(share_of_groups(bench.members, REFERENCE_SHARE, number))
     replayed = replayed_tables(share, OPTIONS)[1]["ownership"]
     bench.run(REFERENCE, replayed)
     found = fingerprint(replayed)

@@ -10,11 +10,11 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.kernels.codes.fleet import FleetOptions
-from rebalance_core.kernels.codes.shapes import REASONS
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.kernels.codes.eligibility import REASONS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, Ledger, SimulationOptions, simulate
-from rebalance_core.spark.engine.prepared import prepared
+from rebalance_core.spark.engine.prepared import prepared_rows
 from rebalance_core.spark.engine.table_pass import table_of
 from rebalance_core.spark.engine.work_units import assign_to_tasks
 from rebalance_core.spark.generate import generate
@@ -97,10 +97,10 @@ def test_both_engines_give_the_same_day(day: InputTables) -> None:
 def test_a_giant_group_is_divided_by_its_queues(day: InputTables) -> None:
     checked = quarantine(day)
     tables = checked.tables
-    options = FleetOptions(queue_offsets_given=True, committed_offsets_given=True)
+    options = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
 
     def pack(rows: DataFrame) -> DataFrame:
-        return prepared(rows, options)
+        return prepared_rows(rows, options)
 
     whole = assign_to_tasks(tables, None, 2, pack=pack)
     parts = assign_to_tasks(tables, None, 3, giant_cells=2_000, pack=pack)

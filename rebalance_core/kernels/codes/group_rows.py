@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.kernels.codes import shapes
+from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS, Columns, Key, list_pointers
 from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints, extreme, pointers
@@ -74,11 +74,11 @@ class Groups:
     overflow_to_max: Bools
     """What the broker's version makes of a timestamp search and of an offset past the end."""
     kind: Ints
-    """Index into `shapes.KINDS`, `shapes.EVERYONE` or `shapes.NO_KIND`."""
+    """Index into `eligibility.KINDS`, `eligibility.EVERYONE` or `eligibility.NO_KIND`."""
     allocation: Ints
-    """Index into the strategies of the fleet; -1 without a single one."""
+    """Index into the strategies of the coded; -1 without a single one."""
     reason: Ints
-    """Index into `shapes.REASONS`."""
+    """Index into `eligibility.REASONS`."""
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -139,7 +139,7 @@ def read_groups(
         overflow_to_max=np.array([v >= OVERFLOW_ALWAYS_TO_MAX for v in broker], np.bool_),
         kind=np.zeros(count, np.int64),
         allocation=np.full(count, -1, np.int64),
-        reason=np.full(count, shapes.REGULAR, np.int64),
+        reason=np.full(count, eligibility.REGULAR, np.int64),
     )
 
 
@@ -184,16 +184,22 @@ def divided(
         for codes_ in (allocation, own["message_model"])
     ]
     (alone, most), (model, last_model) = single
-    kinds = np.array([*map(shapes.kind_of, strategies), shapes.NO_KIND], np.int64)
+    kinds = np.array([*map(eligibility.kind_of, strategies), eligibility.NO_KIND], np.int64)
     everyone = model == pc.index(words, BROADCASTING).as_py()
     foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
     foreign &= tables[GROUPS].equal("rebalance_mode", BROKER_REBALANCE)[of]
     refused = _refused(groups, of[foreign], {n: codes[foreign] for n, codes in own.items()}, words)
-    kind = np.where(everyone, shapes.EVERYONE, np.where(refused, shapes.NO_KIND, kinds[alone]))
+    kind = np.where(
+        everyone, eligibility.EVERYONE, np.where(refused, eligibility.NO_KIND, kinds[alone])
+    )
     reason = np.select(
-        [model != last_model, ~everyone & (alone != most), (kind == shapes.NO_KIND) & (alone >= 0)],
-        [shapes.MIXED_MODELS, shapes.MIXED_STRATEGIES, shapes.NO_KERNEL],
-        shapes.REGULAR,
+        [
+            model != last_model,
+            ~everyone & (alone != most),
+            (kind == eligibility.NO_KIND) & (alone >= 0),
+        ],
+        [eligibility.MIXED_MODELS, eligibility.MIXED_STRATEGIES, eligibility.NO_KERNEL],
+        eligibility.REGULAR,
     )
     settled = replace(
         groups, kind=kind, allocation=alone, reason=reason, has_retry=groups.has_retry & ~everyone

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.compute as pc
 
-from rebalance_core.kernels.codes import shapes
+from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.columns import Columns
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.events import CONSUMER_JOIN, REQUEST_MODE
@@ -13,7 +13,7 @@ from rebalance_core.model.group_settings import GroupSettings
 
 
 def mode_reasons(given: Columns, settings: Columns, group: Ints, reason: Ints) -> Ints:
-    """The reason of each group, where none was found before; index into `shapes.REASONS`.
+    """The reason of each group, where none was found before; index into `eligibility.REASONS`.
 
     Args:
         given: cluster_events.
@@ -24,9 +24,12 @@ def mode_reasons(given: Columns, settings: Columns, group: Ints, reason: Ints) -
     found = reason.copy()
     of_members = given.equal("event_type", CONSUMER_JOIN) & _other_mode(given, settings, group)
     of_topics = given.equal("event_type", REQUEST_MODE) & ~given.equal("detail", "PULL")
-    for code, events in ((shapes.POP, of_topics), (shapes.MIXED_REBALANCE_MODES, of_members)):
+    for code, events in (
+        (eligibility.POP, of_topics),
+        (eligibility.MIXED_REBALANCE_MODES, of_members),
+    ):
         groups = np.unique(group[events])
-        found[groups[found[groups] == shapes.REGULAR]] = code
+        found[groups[found[groups] == eligibility.REGULAR]] = code
     return found
 
 

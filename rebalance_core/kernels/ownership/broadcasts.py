@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalance_core.kernels.codes.shapes import EVERYONE
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.codes.eligibility import EVERYONE
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers, ranges
 from rebalance_core.kernels.state.cells import Broadcast, Cells, Queues
 from rebalance_core.kernels.state.roster import MASK_BITS, topic_slots
@@ -30,15 +30,15 @@ class Stays:
     """The first stay of each group topic, and the end."""
 
 
-def find_stays(world: World) -> Stays:
+def find_stays(prepared: PreparedGroups) -> Stays:
     """The stays in every topic of the BROADCASTING groups."""
-    topics, runs = world.grid.topics, world.roster.runs
-    run = np.flatnonzero(world.fleet.groups.kind[runs.group] == EVERYONE)
-    of_group = np.searchsorted(topics.group, np.arange(len(world.fleet.groups) + 1))
+    topics, runs = prepared.grid.topics, prepared.roster.runs
+    run = np.flatnonzero(prepared.coded.groups.kind[runs.group] == EVERYONE)
+    of_group = np.searchsorted(topics.group, np.arange(len(prepared.coded.groups) + 1))
     counts = np.diff(of_group)[runs.group[run]]
     group_topic, run = ranges(of_group[runs.group[run]], counts), np.repeat(run, counts)
     slot = np.minimum(topic_slots(topics)[group_topic], MASK_BITS)
-    subscribed = (world.roster.topics_of_run[run] >> slot) & 1 > 0
+    subscribed = (prepared.roster.topics_of_run[run] >> slot) & 1 > 0
     group_topic, run = group_topic[subscribed], run[subscribed]
     order = np.argsort(group_topic, kind="stable")
     group_topic, run = group_topic[order], run[order]
@@ -56,26 +56,26 @@ def find_stays(world: World) -> Stays:
     )
 
 
-def broadcast(world: World, queues: Queues, stays: Stays, cells: Cells) -> Broadcast:
-    """Who holds the queues of some lanes.
+def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cells) -> Broadcast:
+    """Who holds the queues of some segments.
 
     Whoever stays has a queue from the first epoch in which it can be read, and keeps it while the
     topic is frozen. Cost: the epochs and the stays of each queue, not their product.
 
     Args:
-        world: the groups.
-        queues: what the lanes are about.
-        stays: of the world.
-        cells: of the lanes.
+        prepared: the groups.
+        queues: what the segments are about.
+        stays: of the prepared.
+        cells: of the segments.
     """
-    grid, topic_cell = world.grid, cells.topic_cell
+    grid, topic_cell = prepared.grid, cells.topic_cell
     read = grid.read[topic_cell]
     taken = cells.readable & read
-    first, last = _stretches(taken | grid.frozen[topic_cell], cells.lane)
+    first, last = _stretches(taken | grid.frozen[topic_cell], cells.segment)
     at = np.arange(len(cells))
     next_taken = np.minimum.accumulate(np.where(taken, at, len(cells))[::-1])[::-1]
 
-    group_topic = queues.group_topic[cells.queue[cells.lane[first]]]
+    group_topic = queues.group_topic[cells.queue[cells.segment[first]]]
     counts = np.diff(stays.first)[group_topic]
     stay, of = ranges(stays.first[group_topic], counts), np.repeat(np.arange(len(first)), counts)
     offset = (first - cells.epoch[first])[of]
@@ -85,10 +85,10 @@ def broadcast(world: World, queues: Queues, stays: Stays, cells: Cells) -> Broad
     begin, end, stay = next_taken[begin[meets]], end[meets], stay[meets]
     meets = np.flatnonzero(begin < end)
     begin, end, stay = begin[meets], end[meets], stay[meets]
-    order = np.lexsort((begin, stays.client[stay], cells.lane[begin]))
+    order = np.lexsort((begin, stays.client[stay], cells.segment[begin]))
     begin, end, stay = begin[order], end[order], stay[order]
-    lane, client = cells.lane[begin], stays.client[stay]
-    starts = first_of_run(lane, client)  # another process of the client goes on
+    segment, client = cells.segment[begin], stays.client[stay]
+    starts = first_of_run(segment, client)  # another process of the client goes on
     starts[1:] |= begin[1:] != end[:-1]
     begin, end = begin[starts], end[last_of_run(np.cumsum(starts))]
     steps = np.bincount(begin, minlength=len(cells) + 1)
@@ -97,7 +97,7 @@ def broadcast(world: World, queues: Queues, stays: Stays, cells: Cells) -> Broad
         cells,
         cells.readable & ~read,
         np.cumsum(steps[:-1]),
-        lane[starts],
+        segment[starts],
         client[starts],
         begin,
         end,
@@ -105,9 +105,9 @@ def broadcast(world: World, queues: Queues, stays: Stays, cells: Cells) -> Broad
     )
 
 
-def _stretches(mask: Bools, lane: Ints) -> tuple[Ints, Ints]:
-    """The first and the last cell of every stretch of True within a lane."""
+def _stretches(mask: Bools, segment: Ints) -> tuple[Ints, Ints]:
+    """The first and the last cell of every stretch of True within a segment."""
     return (
-        np.flatnonzero(mask & first_of_run(mask, lane)),
-        np.flatnonzero(mask & last_of_run(mask, lane)),
+        np.flatnonzero(mask & first_of_run(mask, segment)),
+        np.flatnonzero(mask & last_of_run(mask, segment)),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.state.cells import Block, Broadcast, Cells, Piece, Queues
 from rebalance_core.kernels.state.roster import topic_slots
@@ -54,14 +54,14 @@ class Differ:
     """Finds the changes of pieces.
 
     Args:
-        world: the groups.
-        queues: what the pieces' lanes are about.
+        prepared: the groups.
+        queues: what the pieces' segments are about.
     """
 
-    def __init__(self, world: World, queues: Queues) -> None:
-        self._world, self._queues = world, queues
-        self._slots = topic_slots(world.grid.topics)
-        self._retry = world.fleet.topic_is_retry[world.grid.topics.topic]
+    def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
+        self._prepared, self._queues = prepared, queues
+        self._slots = topic_slots(prepared.grid.topics)
+        self._retry = prepared.coded.topic_is_retry[prepared.grid.topics.topic]
 
     def changes(self, piece: Piece) -> Changes:
         """Every ADD and DROP of a piece; both by queue, (BROADCASTING) client and epoch."""
@@ -71,13 +71,13 @@ class Differ:
         """A look back from every cell of a block."""
         entry = np.full(len(block.entry), -1, np.int64)
         entry[1:] = block.entry[:-1]
-        entry[first_of_run(block.cells.lane)] = -1
+        entry[first_of_run(block.cells.segment)] = -1
         group_topic = self._queues.group_topic[block.cells.queue]
-        return Before(entry, *self._fates(entry, group_topic[block.cells.lane]))
+        return Before(entry, *self._fates(entry, group_topic[block.cells.segment]))
 
     def _fates(self, entry: Ints, group_topic: Ints) -> tuple[Bools, Bools]:
         """`Before.gone` and `Before.wants` of entries that held a queue of a topic."""
-        roster = self._world.roster
+        roster = self._prepared.roster
         still = roster.following(entry)
         gone = (still < 0) | (roster.process(still) != roster.process(entry))
         subscribed = roster.subscribes(still, self._slots[group_topic])
@@ -85,9 +85,9 @@ class Differ:
 
     def _of_block(self, block: Block) -> Changes:
         cells = block.cells
-        now = self._world.roster.client(block.entry)
+        now = self._prepared.roster.client(block.entry)
         past = self.before(block)
-        was = self._world.roster.client(past.entry)
+        was = self._prepared.roster.client(past.entry)
         differs = now != was
         adding = np.flatnonzero(differs & (now >= 0))
         dropping = np.flatnonzero(differs & (was >= 0))
@@ -96,7 +96,7 @@ class Differ:
         gone, wants = past.gone[cell], past.wants[cell]
         kind, latest_ms = self._why(cells, cell, is_add, past.entry[cell] >= 0, wants, gone, wants)
         return Changes(
-            cell, cells.queue[cells.lane[cell]], cells.epoch[cell], is_add,
+            cell, cells.queue[cells.segment[cell]], cells.epoch[cell], is_add,
             np.where(is_add, block.entry[cell], past.entry[cell]),
             np.where(is_add, now[cell], was[cell]),
             np.maximum(np.where(is_add, was[cell], now[cell]), -1),
@@ -104,13 +104,13 @@ class Differ:
         )  # fmt: skip
 
     def _of_broadcast(self, piece: Broadcast) -> Changes:
-        cells, roster = piece.cells, self._world.roster
-        ending = np.flatnonzero(piece.end < cells.first[piece.lane + 1])
+        cells, roster = piece.cells, self._prepared.roster
+        ending = np.flatnonzero(piece.end < cells.first[piece.segment + 1])
         span = np.concatenate([np.arange(len(piece.begin)), ending])
         is_add = np.arange(len(span)) < len(piece.begin)
         cell = np.where(is_add, piece.begin[span], 0)
         cell[~is_add] = piece.end[ending]
-        epoch, queue = cells.epoch[cell], cells.queue[cells.lane[cell]]
+        epoch, queue = cells.epoch[cell], cells.queue[cells.segment[cell]]
         entry = roster.entry_at[piece.node[span] + epoch - ~is_add]
         gone, wants = self._fates(entry, self._queues.group_topic[queue])
         held = held_before(piece)[cell]
@@ -139,12 +139,12 @@ class Differ:
             gone: who drops is no longer a member.
             wants: who drops still subscribes the topic.
         """
-        epochs, epoch = self._world.epochs, cells.epoch[cell]
-        retry = self._retry[self._queues.group_topic[cells.queue[cells.lane[cell]]]]
+        epochs, epoch = self._prepared.epochs, cells.epoch[cell]
+        retry = self._retry[self._queues.group_topic[cells.queue[cells.segment[cell]]]]
         add = np.select([epochs.initial[epoch], ~held, wanted], [INITIAL, NEW, VOLUNTARY], FORCED)
         forced = gone | ~cells.readable[cell] | ~wants
         settled = np.where(retry, epochs.retry_latest_ms[epoch], epochs.latest_ms[epoch])
-        lock = self._world.fleet.groups.ordered[epochs.group[epoch]] * ORDER_LOCK_MS
+        lock = self._prepared.coded.groups.ordered[epochs.group[epoch]] * ORDER_LOCK_MS
         dropped = np.where(gone, epochs.from_ms[epoch], settled)
         return (
             np.where(is_add, add, np.where(forced, FORCED, VOLUNTARY)),
@@ -156,7 +156,7 @@ def held_before(piece: Broadcast) -> Ints:
     """By cell: how many held the queue in the epoch before."""
     held = np.zeros(len(piece.cells), np.int64)
     held[1:] = piece.holders[:-1]
-    held[first_of_run(piece.cells.lane)] = 0
+    held[first_of_run(piece.cells.segment)] = 0
     return held
 
 

@@ -9,14 +9,14 @@ from typing import Protocol
 
 import numpy as np
 
-from rebalance_core.kernels.codes.shapes import EVERYONE
+from rebalance_core.kernels.codes.eligibility import EVERYONE
 from rebalance_core.kernels.ownership.broadcasts import broadcast, find_stays
 from rebalance_core.kernels.ownership.owners.averagely import AveragelyOwners
 from rebalance_core.kernels.ownership.owners.averagely_by_circle import AveragelyByCircleOwners
 from rebalance_core.kernels.ownership.owners.consistent_hash import ConsistentHashOwners
 from rebalance_core.kernels.ownership.owners.machine_room import MachineRoomOwners
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import MachineRoomNearbyOwners
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints, first_of_run, pointers, ranges
 from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable
 from rebalance_core.kernels.state.grid import Places, places
@@ -33,33 +33,36 @@ class Owners(Protocol):
 
 
 class Holdings:
-    """Who holds what in a world, piece by piece.
+    """Who holds what in a prepared, piece by piece.
 
     Args:
-        world: the groups.
+        prepared: the groups.
         part: (i, n): only the i-th of n shares of every group's queues.
-        cells_per_block: about how many cells a piece has; a lane is never cut.
+        cells_per_block: about how many cells a piece has; a segment is never cut.
     """
 
     def __init__(
-        self, world: World, part: tuple[int, int] = (0, 1), cells_per_block: int = CELLS_PER_BLOCK
+        self,
+        prepared: PreparedGroups,
+        part: tuple[int, int] = (0, 1),
+        cells_per_block: int = CELLS_PER_BLOCK,
     ) -> None:
-        self._world = world
+        self._prepared = prepared
         self._part = part
         self._cells_per_block = cells_per_block
-        self._slots = topic_slots(world.grid.topics)
-        self._mixed = np.zeros(len(world.fleet.groups), np.bool_)
-        runs = world.roster.runs
-        self._mixed[runs.group[world.roster.topics_of_run != ALL_TOPICS]] = True
-        frozen = np.repeat(world.grid.topics.group, np.diff(world.grid.topic_first))
-        self._frozen = np.zeros(len(world.fleet.groups), np.bool_)
-        self._frozen[frozen[world.grid.frozen]] = True
+        self._slots = topic_slots(prepared.grid.topics)
+        self._mixed = np.zeros(len(prepared.coded.groups), np.bool_)
+        runs = prepared.roster.runs
+        self._mixed[runs.group[prepared.roster.topics_of_run != ALL_TOPICS]] = True
+        frozen = np.repeat(prepared.grid.topics.group, np.diff(prepared.grid.topic_first))
+        self._frozen = np.zeros(len(prepared.coded.groups), np.bool_)
+        self._frozen[frozen[prepared.grid.frozen]] = True
         self._owners: dict[int, Owners] = {}
 
     @cached_property
     def queues(self) -> Queues:
         """Every queue that can be read in some epoch."""
-        grid = self._world.grid
+        grid = self._prepared.grid
         counts = grid.most_readable
         topic_broker = np.repeat(np.arange(len(counts)), counts)
         queue_id = ranges(np.zeros(len(counts), np.int64), counts)
@@ -79,14 +82,14 @@ class Holdings:
 
     def pieces(self) -> Iterator[Piece]:
         """All queues in their order; each piece is of one kind of strategy."""
-        kind = self._world.fleet.groups.kind[self.queues.group]
-        stays = find_stays(self._world)
-        weights = np.diff(self._world.epochs.of_group)[self.queues.group]
+        kind = self._prepared.coded.groups.kind[self.queues.group]
+        stays = find_stays(self._prepared)
+        weights = np.diff(self._prepared.epochs.of_group)[self.queues.group]
         weights += np.diff(stays.first)[self.queues.group_topic]
         for first, end in self._cuts(kind, pointers(weights)):
             cells = self._lay_out(first, end)
             if kind[first] == EVERYONE:
-                yield broadcast(self._world, self.queues, stays, cells)
+                yield broadcast(self._prepared, self.queues, stays, cells)
             else:
                 yield self._block(int(kind[first]), cells)
 
@@ -104,7 +107,7 @@ class Holdings:
 
     def _lay_out(self, first: int, end: int) -> Cells:
         """The cells of some consecutive queues."""
-        epochs, grid, queues = self._world.epochs, self._world.grid, self.queues
+        epochs, grid, queues = self._prepared.epochs, self._prepared.grid, self.queues
         queue = np.arange(first, end)
         group, opening = queues.group[queue], epochs.of_group[queues.group[queue]]
         count = epochs.of_group[group + 1] - opening
@@ -120,11 +123,11 @@ class Holdings:
         )
 
     def _block(self, kind: int, cells: Cells) -> Block:
-        world, queues = self._world, self.queues
+        prepared, queues = self._prepared, self.queues
         group = queues.group[cells.queue]
         entry = np.where(cells.readable, NOBODY, ABSENT)
-        divided = np.flatnonzero(cells.readable & (world.epochs.live[cells.epoch] > 0))
-        queue = cells.queue[cells.lane[divided]]
+        divided = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
+        queue = cells.queue[cells.segment[divided]]
         owner = self._kernel(kind).entries(
             Readable(
                 queue,
@@ -137,7 +140,7 @@ class Holdings:
         if self._mixed[group].any():
             held = np.flatnonzero(owner >= 0)
             slot = self._slots[queues.group_topic[queue[held]]]
-            owner[held[~world.roster.subscribes(owner[held], slot)]] = NOBODY
+            owner[held[~prepared.roster.subscribes(owner[held], slot)]] = NOBODY
         entry[divided] = owner
         if self._frozen[group].any():
             self._carry(entry, cells)
@@ -145,10 +148,10 @@ class Holdings:
 
     def _carry(self, entry: Ints, cells: Cells) -> None:
         """Frozen topics: whoever held a queue and is still there keeps it."""
-        grid, roster, topic_cell = self._world.grid, self._world.roster, cells.topic_cell
+        grid, roster, topic_cell = self._prepared.grid, self._prepared.roster, cells.topic_cell
         slot = self._slots[self.queues.group_topic[cells.queue]]
         frozen = np.flatnonzero(grid.frozen[topic_cell])
-        frozen = frozen[frozen > cells.first[cells.lane[frozen]]]
+        frozen = frozen[frozen > cells.first[cells.segment[frozen]]]
         ago = grid.thawed[topic_cell[frozen]]
         for turn in range(1, int(ago.max(initial=0)) + 1):
             at = frozen[ago == turn]
@@ -156,12 +159,12 @@ class Holdings:
             held = entry[at - 1]
             keeps = roster.following(held)
             stays = (keeps >= 0) & (roster.process(keeps) == roster.process(held))
-            stays &= roster.subscribes(keeps, slot[cells.lane[at]])
+            stays &= roster.subscribes(keeps, slot[cells.segment[at]])
             entry[at[stays]] = keeps[stays]
 
     @cached_property
     def _places(self) -> Places:
-        return places(self._world.grid, self._world.grid.readable)
+        return places(self._prepared.grid, self._prepared.grid.readable)
 
     def _kernel(self, kind: int) -> Owners:
         """The strategy's kernel, made when the first block of its kind comes."""
@@ -170,14 +173,19 @@ class Holdings:
         return self._owners[kind]
 
     def _made(self, kind: int) -> Owners:
-        world = self._world
-        fleet, epochs, grid, roster = world.fleet, world.epochs, world.grid, world.roster
-        makers = (  # in the order of shapes.KINDS
+        prepared = self._prepared
+        coded, epochs, grid, roster = (
+            prepared.coded,
+            prepared.epochs,
+            prepared.grid,
+            prepared.roster,
+        )
+        makers = (  # in the order of eligibility.KINDS
             lambda: AveragelyOwners(self._places, roster),
             lambda: AveragelyByCircleOwners(self._places, roster),
-            lambda: ConsistentHashOwners(fleet, world.rings, epochs, grid, roster, self.queues),
-            lambda: MachineRoomOwners(fleet, grid, roster),
-            lambda: MachineRoomNearbyOwners(fleet, epochs, grid, roster),
+            lambda: ConsistentHashOwners(coded, prepared.rings, epochs, grid, roster, self.queues),
+            lambda: MachineRoomOwners(coded, grid, roster),
+            lambda: MachineRoomNearbyOwners(coded, epochs, grid, roster),
         )
         made: Owners = makers[kind]()
         return made

@@ -1,6 +1,6 @@
 """Who owns what, cell by cell: one queue in one epoch, in pieces that fit the cache.
 
-A *lane* is one queue over all epochs of its group.
+A *segment* is one queue over all epochs of its group.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ class Queues:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Consecutive lanes; the epochs of a lane stand together."""
+    """Consecutive segments; the epochs of a segment stand together."""
 
     queue: Ints
-    """By lane: index into `Queues`."""
+    """By segment: index into `Queues`."""
     first: Ints
-    """The first cell of each lane, and the end."""
+    """The first cell of each segment, and the end."""
     topic_offset: Ints
-    """By lane: its topic cell in epoch e is this + e."""
-    lane: Ints
+    """By segment: its topic cell in epoch e is this + e."""
+    segment: Ints
     """By cell, as all that follow."""
     epoch: Ints
     broker_cell: Ints
     readable: Bools
 
     def __len__(self) -> int:
-        return len(self.lane)
+        return len(self.segment)
 
     @property
     def topic_cell(self) -> Ints:
         """By cell."""
-        return self.topic_offset[self.lane] + self.epoch
+        return self.topic_offset[self.segment] + self.epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class Block:
 class Broadcast:
     """Cells of BROADCASTING groups: every member of a topic holds its queues for a while.
 
-    Holdings are kept as spans of cells, one value each, by lane, client and first cell; those of a
-    client do not touch.
+    Holdings are kept as spans of cells, one value each, by queue segment, client and first cell;
+    those of a client do not touch.
     """
 
     cells: Cells
@@ -88,7 +88,7 @@ class Broadcast:
     """By cell: the queue can be read and nobody holds it."""
     holders: Ints
     """By cell: how many."""
-    lane: Ints
+    segment: Ints
     """By span, as all that follow."""
     client: Ints
     begin: Ints

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.event_rows import type_code
-from rebalance_core.kernels.codes.fleet import Fleet
 from rebalance_core.kernels.codes.offset_rows import Observations
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Bools, Ints, bisect, pair, ranges
 from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.state.routes import TopicBrokers
@@ -39,13 +39,13 @@ class Deletions:
         return Deletions(self.topic_broker[kept], self.at_ms[kept], kept[kept])
 
 
-def find_deletions(world: World) -> Deletions:
+def find_deletions(prepared: PreparedGroups) -> Deletions:
     """The deletions of the topics that the groups read, on all brokers or on one."""
-    fleet, known = world.fleet, world.grid.brokers
-    events = fleet.events
+    coded, known = prepared.coded, prepared.grid.brokers
+    events = coded.events
     about = np.flatnonzero(
         (events.type == type_code(TOPIC_DELETED))
-        & (events.topic != fleet.groups.retry_topic[events.group])
+        & (events.topic != coded.groups.retry_topic[events.group])
     )
     topics = pair(known.group, known.topic)
     wanted = pair(events.group[about], events.topic[about])
@@ -56,16 +56,18 @@ def find_deletions(world: World) -> Deletions:
     topic_broker, event = topic_broker[mine], event[mine]
     order = np.lexsort((event, topic_broker))
     topic_broker, event = topic_broker[order], event[order]
-    version = _broker_versions(fleet, known, topic_broker, event)
-    words = fleet.names.words.to_pylist()
+    version = _broker_versions(coded, known, topic_broker, event)
+    words = coded.names.words.to_pylist()
     codes, row = np.unique(version, return_inverse=True)
     forgets = np.array([deletes_offsets(words[code]) for code in codes.tolist()], np.bool_)
     return Deletions(topic_broker, events.at_ms[event], forgets[row])
 
 
-def _broker_versions(fleet: Fleet, known: TopicBrokers, topic_broker: Ints, event: Ints) -> Ints:
+def _broker_versions(
+    coded: CodedGroups, known: TopicBrokers, topic_broker: Ints, event: Ints
+) -> Ints:
     """Word of the version of each deletion's broker at that moment."""
-    events, group = fleet.events, known.group[topic_broker]
+    events, group = coded.events, known.group[topic_broker]
     ups = np.flatnonzero(events.broker_version >= 0)
     ups = ups[np.lexsort((ups, events.broker[ups], events.group[ups]))]
     keys = pair(events.group[ups], events.broker[ups])
@@ -74,10 +76,10 @@ def _broker_versions(fleet: Fleet, known: TopicBrokers, topic_broker: Ints, even
     end = np.searchsorted(keys, wanted, side="right")
     at = bisect(ups, first, end, event, right=False) - 1
     named = np.append(events.broker_version[ups], NONE)[np.where(at >= first, at, -1)]
-    return np.where(named >= 0, named, fleet.groups.broker_version[group])
+    return np.where(named >= 0, named, coded.groups.broker_version[group])
 
 
-def emptied(world: World, queues: Queues, deletions: Deletions) -> Observations:
+def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> Observations:
     """A deletion as a sight of empty queues: whatever is made anew begins at 0."""
     order = np.argsort(queues.topic_broker, kind="stable")
     of = queues.topic_broker[order]
@@ -85,9 +87,9 @@ def emptied(world: World, queues: Queues, deletions: Deletions) -> Observations:
     count = np.searchsorted(of, deletions.topic_broker, side="right") - first
     queue = order[ranges(first, count)]
     at_ms = np.repeat(deletions.at_ms, count)
-    known, topic_broker = world.grid.brokers, queues.topic_broker[queue]
+    known, topic_broker = prepared.grid.brokers, queues.topic_broker[queue]
     group, nothing = known.group[topic_broker], np.zeros(len(queue), np.int64)
-    zero = world.fleet.groups.empty_queue_is_zero[group]
+    zero = prepared.coded.groups.empty_queue_is_zero[group]
     return Observations(
         group, known.topic[topic_broker], known.broker[topic_broker], queues.queue_id[queue],
         at_ms, nothing, nothing, zero, ~zero,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.event_rows import Events
-from rebalance_core.kernels.codes.fleet import Fleet
 from rebalance_core.kernels.segments import (
     AnyInts,
     Bools,
@@ -176,12 +176,12 @@ def overlapping(runs: Runs) -> Ints:
 
 
 def build_roster(
-    fleet: Fleet, membership: Membership, epochs: Epochs, topics: GroupTopics, runs: Runs
+    coded: CodedGroups, membership: Membership, epochs: Epochs, topics: GroupTopics, runs: Runs
 ) -> Roster:
     """The entries of every epoch.
 
     Args:
-        fleet: the groups.
+        coded: the groups.
         membership: states of the members.
         epochs: of all groups.
         topics: of all groups.
@@ -192,7 +192,7 @@ def build_roster(
     np.add.at(steps, runs.from_epoch, 1)
     np.add.at(steps, runs.to_epoch, -1)
     first = pointers(np.cumsum(steps[:-1]))
-    topics_of_run = _masks(fleet, topics, runs, subscriptions)
+    topics_of_run = _masks(coded, topics, runs, subscriptions)
     roster = Roster(runs, topics_of_run, first, np.zeros(0, np.bool_))
     sets = subscriptions[roster.run[:-2]]
     fewest = extreme(np.minimum, sets, first, 0)
@@ -214,19 +214,19 @@ def topic_slots(topics: GroupTopics) -> Ints:
     )
 
 
-def _masks(fleet: Fleet, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
+def _masks(coded: CodedGroups, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
     """Bits by the group topics' slots; the retry topic is everybody's."""
     slots = np.append(topic_slots(topics), 0)  # index -1 is there even if no group has a topic
-    rows, topic = fleet.topic_sets.members(subscriptions)
+    rows, topic = coded.topic_sets.members(subscriptions)
     group_topic = topics.index(runs.group[rows], topic)
     bits = np.where(group_topic >= 0, np.int64(1) << np.minimum(slots[group_topic], MASK_BITS), 0)
     mask = np.zeros(len(runs.group), np.int64)
     np.bitwise_or.at(mask, rows, bits)
-    retry = topics.index(runs.group, fleet.groups.retry_topic[runs.group])
+    retry = topics.index(runs.group, coded.groups.retry_topic[runs.group])
     everybody = np.where(
-        fleet.groups.has_retry[runs.group] & (retry >= 0),
+        coded.groups.has_retry[runs.group] & (retry >= 0),
         np.int64(1) << np.minimum(slots[retry], MASK_BITS),
         0,
     )
-    uniform = uniform_groups(runs, subscriptions, len(fleet.groups))
+    uniform = uniform_groups(runs, subscriptions, len(coded.groups))
     return np.where(uniform[runs.group], ALL_TOPICS, mask | everybody)

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.changes import KINDS, Changes
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.tables.output import group_columns, table_rows, words
 from rebalance_core.kernels.tables.ownership import queue_columns
@@ -15,13 +15,13 @@ from rebalance_core.model.events import EVENT_TYPES
 ACTIONS = ("DROP", "ADD")
 
 
-def diff_rows(world: World, queues: Queues, changes: Changes) -> pa.RecordBatch:
+def diff_rows(prepared: PreparedGroups, queues: Queues, changes: Changes) -> pa.RecordBatch:
     """One row a change."""
-    epochs, names, epoch = world.epochs, world.fleet.names, changes.epoch
+    epochs, names, epoch = prepared.epochs, prepared.coded.names, changes.epoch
     return table_rows(
         "diffs",
-        group_columns(world, epochs.group[epoch])
-        | queue_columns(world, queues, changes.queue)
+        group_columns(prepared, epochs.group[epoch])
+        | queue_columns(prepared, queues, changes.queue)
         | {
             "epoch": epochs.number[epoch],
             "change_ms": epochs.from_ms[epoch],

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from rebalance_core.kernels.ownership.changes import Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import ranges
 from rebalance_core.kernels.state.cells import Broadcast
 from rebalance_core.kernels.tables.output import group_columns, table_rows, until, words
@@ -17,11 +17,11 @@ from rebalance_core.model.statuses import EPOCH_STATUSES
 SETTLED, FROZEN, EMPTY = range(len(EPOCH_STATUSES))  # codes, in the order of the words
 
 
-def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
+def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
     """One row an epoch. Cost: all cells of the groups."""
-    epochs, count = world.epochs, len(world.epochs)
+    epochs, count = prepared.epochs, len(prepared.epochs)
     added, dropped, orphaned, shared = (np.zeros(count, np.int64) for _ in range(4))
-    differ = Differ(world, holdings.queues)
+    differ = Differ(prepared, holdings.queues)
     for piece in holdings.pieces():
         changes, epoch = differ.changes(piece), piece.cells.epoch
         added += np.bincount(changes.epoch[changes.is_add], minlength=count)
@@ -29,7 +29,7 @@ def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
         orphaned += np.bincount(epoch[piece.nobody], minlength=count)
         if isinstance(piece, Broadcast):
             shared += np.bincount(epoch[piece.holders > 1], minlength=count)
-    grid = world.grid
+    grid = prepared.grid
     epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
     queues = np.bincount(epoch, grid.queues, minlength=count)
     frozen = np.bincount(epoch[grid.frozen], minlength=count) > 0
@@ -39,14 +39,14 @@ def epoch_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
     )
     return table_rows(
         "epochs",
-        group_columns(world, epochs.group)
+        group_columns(prepared, epochs.group)
         | {
             "epoch": epochs.number,
             "from_ms": epochs.from_ms,
             "to_ms": until(epochs.to_ms),
             "causes": causes,
             "members": epochs.live,
-            "distinct_members": np.diff(world.roster.first),
+            "distinct_members": np.diff(prepared.roster.first),
             "queues": queues.astype(np.int64),
             "added": added,
             "dropped": dropped,

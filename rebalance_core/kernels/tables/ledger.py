@@ -1,4 +1,4 @@
-"""All rows of one ledger table for the groups of a world."""
+"""All rows of one ledger table for the groups of a prepared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rebalance_core.kernels.ownership.changes import Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.tables.diffs import diff_rows
 from rebalance_core.kernels.tables.epoch_rows import epoch_rows
 from rebalance_core.kernels.tables.loads import load_rows
@@ -20,51 +20,51 @@ from rebalance_core.kernels.tables.starts.pull_starts import PullStarts
 Batches = Iterator[pa.RecordBatch]
 
 
-def ledger_rows(table: str, world: World, holdings: Holdings) -> Batches:
+def ledger_rows(table: str, prepared: PreparedGroups, holdings: Holdings) -> Batches:
     """The rows of one table, a batch a piece.
 
     Args:
         table: name of a table of `SIMULATED_TABLES`.
-        world: the groups; those with a reason have no rows.
-        holdings: of this world.
+        prepared: the groups; those with a reason have no rows.
+        holdings: of this prepared.
     """
-    return _TABLES[table](world, holdings)
+    return _TABLES[table](prepared, holdings)
 
 
-def _epochs(world: World, holdings: Holdings) -> Batches:
-    yield epoch_rows(world, holdings)
+def _epochs(prepared: PreparedGroups, holdings: Holdings) -> Batches:
+    yield epoch_rows(prepared, holdings)
 
 
-def _ownership(world: World, holdings: Holdings) -> Batches:
+def _ownership(prepared: PreparedGroups, holdings: Holdings) -> Batches:
     for piece in holdings.pieces():
-        yield ownership_rows(world, holdings.queues, piece)
+        yield ownership_rows(prepared, holdings.queues, piece)
 
 
-def _diffs(world: World, holdings: Holdings) -> Batches:
-    differ = Differ(world, holdings.queues)
+def _diffs(prepared: PreparedGroups, holdings: Holdings) -> Batches:
+    differ = Differ(prepared, holdings.queues)
     for piece in holdings.pieces():
-        yield diff_rows(world, holdings.queues, differ.changes(piece))
+        yield diff_rows(prepared, holdings.queues, differ.changes(piece))
 
 
-def _memberships(world: World, holdings: Holdings) -> Batches:
-    yield membership_rows(world)
+def _memberships(prepared: PreparedGroups, holdings: Holdings) -> Batches:
+    yield membership_rows(prepared)
 
 
-def _consumer_load(world: World, holdings: Holdings) -> Batches:
-    yield load_rows(world, holdings)
+def _consumer_load(prepared: PreparedGroups, holdings: Holdings) -> Batches:
+    yield load_rows(prepared, holdings)
 
 
-def _group_metrics(world: World, holdings: Holdings) -> Batches:
-    yield metric_rows(world, holdings)
+def _group_metrics(prepared: PreparedGroups, holdings: Holdings) -> Batches:
+    yield metric_rows(prepared, holdings)
 
 
-def _pull_starts(world: World, holdings: Holdings) -> Batches:
-    starts = PullStarts(world, holdings)
+def _pull_starts(prepared: PreparedGroups, holdings: Holdings) -> Batches:
+    starts = PullStarts(prepared, holdings)
     for piece in holdings.pieces():
         yield starts.rows(piece)
 
 
-_TABLES: dict[str, Callable[[World, Holdings], Batches]] = {
+_TABLES: dict[str, Callable[[PreparedGroups, Holdings], Batches]] = {
     "epochs": _epochs,
     "ownership": _ownership,
     "diffs": _diffs,

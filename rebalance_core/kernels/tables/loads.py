@@ -7,27 +7,29 @@ import pyarrow as pa
 
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import AnyInts, Ints, first_of_run
 from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
-from rebalance_core.kernels.tables.seats import count_queues, seats_of
+from rebalance_core.kernels.tables.topic_members import count_queues, topic_members_of
 from rebalance_core.protocol.thresholds import THRESHOLD_OFF
 
 
-def load_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
+def load_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
     """One row per client id and stretch of epochs with the same load."""
-    seats, roster = seats_of(world), world.roster
-    per_seat, members = count_queues(world, holdings, seats), len(roster)
-    own = seats.countable
+    topic_members, roster = topic_members_of(prepared), prepared.roster
+    per_topic_member, members = count_queues(prepared, holdings, topic_members), len(roster)
+    own = topic_members.countable
 
     def total(values: AnyInts, mask: np.ndarray) -> Ints:
-        return np.bincount(seats.entry[mask], values[mask], minlength=members).astype(np.int64)
+        return np.bincount(topic_members.entry[mask], values[mask], minlength=members).astype(
+            np.int64
+        )
 
-    topics, queues = total(per_seat > 0, own), total(per_seat, own)
-    retry_queues = total(per_seat, ~own)
+    topics, queues = total(per_topic_member > 0, own), total(per_topic_member, own)
+    retry_queues = total(per_topic_member, ~own)
     entry = roster.entry_at  # by (group, client, epoch)
     group, client, epoch = (
-        world.epochs.group[roster.epoch[entry]],
+        prepared.epochs.group[roster.epoch[entry]],
         roster.client(entry),
         roster.epoch[entry],
     )
@@ -39,11 +41,11 @@ def load_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
     group, queues, retry_queues = group[starts], queues[at], retry_queues[at]
     return table_rows(
         "consumer_load",
-        group_columns(world, group)
-        | span_columns(world, epoch[starts], epoch[starts] + lengths)
-        | _thresholds(world, group, queues + retry_queues)
+        group_columns(prepared, group)
+        | span_columns(prepared, epoch[starts], epoch[starts] + lengths)
+        | _thresholds(prepared, group, queues + retry_queues)
         | {
-            "client_id": names_of(world.fleet.names.clients, client[starts]),
+            "client_id": names_of(prepared.coded.names.clients, client[starts]),
             "topics": topics[at],
             "queues": queues,
             "retry_queues": retry_queues,
@@ -53,9 +55,9 @@ def load_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
     )
 
 
-def _thresholds(world: World, group: Ints, process_queues: Ints) -> dict[str, Ints]:
+def _thresholds(prepared: PreparedGroups, group: Ints, process_queues: Ints) -> dict[str, Ints]:
     """`rules.thresholds.pull_threshold_per_queue` of many."""
-    groups = world.fleet.groups
+    groups = prepared.coded.groups
     pairs = {
         "pull_threshold_for_queue": groups.pull_threshold_for_topic,
         "pull_threshold_size_for_queue": groups.pull_threshold_size_for_topic,

@@ -8,27 +8,27 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.codes.codes import names_of
-from rebalance_core.kernels.codes.shapes import EVERYONE
+from rebalance_core.kernels.codes.eligibility import EVERYONE
 from rebalance_core.kernels.ownership.changes import VOLUNTARY, Before, Changes, Differ, held_before
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, sums
 from rebalance_core.kernels.state.cells import Block, Broadcast
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows
-from rebalance_core.kernels.tables.seats import (
-    EveryonesSeats,
-    Seats,
+from rebalance_core.kernels.tables.topic_members import (
+    EveryonesTopics,
+    TopicMembers,
     add_block,
     count_into,
     epochs_of_cells,
-    held_seats,
-    seats_of,
+    held_topic_members,
+    topic_members_of,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What the cells say; by topic cell, then by seat."""
+    """What the cells say; by topic cell, then by topic_member."""
 
     moved: Ints
     voluntary: Ints
@@ -36,29 +36,29 @@ class _Counts:
     """Queues that somebody held in the epoch before."""
     kept: Ints
     """Of these, queues that keep a holder."""
-    per_seat: Counts
+    per_topic_member: Counts
     kept_per_seat: Counts
     """Queues that can be read and that the member held before."""
 
 
-def metric_rows(world: World, holdings: Holdings) -> pa.RecordBatch:
+def metric_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
     """Rows of the topics, then rows of the groups."""
-    seats = seats_of(world)
-    counts = _count(world, holdings, seats)
-    grid = world.grid
+    topic_members = topic_members_of(prepared)
+    counts = _count(prepared, holdings, topic_members)
+    grid = prepared.grid
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     topic = grid.topics.topic[of]
-    shown = np.flatnonzero(grid.active & ~world.fleet.topic_is_retry[topic])
-    epoch = epochs_of_cells(world)[shown]
-    minimum, known = _minimum_moves(world, seats, counts.kept_per_seat)
-    balance = _balance(seats.subscribed, counts.per_seat, seats.first)
+    shown = np.flatnonzero(grid.active & ~prepared.coded.topic_is_retry[topic])
+    epoch = epochs_of_cells(prepared)[shown]
+    minimum, known = _minimum_moves(prepared, topic_members, counts.kept_per_seat)
+    balance = _balance(topic_members.subscribed, counts.per_topic_member, topic_members.first)
     by_topic = _Rows(
         epoch, topic[shown], grid.queues[shown], counts.moved[shown], counts.voluntary[shown],
         minimum[shown], known[shown], counts.held[shown], counts.kept[shown],
         balance[:, shown],
     )  # fmt: skip
-    whole = _whole(world, seats, by_topic, counts.per_seat)
-    return _rows(world, by_topic.and_then(whole))
+    whole = _whole(prepared, topic_members, by_topic, counts.per_topic_member)
+    return _rows(prepared, by_topic.and_then(whole))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class _Rows:
         return _Rows(*(np.concatenate(both, axis=-1) for both in pairs))
 
 
-def _count(world: World, holdings: Holdings, seats: Seats) -> _Counts:
-    moved, voluntary, held, kept = np.zeros((4, len(world.grid.active)), np.int64)
-    per_seat, kept_per_seat = np.zeros((2, len(seats.entry)), np.int32)
-    counts = _Counts(moved, voluntary, held, kept, per_seat, kept_per_seat)
-    differ, everyone = Differ(world, holdings.queues), EveryonesSeats(world)
+def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMembers) -> _Counts:
+    moved, voluntary, held, kept = np.zeros((4, len(prepared.grid.active)), np.int64)
+    per_topic_member, kept_per_seat = np.zeros((2, len(topic_members.entry)), np.int32)
+    counts = _Counts(moved, voluntary, held, kept, per_topic_member, kept_per_seat)
+    differ, everyone = Differ(prepared, holdings.queues), EveryonesTopics(prepared)
     for piece in holdings.pieces():
         changes = differ.changes(piece)
         adds = changes.where(changes.is_add)
@@ -94,16 +94,21 @@ def _count(world: World, holdings: Holdings, seats: Seats) -> _Counts:
             everyone.add(holdings.queues, piece)
             _add_broadcast(piece, adds, changes.cell[~changes.is_add], counts)
         else:
-            add_block(world, seats, piece, counts.per_seat)
-            _add_block(world, seats, piece, adds, differ.before(piece), counts)
-    everyone.put(seats, counts.per_seat)
+            add_block(prepared, topic_members, piece, counts.per_topic_member)
+            _add_block(prepared, topic_members, piece, adds, differ.before(piece), counts)
+    everyone.put(topic_members, counts.per_topic_member)
     return counts
 
 
 def _add_block(
-    world: World, seats: Seats, block: Block, adds: Changes, before: Before, counts: _Counts
+    prepared: PreparedGroups,
+    topic_members: TopicMembers,
+    block: Block,
+    adds: Changes,
+    before: Before,
+    counts: _Counts,
 ) -> None:
-    of, roster = block.cells.topic_cell, world.roster
+    of, roster = block.cells.topic_cell, prepared.roster
     count_into(counts.moved, of[adds.cell])
     count_into(counts.voluntary, of[adds.cell[adds.kind == VOLUNTARY]])
     held = np.flatnonzero(before.entry >= 0)
@@ -111,8 +116,10 @@ def _add_block(
     same = roster.client(before.entry[held]) == roster.client(block.entry[held])
     count_into(counts.kept, of[held[same]])
     still = roster.following(before.entry)
-    could = np.flatnonzero(block.cells.readable & (still >= 0) & world.grid.active[of])
-    count_into(counts.kept_per_seat, held_seats(world, seats, of[could], still[could]))
+    could = np.flatnonzero(block.cells.readable & (still >= 0) & prepared.grid.active[of])
+    count_into(
+        counts.kept_per_seat, held_topic_members(prepared, topic_members, of[could], still[could])
+    )
 
 
 def _add_broadcast(piece: Broadcast, adds: Changes, dropping: Ints, counts: _Counts) -> None:
@@ -125,20 +132,22 @@ def _add_broadcast(piece: Broadcast, adds: Changes, dropping: Ints, counts: _Cou
     count_into(counts.kept, of[stays])
 
 
-def _minimum_moves(world: World, seats: Seats, kept: Counts) -> tuple[Ints, Bools]:
+def _minimum_moves(
+    prepared: PreparedGroups, topic_members: TopicMembers, kept: Counts
+) -> tuple[Ints, Bools]:
     """`rules.minimum_moves` by topic cell, and where a balanced result is what the group is after.
 
     Members that held most may keep the larger shares, so no sorting is needed: every member keeps
     up to the smaller share, and as many keep one more as there are larger shares, if they have it.
     """
-    grid, epoch = world.grid, epochs_of_cells(world)
-    members = np.diff(world.roster.first)[epoch]
+    grid, epoch = prepared.grid, epochs_of_cells(prepared)
+    members = np.diff(prepared.roster.first)[epoch]
     smaller, larger = np.divmod(grid.queues, np.maximum(members, 1))
-    share = smaller.astype(np.int32)[seats.topic_cell]
-    keeps = sums(np.minimum(kept, share), seats.first)
-    keeps += np.minimum(larger, sums(kept > share, seats.first))
-    kind = world.fleet.groups.kind[world.epochs.group[epoch]]
-    known = (members > 0) & ~grid.frozen & world.roster.uniform[epoch] & (kind != EVERYONE)
+    share = smaller.astype(np.int32)[topic_members.topic_cell]
+    keeps = sums(np.minimum(kept, share), topic_members.first)
+    keeps += np.minimum(larger, sums(kept > share, topic_members.first))
+    kind = prepared.coded.groups.kind[prepared.epochs.group[epoch]]
+    known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch] & (kind != EVERYONE)
     return np.maximum(0, grid.queues - keeps), known
 
 
@@ -157,28 +166,34 @@ def _balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
     )
 
 
-def _whole(world: World, seats: Seats, topics: _Rows, per_seat: Counts) -> _Rows:
+def _whole(
+    prepared: PreparedGroups, topic_members: TopicMembers, topics: _Rows, per_topic_member: Counts
+) -> _Rows:
     """The row of each epoch over all its topics."""
-    count, entries = len(world.epochs), len(world.roster)
+    count, entries = len(prepared.epochs), len(prepared.roster)
 
     def total(values: Ints) -> Ints:
         return np.bincount(topics.epoch, values, minlength=count).astype(np.int64)
 
-    own = seats.countable
-    queues = np.bincount(seats.entry[own], per_seat[own], minlength=entries).astype(np.int64)
-    reading = np.bincount(seats.entry[own & seats.subscribed], minlength=entries) > 0
+    own = topic_members.countable
+    queues = np.bincount(topic_members.entry[own], per_topic_member[own], minlength=entries).astype(
+        np.int64
+    )
+    reading = (
+        np.bincount(topic_members.entry[own & topic_members.subscribed], minlength=entries) > 0
+    )
     shown = total(np.ones(len(topics.epoch), np.int64))
     return _Rows(
         np.arange(count), np.full(count, -1), total(topics.queues), total(topics.moved),
         total(topics.voluntary), total(topics.minimum),
         (shown > 0) & (total(topics.known.astype(np.int64)) == shown),
         total(topics.held), total(topics.kept),
-        _balance(reading, queues, world.roster.first),
+        _balance(reading, queues, prepared.roster.first),
     )  # fmt: skip
 
 
-def _rows(world: World, rows: _Rows) -> pa.RecordBatch:
-    epochs = world.epochs
+def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
+    epochs = prepared.epochs
     members, most, fewest, idle = rows.balance
 
     def ratio(above: Ints, below: Ints, known: Bools) -> pa.Array:
@@ -187,10 +202,10 @@ def _rows(world: World, rows: _Rows) -> pa.RecordBatch:
     always = np.ones(len(rows.epoch), np.bool_)
     return table_rows(
         "group_metrics",
-        group_columns(world, epochs.group[rows.epoch])
+        group_columns(prepared, epochs.group[rows.epoch])
         | {
             "epoch": epochs.number[rows.epoch],
-            "topic": names_of(world.fleet.names.topics, rows.topic),
+            "topic": names_of(prepared.coded.names.topics, rows.topic),
             "queues": rows.queues,
             "members": members,
             "moved": rows.moved,

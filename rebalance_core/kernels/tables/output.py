@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.kernels.codes.codes import names_of
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NEVER, Bools, Ints
 
 
@@ -30,24 +30,24 @@ def table_rows(table: str, columns: Mapping[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def group_columns(world: World, group: Ints) -> dict[str, pa.Array]:
+def group_columns(prepared: PreparedGroups, group: Ints) -> dict[str, pa.Array]:
     """``cluster`` and ``consumer_group`` of each row."""
-    names = world.fleet.names
+    names = prepared.coded.names
     return {
         "cluster": names_of(names.clusters, group),
         "consumer_group": names_of(names.groups, group),
     }
 
 
-def span_columns(world: World, first: Ints, end: Ints) -> dict[str, pa.Array]:
+def span_columns(prepared: PreparedGroups, first: Ints, end: Ints) -> dict[str, pa.Array]:
     """Columns of rows that last from one epoch to another of the same group.
 
     Args:
-        world: the epochs.
+        prepared: the epochs.
         first: the first epoch of each row.
         end: the epoch after the last one; null where that is the end of the group's epochs.
     """
-    epochs = world.epochs
+    epochs = prepared.epochs
     is_open = end == epochs.of_group[epochs.group[first] + 1]
     known = np.where(is_open, first, end)
     return {

@@ -6,42 +6,42 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.codes.codes import names_of
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints, first_of_run
 from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Broadcast, Piece, Queues
 from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
 
 
-def ownership_rows(world: World, queues: Queues, piece: Piece) -> pa.RecordBatch:
+def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa.RecordBatch:
     """One row per unbroken holding; nobody is a row too."""
     cells = piece.cells
     begin, end, client = (
-        _of_broadcast(piece) if isinstance(piece, Broadcast) else _of_block(world, piece)
+        _of_broadcast(piece) if isinstance(piece, Broadcast) else _of_block(prepared, piece)
     )
-    queue = cells.queue[cells.lane[begin]]
+    queue = cells.queue[cells.segment[begin]]
     return table_rows(
         "ownership",
-        group_columns(world, queues.group[queue])
-        | queue_columns(world, queues, queue)
-        | span_columns(world, cells.epoch[begin], cells.epoch[end - 1] + 1)
+        group_columns(prepared, queues.group[queue])
+        | queue_columns(prepared, queues, queue)
+        | span_columns(prepared, cells.epoch[begin], cells.epoch[end - 1] + 1)
         | {
-            "client_id": names_of(world.fleet.names.clients, client),
+            "client_id": names_of(prepared.coded.names.clients, client),
             "holders": (client >= 0).astype(np.int32),
         },
     )
 
 
-def _of_block(world: World, block: Block) -> tuple[Ints, Ints, Ints]:
+def _of_block(prepared: PreparedGroups, block: Block) -> tuple[Ints, Ints, Ints]:
     """First cell, end and client of every holding."""
-    client = world.roster.client(block.entry)
-    begin = np.flatnonzero(first_of_run(client, block.cells.lane))
+    client = prepared.roster.client(block.entry)
+    begin = np.flatnonzero(first_of_run(client, block.cells.segment))
     end, client = np.append(begin[1:], len(client)), client[begin]
     held = client != ABSENT
     return begin[held], end[held], client[held]
 
 
 def _of_broadcast(piece: Broadcast) -> tuple[Ints, Ints, Ints]:
-    turns = np.flatnonzero(first_of_run(piece.nobody, piece.cells.lane))
+    turns = np.flatnonzero(first_of_run(piece.nobody, piece.cells.segment))
     ends = np.append(turns[1:], len(piece.cells))
     free = piece.nobody[turns]
     return (
@@ -51,9 +51,9 @@ def _of_broadcast(piece: Broadcast) -> tuple[Ints, Ints, Ints]:
     )
 
 
-def queue_columns(world: World, queues: Queues, queue: Ints) -> dict[str, pa.Array]:
+def queue_columns(prepared: PreparedGroups, queues: Queues, queue: Ints) -> dict[str, pa.Array]:
     """``topic``, ``broker_name`` and ``queue_id`` of each row."""
-    names, brokers = world.fleet.names, world.grid.brokers
+    names, brokers = prepared.coded.names, prepared.grid.brokers
     topic_broker = queues.topic_broker[queue]
     return {
         "topic": names_of(names.topics, brokers.topic[topic_broker]),

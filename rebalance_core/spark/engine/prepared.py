@@ -1,4 +1,4 @@
-"""Units made ready for every table: worlds that are built once, and the replay's rows.
+"""Work units made ready for every table: groups prepared once, and the rows of the replay.
 
 A chunk of units is followed once; what every pass for a table reads is the outcome, pickled. It
 holds no offsets: `pull_starts`, which needs them, prepares its own chunks.
@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.codes.columns import EVENTS
-from rebalance_core.kernels.codes.fleet import FleetOptions, read_fleet
-from rebalance_core.kernels.codes.shapes import REASONS, REGULAR
-from rebalance_core.kernels.ownership.world import World, build_world
+from rebalance_core.kernels.codes.eligibility import REASONS, REGULAR
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.replay.group_replay import GroupLedger, rejected_row
 from rebalance_core.spark.engine.fan_out import GROUP, TABLE
 from rebalance_core.spark.engine.group_rows import event_of, history_of, strategy_for
@@ -43,15 +43,15 @@ class Prepared:
     """A chunk of units.
 
     Attributes:
-        worlds: each with (i, n): it has the i-th of n ranges of its groups' queues.
+        groups: each with (i, n): it has the i-th of n ranges of its groups' queues.
         rows: by table, what does not come from the kernels; `REPLAYED` has groups and reasons.
     """
 
-    worlds: list[tuple[tuple[int, int], World]] = field(default_factory=list)
+    groups: list[tuple[tuple[int, int], PreparedGroups]] = field(default_factory=list)
     rows: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
 
 
-def prepared(rows: DataFrame, options: FleetOptions) -> DataFrame:
+def prepared_rows(rows: DataFrame, options: EngineOptions) -> DataFrame:
     """The rows, whose units stand together in each task, as a frame of `Prepared` chunks."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,12 +72,12 @@ def prepared_chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[Prepared]:
             yield pickle.loads(pa.decompress(chunk.as_buffer(), size, _CODEC))
 
 
-def prepare(chunk: pa.Table, options: FleetOptions, tables: Iterable[str]) -> Prepared:
+def prepare(chunk: pa.Table, options: EngineOptions, tables: Iterable[str]) -> Prepared:
     """Follow the events of a chunk of units: groups in one part together, giants' parts alone.
 
     Args:
         chunk: rows of `fan_out` with ``_part`` and ``_parts``.
-        options: see `FleetOptions`.
+        options: see `EngineOptions`.
         tables: those that rows of the replay are wanted of.
     """
     tables = tuple(tables)
@@ -94,19 +94,19 @@ def _prepare_unit(
     made: Prepared,
     rows: pa.Table,
     part: tuple[int, int],
-    options: FleetOptions,
+    options: EngineOptions,
     tables: tuple[str, ...],
 ) -> None:
     if not rows.num_rows:
         return
-    world = build_world(read_fleet(rows, options, strategy_for, table_column=TABLE))
-    made.worlds.append((part, world))
+    prepared = prepare_groups(read_coded_groups(rows, options, strategy_for, table_column=TABLE))
+    made.groups.append((part, prepared))
     if part[0]:
         return  # what is not by queue comes with the first part
-    made.rows.setdefault(REPLAYED, []).append(_replayed(world))
+    made.rows.setdefault(REPLAYED, []).append(_replayed(prepared))
     if REJECTED in tables:
-        made.rows.setdefault(REJECTED, []).append(_unknown_members(world, rows))
-    for ledger in _ledgers(world, rows, options):
+        made.rows.setdefault(REJECTED, []).append(_unknown_members(prepared, rows))
+    for ledger in _ledgers(prepared, rows, options):
         for table in tables:
             batch = pa.RecordBatch.from_pylist(
                 ledger.rows(table), LEDGER_TABLES[table].arrow_schema()
@@ -114,12 +114,14 @@ def _prepare_unit(
             made.rows.setdefault(table, []).append(batch)
 
 
-def _ledgers(world: World, rows: pa.Table, options: FleetOptions) -> Iterator[GroupLedger]:
+def _ledgers(
+    prepared: PreparedGroups, rows: pa.Table, options: EngineOptions
+) -> Iterator[GroupLedger]:
     """The groups that the kernels do not take, one after the other."""
-    left = np.flatnonzero(world.reason != REGULAR)
+    left = np.flatnonzero(prepared.reason != REGULAR)
     if not len(left):
         return
-    names = world.fleet.names
+    names = prepared.coded.names
     wanted = {(names.clusters[g].as_py(), names.groups[g].as_py()) for g in left.tolist()}
     for unit in split_units(rows):
         if (unit[GROUP[0]][0].as_py(), unit[GROUP[1]][0].as_py()) in wanted:
@@ -135,10 +137,10 @@ def _ledgers(world: World, rows: pa.Table, options: FleetOptions) -> Iterator[Gr
             )
 
 
-def _replayed(world: World) -> pa.RecordBatch:
-    left = np.flatnonzero(world.reason != REGULAR)
-    names, codes = world.fleet.names, list(REASONS)
-    reasons = [codes[reason] for reason in world.reason[left].tolist()]
+def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
+    left = np.flatnonzero(prepared.reason != REGULAR)
+    names, codes = prepared.coded.names, list(REASONS)
+    reasons = [codes[reason] for reason in prepared.reason[left].tolist()]
     return pa.RecordBatch.from_arrays(
         [
             names.clusters.take(pa.array(left)),
@@ -149,11 +151,11 @@ def _replayed(world: World) -> pa.RecordBatch:
     )
 
 
-def _unknown_members(world: World, rows: pa.Table) -> pa.RecordBatch:
+def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch:
     """The events of regular groups that name a process which is not there."""
-    events = world.fleet.events
-    unknown = world.membership.unknown
-    unknown = unknown[world.reason[events.group[unknown]] == REGULAR]
+    events = prepared.coded.events
+    unknown = prepared.membership.unknown
+    unknown = unknown[prepared.reason[events.group[unknown]] == REGULAR]
     given = rows.filter(pc.equal(rows[TABLE], EVENTS)).take(pa.array(events.row[unknown]))
     rejected = [rejected_row(event_of(row)) for row in given.to_pylist()]
     return pa.RecordBatch.from_pylist(rejected, LEDGER_TABLES[REJECTED].arrow_schema())

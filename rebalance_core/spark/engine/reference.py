@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.spark.engine.fan_out import GROUP
 from rebalance_core.spark.engine.group_rows import history_of, ledger_table, strategy_for
 
 
 def replayed_tables(
-    rows: DataFrame, options: FleetOptions
+    rows: DataFrame, options: EngineOptions
 ) -> tuple[DataFrame, dict[str, DataFrame]]:
     """The ledger tables of rows of `fan_out`, and the frame they are filtered from.
 
@@ -29,7 +29,7 @@ def replayed_tables(
     }
 
 
-def _replay(options: FleetOptions) -> Callable[[pa.Table], pa.Table]:
+def _replay(options: EngineOptions) -> Callable[[pa.Table], pa.Table]:
     """The UDF's body; it captures plain values only, so that it can travel."""
 
     def replay(group: pa.Table) -> pa.Table:

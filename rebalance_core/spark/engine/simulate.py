@@ -8,11 +8,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
-from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark.engine.fan_out import GROUP, fan_out, of_groups_with_events
 from rebalance_core.spark.engine.ledger import Ledger
-from rebalance_core.spark.engine.prepared import prepared
+from rebalance_core.spark.engine.prepared import prepared_rows
 from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import replayed_groups, table_of
 from rebalance_core.spark.engine.work_units import assign_to_tasks
@@ -67,7 +67,7 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
     if options.strategy is not None:
         parse_strategy(options.strategy)
     pattern = None if options.group is None else like_pattern(options.group)
-    fleet = FleetOptions(
+    engine = EngineOptions(
         queue_offsets_given="queue_offsets" in checked.tables,
         committed_offsets_given="committed_offsets" in checked.tables,
         include_retry_topics=options.include_retry_topics,
@@ -75,18 +75,18 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
     )
     if options.engine == REFERENCE:
         fanned = of_groups_with_events(fan_out(checked.tables, pattern), checked.tables)
-        kept, frames = replayed_tables(fanned, fleet)
+        kept, frames = replayed_tables(fanned, engine)
         replayed = fanned.select(*GROUP, sf.lit("REFERENCE").alias("reason")).distinct()
     else:
         assigned = assign_to_tasks(
             checked.tables,
             pattern,
             options.partitions,
-            pack=lambda rows: prepared(rows, fleet),
+            pack=lambda rows: prepared_rows(rows, engine),
         )
         kept = assigned.members
-        frames = {name: table_of(name, assigned, fleet) for name in LEDGER_TABLES}
-        replayed = replayed_groups(assigned, fleet)
+        frames = {name: table_of(name, assigned, engine) for name in LEDGER_TABLES}
+        replayed = replayed_groups(assigned, engine)
     frames["rejected"] = checked.rejected.unionByName(frames["rejected"])
     return Ledger(**_within(frames, options), replayed=replayed, kept=(kept,))
 

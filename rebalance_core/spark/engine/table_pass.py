@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.tables.ledger import ledger_rows
 from rebalance_core.spark.engine.packing import chunks
@@ -32,7 +32,7 @@ BY_QUEUE = ("ownership", "diffs", "pull_starts")
 REPLAYED_DDL = "cluster STRING, consumer_group STRING, reason STRING"
 
 
-def table_of(table: str, assigned: AssignedRows, options: FleetOptions) -> DataFrame:
+def table_of(table: str, assigned: AssignedRows, options: EngineOptions) -> DataFrame:
     """One ledger table, a pass over the assigned rows.
 
     Args:
@@ -44,12 +44,12 @@ def table_of(table: str, assigned: AssignedRows, options: FleetOptions) -> DataF
     return rows.mapInArrow(_task(table, options), LEDGER_TABLES[table].plain_ddl)
 
 
-def replayed_groups(assigned: AssignedRows, options: FleetOptions) -> DataFrame:
+def replayed_groups(assigned: AssignedRows, options: EngineOptions) -> DataFrame:
     """The groups that take the replay path (cluster, consumer_group), and the reason."""
     return assigned.members.mapInArrow(_task(REPLAYED, options), REPLAYED_DDL)
 
 
-def _task(table: str, options: FleetOptions) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
+def _task(table: str, options: EngineOptions) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
     """The function for `mapInArrow`: Spark wants a plain one."""
     body = Task(table, options)
 
@@ -67,7 +67,7 @@ class Task:
     """
 
     table: str
-    options: FleetOptions
+    options: EngineOptions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         """The table's rows of all units of the task; units come whole and in order."""
@@ -88,9 +88,9 @@ class Task:
     def rows_of(self, made: Prepared) -> Batches:
         """The rows of units that are prepared."""
         if self.table not in (REJECTED, REPLAYED):
-            for part, world in made.worlds:
+            for part, prepared in made.groups:
                 if self.table in BY_QUEUE:
-                    yield from ledger_rows(self.table, world, Holdings(world, part))
+                    yield from ledger_rows(self.table, prepared, Holdings(prepared, part))
                 elif part[0] == 0:
-                    yield from ledger_rows(self.table, world, Holdings(world))
+                    yield from ledger_rows(self.table, prepared, Holdings(prepared))
         yield from made.rows.get(self.table, ())

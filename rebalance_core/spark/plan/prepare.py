@@ -9,7 +9,7 @@ from typing import Self
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model import events
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.scenario.cluster import ClusterNames
@@ -119,7 +119,7 @@ def prepare_sweep(
     edits = HistoryEdits(variants.histories, ends)
     edited = histories(tables, count, edits, ends, firsts)
     pattern = None if options.group is None else like_pattern(options.group)
-    fleet = FleetOptions(
+    fleet = EngineOptions(
         queue_offsets_given="queue_offsets" in tables,
         committed_offsets_given="committed_offsets" in tables,
         include_retry_topics=options.include_retry_topics,

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_STEPS
-from rebalance_core.kernels.codes.fleet import FleetOptions
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.spark.engine.fan_out import GROUP
 from rebalance_core.spark.engine.group_rows import history_of
@@ -67,7 +67,7 @@ class Sweep:
 
     strategies: Sequence[tuple[int, str | None]]
     hypothetical: HypotheticalStrategies
-    options: FleetOptions
+    options: EngineOptions
     first_ms: Mapping[str, int]
     ownership_of: frozenset[tuple[str, str]] | None = None
 
@@ -111,7 +111,7 @@ class SweepTask:
         if self.sweep.hypothetical.strategies and self.table != STARTS:
             yield from self._hypothetical_rows(chunk)
 
-    def _engine_rows(self, chunk: pa.Table, options: FleetOptions) -> pa.Table:
+    def _engine_rows(self, chunk: pa.Table, options: EngineOptions) -> pa.Table:
         if self.table == STEPS:
             epochs, metrics = _ledger(("epochs", "group_metrics"), chunk, options)
             return marked(step_rows(epochs, metrics), self.sweep.first_ms)
@@ -146,7 +146,7 @@ class SweepTask:
         return chunk.filter(pc.is_in(pairs, value_set=names))
 
 
-def _ledger(tables: tuple[str, ...], chunk: pa.Table, options: FleetOptions) -> list[pa.Table]:
+def _ledger(tables: tuple[str, ...], chunk: pa.Table, options: EngineOptions) -> list[pa.Table]:
     """Ledger tables of a chunk, whose events are replayed once for all of them."""
     made = prepare(chunk, options, tables)
     return [

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import arrow_type
-from rebalance_core.kernels.codes import shapes
-from rebalance_core.kernels.codes.fleet import FleetOptions, read_fleet
+from rebalance_core.kernels.codes import eligibility
+from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
-from rebalance_core.kernels.ownership.world import World, build_world
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.tables.ledger import ledger_rows
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
     | {TABLE: pa.string()}
 )
 DEFAULTS = GroupSettings()
-REASONS = tuple(shapes.REASONS)
+REASONS = tuple(eligibility.REASONS)
 SHOWN = 3
 """Differing rows of a table that a failure prints."""
 
@@ -96,7 +96,7 @@ def build(
     retry: bool = True,
     override: str | None = None,
     rows: pa.Table | None = None,
-) -> World:
+) -> PreparedGroups:
     """The groups as the kernels see them, pickled and back as the engine keeps them.
 
     Offsets are given if the first group's are.
@@ -107,38 +107,38 @@ def build(
         override: strategy text that replaces all others.
         rows: `fleet_table` of them, if not the plain one.
     """
-    options = FleetOptions(
+    options = EngineOptions(
         queue_offsets_given=histories[0].queue_offsets is not None,
         committed_offsets_given=histories[0].committed_offsets is not None,
         include_retry_topics=retry,
         strategy_override=override,
     )
     table = fleet_table(histories) if rows is None else rows
-    world = build_world(read_fleet(table, options, strategy_for, table_column=TABLE))
-    kept: World = pickle.loads(pickle.dumps(world))
+    prepared = prepare_groups(read_coded_groups(table, options, strategy_for, table_column=TABLE))
+    kept: PreparedGroups = pickle.loads(pickle.dumps(prepared))
     return kept
 
 
-def reasons_of(world: World) -> dict[GroupName, str]:
-    """By group, the code of `shapes.REASONS`."""
-    names = world.fleet.names
+def reasons_of(prepared: PreparedGroups) -> dict[GroupName, str]:
+    """By group, the code of `eligibility.REASONS`."""
+    names = prepared.coded.names
     groups = zip(names.clusters.to_pylist(), names.groups.to_pylist(), strict=True)
-    return dict(zip(groups, (REASONS[code] for code in world.reason), strict=True))
+    return dict(zip(groups, (REASONS[code] for code in prepared.reason), strict=True))
 
 
 def kernel_rows(
-    world: World,
+    prepared: PreparedGroups,
     tables: Iterable[str] = SIMULATED_TABLES,
     *,
     part: tuple[int, int] = (0, 1),
     cells_per_block: int = CELLS_PER_BLOCK,
 ) -> Tables:
     """Rows of these ledger tables."""
-    holdings = Holdings(world, part, cells_per_block)
+    holdings = Holdings(prepared, part, cells_per_block)
     found: Tables = {}
     for table in tables:
         found[table] = []
-        for batch in ledger_rows(table, world, holdings):
+        for batch in ledger_rows(table, prepared, holdings):
             assert batch.schema == LEDGER_TABLES[table].arrow_schema()
             batch.validate(full=True)
             found[table] += batch.to_pylist()
@@ -149,8 +149,8 @@ def kernel_tables(
     histories: Sequence[GroupHistory], *, retry: bool = True, cells_per_block: int = CELLS_PER_BLOCK
 ) -> tuple[Tables, dict[GroupName, str]]:
     """Rows by table of the groups the kernels take, and why they leave the others."""
-    world = build(histories, retry=retry)
-    return kernel_rows(world, cells_per_block=cells_per_block), reasons_of(world)
+    prepared = build(histories, retry=retry)
+    return kernel_rows(prepared, cells_per_block=cells_per_block), reasons_of(prepared)
 
 
 def replay_rows(
@@ -168,15 +168,15 @@ def replay_rows(
     return found
 
 
-def unknown_events(world: World, events: pa.Table) -> list[tuple[Any, ...]]:
+def unknown_events(prepared: PreparedGroups, events: pa.Table) -> list[tuple[Any, ...]]:
     """(group, moment, sequence) of the events about processes that are not there.
 
     Args:
-        world: of these rows.
-        events: the rows of all tables, as the world read them.
+        prepared: of these rows.
+        events: the rows of all tables, as the prepared read them.
     """
     rows = events.filter(pc.equal(events[TABLE], "cluster_events"))
-    unknown = rows.take(world.fleet.events.row[world.membership.unknown]).to_pylist()
+    unknown = rows.take(prepared.coded.events.row[prepared.membership.unknown]).to_pylist()
     return sorted(
         ((row["cluster"], row["consumer_group"]), row["event_ms"], row["sequence"])
         for row in unknown

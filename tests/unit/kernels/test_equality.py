@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.codes import shapes
+from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK
 from rebalance_core.kernels.tables.starts.starts import RULES
 from rebalance_core.replay.history import GroupHistory
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.unit
 EXAMPLES, EXAMPLES_OF_ALL_SHAPES = 200, 60
 MANY_EXAMPLES = 10_000
 CUT_BY_QUEUE = ("ownership", "diffs", "pull_starts")
-KINDS = (*(kind.__name__ for kind in shapes.KINDS), "BROADCASTING")
+KINDS = (*(kind.__name__ for kind in eligibility.KINDS), "BROADCASTING")
 
 
 @dataclass(frozen=True)
@@ -80,25 +80,25 @@ def compare(
 ) -> None:
     """Every table of every group the kernels take is the replay's; the others have no rows."""
     table = fleet_table(fleet, way.order, sparse=way.sparse)
-    world = build(fleet, retry=retry, override=override, rows=table)
-    reasons = reasons_of(world)
+    prepared = build(fleet, retry=retry, override=override, rows=table)
+    reasons = reasons_of(prepared)
     regular = [group for group in fleet if reasons[name_of(group)] == "REGULAR"]
-    kernels = kernel_rows(world, cells_per_block=way.cells_per_block)
+    kernels = kernel_rows(prepared, cells_per_block=way.cells_per_block)
     replay = replay_rows(regular, retry=retry, override=override)
     assert_equal(kernels, replay)
     if way.parts > 1:
         shares = [
             kernel_rows(
-                world, CUT_BY_QUEUE, part=(i, way.parts), cells_per_block=way.cells_per_block
+                prepared, CUT_BY_QUEUE, part=(i, way.parts), cells_per_block=way.cells_per_block
             )
             for i in range(way.parts)
         ]
         assert_equal({t: [row for s in shares for row in s[t]] for t in CUT_BY_QUEUE}, replay)
     names = {name_of(group) for group in regular}
-    unknown = unknown_events(world, table)
+    unknown = unknown_events(prepared, table)
     assert [event for event in unknown if event[0] in names] == rejected_events(replay)
     tally.groups.update(reasons.values())
-    kinds = world.fleet.groups.kind[world.reason == shapes.REGULAR]
+    kinds = prepared.coded.groups.kind[prepared.reason == eligibility.REGULAR]
     tally.kinds.update(KINDS[kind] for kind in kinds if kind < len(KINDS))
     tally.rows.update({table: len(rows) for table, rows in kernels.items()})
     tally.rules.update(str(row["rule"]) for row in kernels["pull_starts"])

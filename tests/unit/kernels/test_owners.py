@@ -86,12 +86,14 @@ GROUPS = st.builds(
 
 def owners(groups: Sequence[Divided], cells_per_block: int) -> dict[str, list[Owners]]:
     """By group and epoch: the owners that the kernels say."""
-    world = build([group.history(f"g{number}") for number, group in enumerate(groups)], retry=False)
-    assert set(reasons_of(world).values()) <= {"REGULAR"}
+    prepared = build(
+        [group.history(f"g{number}") for number, group in enumerate(groups)], retry=False
+    )
+    assert set(reasons_of(prepared).values()) <= {"REGULAR"}
     found: dict[str, list[Owners]] = {
         f"g{number}": [{} for _ in group.members] for number, group in enumerate(groups)
     }
-    rows = kernel_rows(world, ("ownership",), cells_per_block=cells_per_block)["ownership"]
+    rows = kernel_rows(prepared, ("ownership",), cells_per_block=cells_per_block)["ownership"]
     for row in rows:
         epochs = found[row["consumer_group"]]
         queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])

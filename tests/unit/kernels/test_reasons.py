@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.kernels.codes import shapes
+from rebalance_core.kernels.codes import eligibility
 from rebalance_core.model.events import Event
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.strategies import parse_strategy
@@ -181,7 +181,7 @@ def test_the_first_of_several_reasons_counts() -> None:
 
 
 def test_there_is_a_group_for_every_reason() -> None:
-    assert {reason for reason, _, _ in CASES} == set(shapes.REASONS)
+    assert {reason for reason, _, _ in CASES} == set(eligibility.REASONS)
 
 
 @pytest.mark.parametrize(
@@ -191,13 +191,13 @@ def test_there_is_a_group_for_every_reason() -> None:
         ("AVG_BY_CIRCLE", 1),
         ("CONSISTENT_HASH(virtual_nodes=0)", 2),
         ("MACHINE_ROOM(consumer_idcs=r)", 3),
-        ("MACHINE_ROOM", shapes.NO_KIND),
+        ("MACHINE_ROOM", eligibility.NO_KIND),
         ("MACHINE_ROOM_NEARBY-AVG", 4),
         ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", 4),
-        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", shapes.NO_KIND),
-        ("MACHINE_ROOM_NEARBY-CONFIG", shapes.NO_KIND),
-        ("CONFIG", shapes.NO_KIND),
+        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", eligibility.NO_KIND),
+        ("MACHINE_ROOM_NEARBY-CONFIG", eligibility.NO_KIND),
+        ("CONFIG", eligibility.NO_KIND),
     ],
 )
 def test_the_kind_of_a_strategy(text: str, kind: int) -> None:
-    assert shapes.kind_of(parse_strategy(text)) == kind
+    assert eligibility.kind_of(parse_strategy(text)) == kind

@@ -46,7 +46,7 @@ def fleet() -> tuple[GroupHistory, ...]:
 
 @cache
 def kernels() -> tuple[Tables, dict[GroupName, str]]:
-    """All recordings in one world."""
+    """All recordings in one prepared."""
     return kernel_tables(fleet())
 
 
@@ -68,7 +68,7 @@ def test_every_row_of_every_recording_is_equal(table: str) -> None:
 
 
 def test_any_share_of_the_queues_in_blocks_of_any_size_is_the_same() -> None:
-    world = build(fleet(), rows=fleet_table(fleet(), order=1))
+    prepared = build(fleet(), rows=fleet_table(fleet(), order=1))
     cut = ("ownership", "diffs", "pull_starts")
-    shares = [kernel_rows(world, cut, part=(i, 3), cells_per_block=64) for i in range(3)]
+    shares = [kernel_rows(prepared, cut, part=(i, 3), cells_per_block=64) for i in range(3)]
     assert_equal({table: [row for s in shares for row in s[table]] for table in cut}, replay())

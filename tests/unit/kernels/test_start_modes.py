@@ -80,8 +80,8 @@ def fleet() -> list[GroupHistory]:
 
 def test_every_start_is_that_of_the_replay() -> None:
     groups = fleet()
-    world = build(groups)
-    assert set(reasons_of(world).values()) == {"REGULAR"}
-    kernels = kernel_rows(world, ("pull_starts",))
+    prepared = build(groups)
+    assert set(reasons_of(prepared).values()) == {"REGULAR"}
+    kernels = kernel_rows(prepared, ("pull_starts",))
     assert_equal(kernels, replay_rows(groups))
     assert {row["rule"] for row in kernels["pull_starts"]} == {*RULES, None}

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from rebalance_core.kernels.codes import shapes
-from rebalance_core.kernels.codes.fleet import Fleet
+from rebalance_core.kernels.codes import eligibility
+from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.segments import Ints, first_of_run, pair, pointers, ranges
 from rebalance_core.kernels.state.cells import NOBODY, Queues, Readable
 from rebalance_core.kernels.state.epochs import Epochs
@@ -17,7 +17,7 @@ from rebalance_core.kernels.state.roster import Roster, Runs
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
 
-KIND = shapes.KINDS.index(ConsistentHash)
+KIND = eligibility.KINDS.index(ConsistentHash)
 
 
 @lru_cache(maxsize=1 << 17)
@@ -47,16 +47,16 @@ class Rings:
     points: Ints
 
 
-def find_rings(fleet: Fleet, runs: Runs) -> Rings:
+def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
     """Hash every virtual node; it takes far longer than all that is asked of a ring."""
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
     group, client = runs.group[clients], runs.client[clients]
-    hashing = np.flatnonzero(fleet.groups.kind[group] == KIND)
-    names = fleet.names.clients.take(client[hashing]).to_pylist()
-    allocations = fleet.groups.allocation[group[hashing]].tolist()
+    hashing = np.flatnonzero(coded.groups.kind[group] == KIND)
+    names = coded.names.clients.take(client[hashing]).to_pylist()
+    allocations = coded.groups.allocation[group[hashing]].tolist()
     found = []
     for name, allocation in zip(names, allocations, strict=True):
-        strategy = fleet.strategies[allocation]
+        strategy = coded.strategies[allocation]
         assert isinstance(strategy, ConsistentHash)
         found.append(node_points(name, strategy))
     counts = np.zeros(len(group), np.int64)
@@ -81,7 +81,7 @@ class ConsistentHashOwners:
 
     def __init__(
         self,
-        fleet: Fleet,
+        coded: CodedGroups,
         rings: Rings,
         epochs: Epochs,
         grid: Grid,
@@ -95,12 +95,12 @@ class ConsistentHashOwners:
         points = pair(group[client], rings.points)
         order = np.argsort(points)
         self._ring, self._client = points[order], client[order]
-        per_group = np.bincount(group[client], minlength=len(fleet.groups))
+        per_group = np.bincount(group[client], minlength=len(coded.groups))
         self._first, self._size = pointers(per_group)[:-1], per_group
-        self._member, self._row = self._presence(fleet, roster, clients)
-        self._hashes = _queue_points(fleet, grid, queues)
+        self._member, self._row = self._presence(coded, roster, clients)
+        self._hashes = _queue_points(coded, grid, queues)
 
-    def _presence(self, fleet: Fleet, roster: Roster, clients: Ints) -> tuple[Ints, Ints]:
+    def _presence(self, coded: CodedGroups, roster: Roster, clients: Ints) -> tuple[Ints, Ints]:
         """The entry of each client of a hashing group in each epoch, or `NOBODY`.
 
         Returns:
@@ -109,10 +109,10 @@ class ConsistentHashOwners:
         """
         runs, of_group = roster.runs, self._epochs.of_group
         group = runs.group[clients]
-        sizes = np.diff(of_group)[group] * (fleet.groups.kind[group] == KIND)
+        sizes = np.diff(of_group)[group] * (coded.groups.kind[group] == KIND)
         row = pointers(sizes)[:-1] - of_group[group]
         member = np.full(int(sizes.sum()), NOBODY, np.int64)
-        run = np.flatnonzero(fleet.groups.kind[runs.group] == KIND)
+        run = np.flatnonzero(coded.groups.kind[runs.group] == KIND)
         client = np.searchsorted(clients, run, side="right") - 1
         lengths = runs.to_epoch - runs.from_epoch
         begin, count = runs.from_epoch[run], lengths[run]
@@ -136,22 +136,22 @@ class ConsistentHashOwners:
         return entry
 
 
-def _queue_points(fleet: Fleet, grid: Grid, queues: Queues) -> Ints:
+def _queue_points(coded: CodedGroups, grid: Grid, queues: Queues) -> Ints:
     """The point of each queue on its group's ring; 0 in groups with another strategy."""
     result = np.zeros(len(queues.group), np.int64)
-    hashing = np.flatnonzero(fleet.groups.kind[queues.group] == KIND)
+    hashing = np.flatnonzero(coded.groups.kind[queues.group] == KIND)
     topic = grid.topics.topic[queues.group_topic[hashing]]
     broker = grid.brokers.broker[queues.topic_broker[hashing]]
     rows = zip(
-        fleet.names.topics.take(topic).to_pylist(),
-        fleet.names.brokers.take(broker).to_pylist(),
+        coded.names.topics.take(topic).to_pylist(),
+        coded.names.brokers.take(broker).to_pylist(),
         queues.queue_id[hashing].tolist(),
-        fleet.groups.allocation[queues.group[hashing]].tolist(),
+        coded.groups.allocation[queues.group[hashing]].tolist(),
         strict=True,
     )
     points = []
     for topic_name, broker_name, queue_id, allocation in rows:
-        strategy = fleet.strategies[allocation]
+        strategy = coded.strategies[allocation]
         assert isinstance(strategy, ConsistentHash)
         points.append(
             queue_point(MessageQueue(topic_name, broker_name, queue_id), strategy.charset)

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from rebalance_core.kernels.codes.fleet import Fleet
+from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.state.cells import NOBODY, Readable
 from rebalance_core.kernels.state.grid import Grid, places
@@ -19,8 +19,8 @@ from rebalance_core.strategies.machine_room import MachineRoom, queues_in_rooms
 class MachineRoomOwners:
     """`AllocateMessageQueueByMachineRoom` of many groups. Cost: O(1) a queue and epoch."""
 
-    def __init__(self, fleet: Fleet, grid: Grid, roster: Roster) -> None:
-        self._in_rooms = _in_rooms(fleet, grid)
+    def __init__(self, coded: CodedGroups, grid: Grid, roster: Roster) -> None:
+        self._in_rooms = _in_rooms(coded, grid)
         inside = np.repeat(self._in_rooms, np.diff(grid.broker_first))
         self._before, self._total = places(grid, grid.readable * inside)
         self._first = roster.first
@@ -36,31 +36,31 @@ class MachineRoomOwners:
         return np.where(self._in_rooms[cells.topic_broker], first + index, NOBODY)
 
 
-def blank_groups(fleet: Fleet, group: Ints, client: Ints) -> Ints:
+def blank_groups(coded: CodedGroups, group: Ints, client: Ints) -> Ints:
     """Groups with a member whose id upstream takes for an empty one: its strategy throws.
 
     Args:
-        fleet: the groups.
+        coded: the groups.
         group: of each client that is ever a member.
         client: that client.
     """
-    strict = [isinstance(s, MachineRoom) and s.blank_is_empty for s in fleet.strategies]
-    rows = np.flatnonzero(np.array([*strict, False], np.bool_)[fleet.groups.allocation[group]])
-    names = fleet.names.clients.take(client[rows]).to_pylist()
+    strict = [isinstance(s, MachineRoom) and s.blank_is_empty for s in coded.strategies]
+    rows = np.flatnonzero(np.array([*strict, False], np.bool_)[coded.groups.allocation[group]])
+    names = coded.names.clients.take(client[rows]).to_pylist()
     return np.unique(group[rows[np.array([is_java_blank(name) for name in names], np.bool_)]])
 
 
-def _in_rooms(fleet: Fleet, grid: Grid) -> Bools:
+def _in_rooms(coded: CodedGroups, grid: Grid) -> Bools:
     """By topic broker: its queues are divided."""
-    brokers = fleet.names.brokers.to_pylist()
+    brokers = coded.names.brokers.to_pylist()
 
     @cache
     def inside(allocation: int, broker: int) -> bool:
-        strategy = fleet.strategies[allocation]
+        strategy = coded.strategies[allocation]
         if not isinstance(strategy, MachineRoom):
             return False
         queue = MessageQueue("", brokers[broker], 0)
         return bool(queues_in_rooms((queue,), strategy.consumer_idcs))
 
-    allocations = fleet.groups.allocation[grid.brokers.group].tolist()
+    allocations = coded.groups.allocation[grid.brokers.group].tolist()
     return np.array(list(map(inside, allocations, grid.brokers.broker.tolist())), np.bool_)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rebalance_core.kernels.codes import shapes
-from rebalance_core.kernels.codes.fleet import Fleet
+from rebalance_core.kernels.codes import eligibility
+from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.ownership.owners.averagely import average_index
 from rebalance_core.kernels.segments import Bools, Ints, pair, ranges
 from rebalance_core.kernels.state.cells import Readable
@@ -18,16 +18,16 @@ from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
 
 NO_ROOM = -1
-KIND = shapes.KINDS.index(MachineRoomNearby)
+KIND = eligibility.KINDS.index(MachineRoomNearby)
 
 
 class Rooms:
     """Machine rooms as numbers, the same for clients and brokers."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-        self._clients = fleet.names.clients
-        self._brokers = fleet.names.brokers
+    def __init__(self, coded: CodedGroups) -> None:
+        self._fleet = coded
+        self._clients = coded.names.clients
+        self._brokers = coded.names.brokers
         self._numbers: dict[str, int] = {}
         self._known: dict[tuple[str, int, int], int] = {}
 
@@ -65,9 +65,9 @@ class Rooms:
         return self._known[key]
 
 
-def roomless_groups(fleet: Fleet, brokers: TopicBrokers, runs: Runs) -> Ints:
+def roomless_groups(coded: CodedGroups, brokers: TopicBrokers, runs: Runs) -> Ints:
     """Groups in which a member or a broker has no room: upstream's strategy throws."""
-    rooms = Rooms(fleet)
+    rooms = Rooms(coded)
     lost = runs.group[rooms.of_clients(runs.group, runs.client) == NO_ROOM]
     broker = rooms.of_brokers(brokers.group, brokers.broker) == NO_ROOM
     return np.union1d(lost, brokers.group[broker])
@@ -76,12 +76,12 @@ def roomless_groups(fleet: Fleet, brokers: TopicBrokers, runs: Runs) -> Ints:
 class MachineRoomNearbyOwners:
     """`AllocateMachineRoomNearby` of many groups. Cost: O(log members) a queue and epoch."""
 
-    def __init__(self, fleet: Fleet, epochs: Epochs, grid: Grid, roster: Roster) -> None:
-        rooms = Rooms(fleet)
+    def __init__(self, coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> None:
+        rooms = Rooms(coded)
         run_room = rooms.of_clients(roster.runs.group, roster.runs.client)
         self._broker_room = rooms.of_brokers(grid.brokers.group, grid.brokers.broker)
         self._before, self._total = places(grid, grid.readable, self._broker_room)
-        mine = self._entries(fleet, epochs, roster)
+        mine = self._entries(coded, epochs, roster)
         keys = pair(roster.epoch[mine], run_room[roster.run[mine]])
         order = np.argsort(keys, kind="stable")
         self._by_room, keys = mine[order], keys[order]
@@ -90,12 +90,12 @@ class MachineRoomNearbyOwners:
         self._in_room = np.searchsorted(keys, wanted, side="right") - self._room_first
         self._first = roster.first
         self._group = epochs.group
-        self._is_average = self._inner_is_average(fleet)
+        self._is_average = self._inner_is_average(coded)
 
     @staticmethod
-    def _entries(fleet: Fleet, epochs: Epochs, roster: Roster) -> Ints:
+    def _entries(coded: CodedGroups, epochs: Epochs, roster: Roster) -> Ints:
         """The entries of groups with this strategy: a group's stand together."""
-        groups = np.flatnonzero(fleet.groups.kind == KIND)
+        groups = np.flatnonzero(coded.groups.kind == KIND)
         first = roster.first[epochs.of_group[groups]]
         return ranges(first, roster.first[epochs.of_group[groups + 1]] - first)
 
@@ -106,13 +106,13 @@ class MachineRoomNearbyOwners:
         return pair(epoch, np.repeat(self._broker_room, sizes))
 
     @staticmethod
-    def _inner_is_average(fleet: Fleet) -> Bools:
+    def _inner_is_average(coded: CodedGroups) -> Bools:
         """By group: the inner strategy is AVG."""
         average = [
             isinstance(s, MachineRoomNearby) and isinstance(s.inner, Averagely)
-            for s in fleet.strategies
+            for s in coded.strategies
         ]
-        return np.array([*average, False], np.bool_)[fleet.groups.allocation]
+        return np.array([*average, False], np.bool_)[coded.groups.allocation]
 
     def entries(self, cells: Readable) -> Ints:
         """The entry that owns each cell."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from rebalance_core.kernels.codes.group_rows import TYPES
 from rebalance_core.kernels.ownership.changes import Changes
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Bools, Ints
 from rebalance_core.kernels.tables.starts.lookups import SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import (
@@ -48,19 +48,24 @@ class _Asked:
 
 
 def first_starts(
-    world: World, offsets: SeenOffsets, adds: Changes, retry: Bools, *, asks_broker: bool
+    prepared: PreparedGroups,
+    offsets: SeenOffsets,
+    adds: Changes,
+    retry: Bools,
+    *,
+    asks_broker: bool,
 ) -> Starts:
     """`replay.starts.start_rule.uncommitted_start` of many.
 
     Args:
-        world: the groups.
+        prepared: the groups.
         offsets: what was seen of their queues.
         adds: the rows.
         retry: by row: a queue of a retry topic.
         asks_broker: false for BROADCASTING, whose offsets are in local files.
     """
-    asked = _ask(world, offsets, adds, retry)
-    starts = _client_starts(world, offsets, asked, adds)
+    asked = _ask(prepared, offsets, adds, retry)
+    starts = _client_starts(prepared, offsets, asked, adds)
     if not asks_broker:
         return starts
     at_zero = (starts.offset == 0) & (starts.high == 0)
@@ -77,9 +82,9 @@ def first_starts(
     return starts
 
 
-def _ask(world: World, offsets: SeenOffsets, adds: Changes, retry: Bools) -> _Asked:
+def _ask(prepared: PreparedGroups, offsets: SeenOffsets, adds: Changes, retry: Bools) -> _Asked:
     """A retry queue never observed was created by the group's own heartbeats, so it is empty."""
-    epochs, groups = world.epochs, world.fleet.groups
+    epochs, groups = prepared.epochs, prepared.coded.groups
     earliest_ms, group = epochs.from_ms[adds.epoch], epochs.group[adds.epoch]
     row = offsets.newest(adds.queue, earliest_ms)
     known = offsets.any(adds.queue)
@@ -101,12 +106,14 @@ def _ask(world: World, offsets: SeenOffsets, adds: Changes, retry: Bools) -> _As
     )  # fmt: skip
 
 
-def _client_starts(world: World, offsets: SeenOffsets, asked: _Asked, adds: Changes) -> Starts:
+def _client_starts(
+    prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, adds: Changes
+) -> Starts:
     """The client's own rule, with the bounds of the look-up it makes."""
-    roster, groups = world.roster, world.fleet.groups
+    roster, groups = prepared.roster, prepared.coded.groups
     mode = roster.runs.start_mode[roster.run[adds.entry]]
     first, timestamp, deprecated = (
-        np.isin(world.fleet.names.words, list(names))[mode]
+        np.isin(prepared.coded.names.words, list(names))[mode]
         for names in ((FIRST_OFFSET,), (TIMESTAMP,), DEPRECATED_MODES)
     )
     starts = Starts.unknown(len(adds.queue))
@@ -118,17 +125,17 @@ def _client_starts(world: World, offsets: SeenOffsets, asked: _Asked, adds: Chan
     )  # fmt: skip
     starts.put(asked.seen & refused, QUERY_FAILED, NONE, NONE, NONE, FAILED)
     searching = np.flatnonzero(asked.seen & timestamp & ~asked.retry)
-    starts.update(searching, _timestamp_starts(world, offsets, asked, newest, searching))
+    starts.update(searching, _timestamp_starts(prepared, offsets, asked, newest, searching))
     always_zero = first | (asked.retry & ~timestamp)
     starts.zero(always_zero, np.where(asked.retry, RETRY_ZERO, FIRST_ZERO))
     return starts
 
 
 def _timestamp_starts(
-    world: World, offsets: SeenOffsets, asked: _Asked, newest: Ints, rows: Ints
+    prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, newest: Ints, rows: Ints
 ) -> Starts:
     """Bounds of the broker's timestamp search: `rules.timestamp_search` of many."""
-    groups, group, queue = world.fleet.groups, asked.group[rows], asked.queue[rows]
+    groups, group, queue = prepared.coded.groups, asked.group[rows], asked.queue[rows]
     at_ms = groups.timestamp_ms[group]
     seen = offsets.rows
     floor = asked.min_offset[rows]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from rebalance_core.kernels.ownership.changes import Changes
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Bools, extreme, pointers
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import LOCAL_STORE, OK, UNKNOWN, Starts
 
 
 def local_starts(
-    world: World,
+    prepared: PreparedGroups,
     commits: SeenCommits,
     offsets: SeenOffsets,
     adds: Changes,
@@ -21,7 +21,7 @@ def local_starts(
     """`replay.starts.pull_starts.PullStarts._local_start` of many.
 
     Args:
-        world: the groups.
+        prepared: the groups.
         commits: what was committed.
         offsets: what was seen of the queues.
         adds: the rows.
@@ -30,7 +30,7 @@ def local_starts(
     Returns:
         The starts, and True for rows without a local store.
     """
-    count, earliest_ms = len(adds.queue), world.epochs.from_ms[adds.epoch]
+    count, earliest_ms = len(adds.queue), prepared.epochs.from_ms[adds.epoch]
     row = commits.newest_of(adds.queue, adds.client, earliest_ms)
     offset = pick(commits.offset, row)
     asker, later = commits.within_of(adds.queue, adds.client, earliest_ms, adds.latest_ms)

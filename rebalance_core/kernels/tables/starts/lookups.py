@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rebalance_core.kernels.codes.offset_rows import Commits, Observations
-from rebalance_core.kernels.outages import may_lose
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NONE,
     Bools,
@@ -19,6 +18,7 @@ from rebalance_core.kernels.segments import (
 )
 from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.state.deletions import Deletions, emptied
+from rebalance_core.kernels.state.outages import may_lose
 from rebalance_core.kernels.state.routes import index_of
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 
@@ -27,20 +27,20 @@ class SeenOffsets:
     """Observations of each queue, oldest first; a deletion is one of an empty queue.
 
     Args:
-        world: the groups.
+        prepared: the groups.
         queues: the queues asked about, by their index.
         rows: rows of queue_offsets.
-        deletions: of the world.
+        deletions: of the prepared.
     """
 
     def __init__(
-        self, world: World, queues: Queues, rows: Observations, deletions: Deletions
+        self, prepared: PreparedGroups, queues: Queues, rows: Observations, deletions: Deletions
     ) -> None:
-        rows = rows.with_emptied(emptied(world, queues, deletions))
+        rows = rows.with_emptied(emptied(prepared, queues, deletions))
         self.rows = rows
         self._topic_broker, self._deletions = queues.topic_broker, deletions
         self._forgetting = deletions.forgetting()
-        keys = _queue_keys(world, rows)
+        keys = _queue_keys(prepared, rows)
         self._order = np.flatnonzero(keys >= 0)
         wanted = pair(queues.topic_broker, queues.queue_id)
         self._first = np.searchsorted(keys[self._order], wanted)
@@ -115,13 +115,13 @@ class SeenCommits:
     """Commits on each queue, oldest first, of anybody and of each client.
 
     Args:
-        world: the groups.
+        prepared: the groups.
         queues: the queues asked about, by their index.
         rows: rows of committed_offsets.
     """
 
-    def __init__(self, world: World, queues: Queues, rows: Commits) -> None:
-        keys = _queue_keys(world, rows)
+    def __init__(self, prepared: PreparedGroups, queues: Queues, rows: Commits) -> None:
+        keys = _queue_keys(prepared, rows)
         known = np.flatnonzero(keys >= 0)
         wanted = pair(queues.topic_broker, queues.queue_id)
         order = np.argsort(wanted)
@@ -133,7 +133,7 @@ class SeenCommits:
         )
         self._first = np.searchsorted(keys[known], wanted)
         self._end = np.searchsorted(keys[known], wanted, side="right")
-        lost = may_lose(world, rows.group[known], rows.broker[known], self.at_ms)
+        lost = may_lose(prepared, rows.group[known], rows.broker[known], self.at_ms)
         self.kept = (self.client < 0) | ~lost
         """The broker got it, or was seen to have it."""
         self._newest_kept = last_true(self.kept, first_of_run(queue))
@@ -197,7 +197,7 @@ def pick(values: Ints, row: Ints) -> Ints:
     return np.append(values, NONE)[row]
 
 
-def _queue_keys(world: World, rows: Observations | Commits) -> Ints:
+def _queue_keys(prepared: PreparedGroups, rows: Observations | Commits) -> Ints:
     """(topic on broker, queue id) of each row; -1 for a queue that no group reads."""
-    of = index_of(world.grid.brokers, rows.group, rows.topic, rows.broker)
+    of = index_of(prepared.grid.brokers, rows.group, rows.topic, rows.broker)
     return np.where(of >= 0, pair(of, rows.queue_id), -1)

@@ -8,10 +8,9 @@ import pyarrow as pa
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.codes.group_rows import TYPES
 from rebalance_core.kernels.codes.offset_rows import Observations
-from rebalance_core.kernels.handovers import commits_inside, handovers, lost_holders
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes, Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NONE,
     Bools,
@@ -23,6 +22,7 @@ from rebalance_core.kernels.state.deletions import find_deletions
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows, words
 from rebalance_core.kernels.tables.ownership import queue_columns
 from rebalance_core.kernels.tables.starts.first_starts import first_starts
+from rebalance_core.kernels.tables.starts.handovers import commits_inside, handovers, lost_holders
 from rebalance_core.kernels.tables.starts.local_starts import local_starts
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import (
@@ -52,23 +52,25 @@ OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
 
 
 class PullStarts:
-    """Answers for the pieces of a world.
+    """Answers for the pieces of a prepared.
 
     Args:
-        world: the groups.
-        holdings: of this world.
+        prepared: the groups.
+        holdings: of this prepared.
     """
 
-    def __init__(self, world: World, holdings: Holdings) -> None:
-        self._world, self._queues = world, holdings.queues
-        self._differ = Differ(world, holdings.queues)
-        fleet, queues = world.fleet, holdings.queues
-        rows = fleet.observations if fleet.observations is not None else Observations.none()
-        self._offsets = SeenOffsets(world, queues, rows, find_deletions(world))
-        self._lost = lost_holders(world)
-        self._commits = None if fleet.commits is None else SeenCommits(world, queues, fleet.commits)
-        topics = world.grid.topics.topic[queues.group_topic]
-        self._retry = fleet.topic_is_retry[topics]
+    def __init__(self, prepared: PreparedGroups, holdings: Holdings) -> None:
+        self._prepared, self._queues = prepared, holdings.queues
+        self._differ = Differ(prepared, holdings.queues)
+        coded, queues = prepared.coded, holdings.queues
+        rows = coded.observations if coded.observations is not None else Observations.none()
+        self._offsets = SeenOffsets(prepared, queues, rows, find_deletions(prepared))
+        self._lost = lost_holders(prepared)
+        self._commits = (
+            None if coded.commits is None else SeenCommits(prepared, queues, coded.commits)
+        )
+        topics = prepared.grid.topics.topic[queues.group_topic]
+        self._retry = coded.topic_is_retry[topics]
 
     def rows(self, piece: Piece) -> pa.RecordBatch:
         """One row per ADD of the piece that is not INITIAL."""
@@ -80,8 +82,8 @@ class PullStarts:
             self._put_local(self._commits, adds, mine, starts)
         elif self._commits is not None:
             self._put_stored(self._commits, adds, drops, mine, starts)
-        group = self._world.epochs.group[mine.epoch]
-        pulls = self._world.fleet.groups.consumer_type[group] == TYPES.index(PULL)
+        group = self._prepared.epochs.group[mine.epoch]
+        pulls = self._prepared.coded.groups.consumer_type[group] == TYPES.index(PULL)
         starts.zero(pulls, PULL_ALWAYS_ZERO)
         return self._table(mine, starts)
 
@@ -90,7 +92,7 @@ class PullStarts:
     ) -> None:
         """The starts of clients that keep offset files."""
         held_before = ~first_of_run(adds.queue, adds.client)[adds.kind != INITIAL]
-        answers, unset = local_starts(self._world, commits, self._offsets, mine, held_before)
+        answers, unset = local_starts(self._prepared, commits, self._offsets, mine, held_before)
         starts.update(np.arange(len(mine.queue)), answers)
         self._put_first(mine, unset, starts, asks_broker=False)
         self._open_deleted(mine, starts)
@@ -102,15 +104,15 @@ class PullStarts:
         rows = np.flatnonzero(wanted)
         some, retry = mine.where(rows), self._retry[mine.queue[rows]]
         starts.update(
-            rows, first_starts(self._world, self._offsets, some, retry, asks_broker=asks_broker)
+            rows, first_starts(self._prepared, self._offsets, some, retry, asks_broker=asks_broker)
         )
 
     def _put_stored(
         self, commits: SeenCommits, adds: Changes, drops: Changes, mine: Changes, starts: Starts
     ) -> None:
         """The starts of groups whose commits the broker keeps."""
-        handover = handovers(self._world, adds, drops, self._offsets, self._lost)
-        inside = commits_inside(self._world, adds, handover, commits)
+        handover = handovers(self._prepared, adds, drops, self._offsets, self._lost)
+        inside = commits_inside(self._prepared, adds, handover, commits)
         of_group = StoredStarts(commits, self._offsets, handover, inside)
         self._put_first(mine, of_group.arrived < 0, starts, asks_broker=True)
         open_ = handover.others_start & (of_group.arrived < 0) & (starts.low >= 0)
@@ -135,7 +137,7 @@ class PullStarts:
 
     def _open_deleted(self, mine: Changes, starts: Starts) -> None:
         """A topic that is deleted and made anew inside the window has other answers."""
-        earliest_ms = self._world.epochs.from_ms[mine.epoch]
+        earliest_ms = self._prepared.epochs.from_ms[mine.epoch]
         deleted = self._offsets.emptied_ms(mine.queue, mine.latest_ms) > earliest_ms
         deleted &= (starts.low >= 0) & np.isin(starts.rule, OF_THE_QUEUE)
         starts.low[deleted], starts.high[deleted] = 0, NONE
@@ -143,7 +145,7 @@ class PullStarts:
     def _sent_back(self, mine: Changes, starts: Starts, stored: Ints) -> Ints:
         """Where the first pull is sent, if what was seen of the queue is as new as its commit."""
         assert self._commits is not None
-        seen = self._offsets.newest(mine.queue, self._world.epochs.from_ms[mine.epoch])
+        seen = self._offsets.newest(mine.queue, self._prepared.epochs.from_ms[mine.epoch])
         corrected = self._corrected(mine, starts, seen)
         newer = pick(self._offsets.rows.at_ms, seen) >= pick(self._commits.at_ms, stored)
         return np.where((corrected >= 0) & (stored >= 0) & newer, corrected, BIGGEST)
@@ -154,15 +156,19 @@ class PullStarts:
             pick(values, seen)
             for values in (self._offsets.rows.min_offset, self._offsets.rows.max_offset)
         )
-        group = self._world.epochs.group[mine.epoch]
-        overflow = self._world.fleet.groups.overflow_to_max[group]
+        group = self._prepared.epochs.group[mine.epoch]
+        overflow = self._prepared.coded.groups.overflow_to_max[group]
         known = (starts.offset >= 0) & (seen >= 0)
         return np.where(known, _corrected(starts.offset, least, most, overflow), NONE)
 
     def _table(self, adds: Changes, starts: Starts) -> pa.RecordBatch:
-        world, epoch = self._world, adds.epoch
-        epochs, names, group = world.epochs, world.fleet.names, world.epochs.group[adds.epoch]
-        offsets, earliest_ms = self._offsets, world.epochs.from_ms[adds.epoch]
+        prepared, epoch = self._prepared, adds.epoch
+        epochs, names, group = (
+            prepared.epochs,
+            prepared.coded.names,
+            prepared.epochs.group[adds.epoch],
+        )
+        offsets, earliest_ms = self._offsets, prepared.epochs.from_ms[adds.epoch]
         seen = offsets.newest(adds.queue, earliest_ms)
         least, most = pick(offsets.rows.min_offset, seen), pick(offsets.rows.max_offset, seen)
         stored = self._stored(adds, starts.rule == LOCAL_STORE, earliest_ms)
@@ -172,8 +178,8 @@ class PullStarts:
         skipped = np.maximum(0, effective - np.maximum(least, np.maximum(stored, 0)))
         return table_rows(
             "pull_starts",
-            group_columns(world, group)
-            | queue_columns(world, self._queues, adds.queue)
+            group_columns(prepared, group)
+            | queue_columns(prepared, self._queues, adds.queue)
             | {
                 "epoch": epochs.number[epoch],
                 "change_ms": earliest_ms,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rebalance_core.kernels.handovers import Handover, Inside
 from rebalance_core.kernels.segments import (
     NONE,
     Bools,
@@ -17,6 +16,7 @@ from rebalance_core.kernels.segments import (
     pointers,
     running_min,
 )
+from rebalance_core.kernels.tables.starts.handovers import Handover, Inside
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import OK, STORED, UNKNOWN, Starts
 from rebalance_core.protocol.commits import (

@@ -35,8 +35,8 @@ def test_a_column_without_values_may_be_missing() -> None:
     table = fleet_table(FLEET, sparse=True)
     needless = [name for name in SCHEMA.names if table[name].null_count == table.num_rows]
     assert {"perm", "message_model", "client_version", "head_cached"} <= set(needless)
-    world = build(FLEET, rows=table.drop_columns(needless))
-    assert_equal(kernel_rows(world), replay_rows(FLEET))
+    prepared = build(FLEET, rows=table.drop_columns(needless))
+    assert_equal(kernel_rows(prepared), replay_rows(FLEET))
 
 
 def test_names_may_be_dictionaries() -> None:
@@ -53,14 +53,14 @@ def test_groups_are_numbered_by_kind_then_by_name() -> None:
         replace(history(join(0, "x"), strategy=strategy), consumer_group=name)
         for name, strategy in zip(("\uff5e", "b", "a", "😀"), strategies, strict=True)
     ]
-    names = build(groups).fleet.names.groups
+    names = build(groups).coded.names.groups
     assert names.to_pylist() == ["b", "😀", "\uff5e", "a"]
 
 
 def test_no_row_is_no_group() -> None:
-    world = build(FLEET, rows=EMPTY_TABLE)
-    assert reasons_of(world) == {}
-    assert kernel_rows(world) == {table: [] for table in SIMULATED_TABLES}
+    prepared = build(FLEET, rows=EMPTY_TABLE)
+    assert reasons_of(prepared) == {}
+    assert kernel_rows(prepared) == {table: [] for table in SIMULATED_TABLES}
 
 
 def test_rows_of_a_group_that_no_table_observes() -> None:

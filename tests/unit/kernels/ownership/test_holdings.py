@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.state.cells import Block, Broadcast
 from tests.unit.kernels.fleets import build
 from tests.unit.replay.histories import history, join, topic
@@ -13,27 +13,27 @@ from tests.unit.replay.histories import history, join, topic
 pytestmark = pytest.mark.unit
 
 
-def world() -> World:
+def prepared() -> PreparedGroups:
     """Two groups of 7 queues and 2 epochs, one of them BROADCASTING."""
     one = history(topic(0, 4), topic(0, 3, broker="b"), join(0, "x"), join(9, "y"))
     everyone = replace(one.settings, message_model="BROADCASTING")
     return build([one, replace(one, consumer_group="h", settings=everyone)], retry=False)
 
 
-def places(given_world: World, part: tuple[int, int]) -> list[tuple[int, int, int]]:
-    queues = Holdings(given_world, part).queues
+def places(given_prepared: PreparedGroups, part: tuple[int, int]) -> list[tuple[int, int, int]]:
+    queues = Holdings(given_prepared, part).queues
     columns = (queues.group, queues.topic_broker, queues.queue_id)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 20])
 def test_shares_are_consecutive_ranges_of_each_group(parts: int) -> None:
-    given_world = world()
-    whole = places(given_world, (0, 1))
+    given_prepared = prepared()
+    whole = places(given_prepared, (0, 1))
     assert len(whole) == 14
     for group in (0, 1):
         shares = [
-            [place for place in places(given_world, (i, parts)) if place[0] == group]
+            [place for place in places(given_prepared, (i, parts)) if place[0] == group]
             for i in range(parts)
         ]
         assert [place for share in shares for place in share] == [
@@ -43,28 +43,28 @@ def test_shares_are_consecutive_ranges_of_each_group(parts: int) -> None:
 
 
 def test_pieces_have_about_as_many_cells_as_asked() -> None:
-    pieces = list(Holdings(world(), cells_per_block=6).pieces())
+    pieces = list(Holdings(prepared(), cells_per_block=6).pieces())
     divided = [len(piece.cells) for piece in pieces if isinstance(piece, Block)]
     assert divided == [6, 6, 2]  # 2 epochs a queue
     assert max(len(piece.cells) for piece in pieces) <= 6
 
 
 def test_a_piece_has_queues_of_one_kind() -> None:
-    pieces = list(Holdings(world()).pieces())
+    pieces = list(Holdings(prepared()).pieces())
     assert [type(piece) for piece in pieces] == [Block, Broadcast]
     first, second = (piece.cells.queue for piece in pieces)
     assert first.max() < second.min()
 
 
 def test_a_lane_is_never_cut() -> None:
-    pieces = list(Holdings(world(), cells_per_block=1).pieces())
+    pieces = list(Holdings(prepared(), cells_per_block=1).pieces())
     assert len(pieces) == 14
     assert all(piece.cells.first[-1] == len(piece.cells) for piece in pieces)
 
 
 def test_a_span_lasts_while_a_member_stays() -> None:
-    (piece,) = (p for p in Holdings(world()).pieces() if isinstance(p, Broadcast))
-    spans = zip(piece.lane, piece.client, piece.end - piece.begin, strict=True)
+    (piece,) = (p for p in Holdings(prepared()).pieces() if isinstance(p, Broadcast))
+    spans = zip(piece.segment, piece.client, piece.end - piece.begin, strict=True)
     both = [(lane, client, 2 - client) for lane in range(7) for client in (0, 1)]
     assert [tuple(map(int, span)) for span in spans] == both  # x from the first epoch, y later
     assert piece.holders.tolist() == [1, 2] * 7

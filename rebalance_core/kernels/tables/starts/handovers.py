@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NEVER,
     NONE,
@@ -80,30 +80,30 @@ class Inside:
     client: Ints
 
 
-def lost_holders(world: World) -> Ints:
+def lost_holders(prepared: PreparedGroups) -> Ints:
     """(epoch, client) of all who were lost, as sorted pairs."""
-    epoch, client = lost_clients(world.fleet.events, world.membership, world.epochs)
+    epoch, client = lost_clients(prepared.coded.events, prepared.membership, prepared.epochs)
     return np.unique(pair(epoch, client))
 
 
 def handovers(
-    world: World, adds: Changes, drops: Changes, offsets: SeenOffsets, lost: Ints
+    prepared: PreparedGroups, adds: Changes, drops: Changes, offsets: SeenOffsets, lost: Ints
 ) -> Handover:
     """The handover of each add that is not INITIAL.
 
     Args:
-        world: the groups.
+        prepared: the groups.
         adds: by queue and cell, as the drops.
         drops: of the same queues.
         offsets: what was seen of them.
-        lost: `lost_holders` of the world.
+        lost: `lost_holders` of the prepared.
     """
-    wanted, from_ms = adds.kind != INITIAL, world.epochs.from_ms[adds.epoch]
+    wanted, from_ms = adds.kind != INITIAL, prepared.epochs.from_ms[adds.epoch]
     first = first_of_run(adds.queue)
     before = np.roll(np.arange(len(first)), 1)
     last = np.where(first, NONE, adds.client[before])[wanted]
     taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
-    gone_ms, dropped_ms = _given_up(world, adds, drops)
+    gone_ms, dropped_ms = _given_up(prepared, adds, drops)
     queue, earliest_ms = adds.queue[wanted], from_ms[wanted]
     return Handover(
         queue=queue,
@@ -118,13 +118,15 @@ def handovers(
         dropped_ms=dropped_ms[wanted],
         gone_ms=gone_ms[wanted],
         lost=find(lost, pair(adds.epoch[wanted], np.maximum(last, 0))) >= 0,
-        others_start=_others_start(world, adds)[wanted],
+        others_start=_others_start(prepared, adds)[wanted],
         emptied_ms=offsets.emptied_ms(queue, earliest_ms),
         forgotten_ms=offsets.forgotten_ms(queue, earliest_ms),
     )
 
 
-def commits_inside(world: World, adds: Changes, rows: Handover, commits: SeenCommits) -> Inside:
+def commits_inside(
+    prepared: PreparedGroups, adds: Changes, rows: Handover, commits: SeenCommits
+) -> Inside:
     """Commits in (earliest_ms, latest_ms] of clients that held the queue before."""
     first = commits.after(rows.queue, rows.earliest_ms)
     count = commits.after(rows.queue, rows.latest_ms) - first
@@ -134,13 +136,13 @@ def commits_inside(world: World, adds: Changes, rows: Handover, commits: SeenCom
     # adds are by queue and epoch, so the first of a pair is the first holding
     pairs, held = np.unique(pair(adds.queue, adds.client), return_index=True)
     at = find(pairs, pair(rows.queue[row], np.maximum(client, 0)))
-    since = world.epochs.from_ms[np.append(adds.epoch[held], 0)[at]]
+    since = prepared.epochs.from_ms[np.append(adds.epoch[held], 0)[at]]
     before = (client >= 0) & (at >= 0) & (since < rows.earliest_ms[row])
     commit = commit[before]
     return Inside(row[before], commits.at_ms[commit], commits.offset[commit], client[before])
 
 
-def _given_up(world: World, adds: Changes, drops: Changes) -> tuple[Ints, Ints]:
+def _given_up(prepared: PreparedGroups, adds: Changes, drops: Changes) -> tuple[Ints, Ints]:
     """By when all had given the queue up that did so by each add, and when the last was told to.
 
     -1 where nobody did.
@@ -148,21 +150,21 @@ def _given_up(world: World, adds: Changes, drops: Changes) -> tuple[Ints, Ints]:
     gone_ms = running_max(drops.latest_ms, drops.queue)
     at = np.searchsorted(drops.cell, adds.cell, side="right") - 1
     mine = (at >= 0) & (np.append(drops.queue, NONE)[at] == adds.queue)
-    told_ms = world.epochs.from_ms[drops.epoch]
+    told_ms = prepared.epochs.from_ms[drops.epoch]
     return (
         np.where(mine, np.append(gone_ms, NONE)[at], NONE),
         np.where(mine, np.append(told_ms, NONE)[at], NONE),
     )
 
 
-def _others_start(world: World, adds: Changes) -> Bools:
+def _others_start(prepared: PreparedGroups, adds: Changes) -> Bools:
     """By add: `Handover.others_start`, see `replay.starts.pull_starts.PullStarts`."""
-    from_ms, at = world.epochs.from_ms[adds.epoch], np.arange(len(adds.queue))
+    from_ms, at = prepared.epochs.from_ms[adds.epoch], np.arange(len(adds.queue))
     order = np.lexsort((adds.epoch, adds.client, adds.queue))
     last = last_of_run(adds.queue[order], adds.client[order])
     again_ms = np.empty(len(at), np.int64)
     again_ms[order] = np.where(last, NEVER, np.roll(from_ms[order], -1))
-    late = np.where(world.epochs.seen_late[adds.epoch], at, len(at))
+    late = np.where(prepared.epochs.seen_late[adds.epoch], at, len(at))
     following = np.append(np.minimum.accumulate(late[::-1])[::-1], len(at))[1:]
     same = np.append(adds.queue, NONE)[following] == adds.queue
     late_ms = np.where(same, np.append(from_ms, NEVER)[following], NEVER)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from rebalance_core.kernels.codes.event_rows import type_code
-from rebalance_core.kernels.ownership.world import World
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Bools, Ints, bisect, pair, pointers
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
 from rebalance_core.protocol.commits import FINAL_COMMIT_STORED_MS
 
 
-def may_lose(world: World, group: Ints, broker: Ints, sent_ms: Ints) -> Bools:
+def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints) -> Bools:
     """`replay.starts.outages.Outages.may_lose` of many commits."""
-    events = world.fleet.events
+    events = prepared.coded.events
     down = events.type == type_code(BROKER_DOWN)
     turns = np.flatnonzero(down | (events.type == type_code(BROKER_UP)))
     turns = turns[np.lexsort((turns, events.broker[turns], events.group[turns]))]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalance_core.kernels.codes import shapes
+from rebalance_core.kernels.codes import eligibility
+from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.event_rows import type_code
-from rebalance_core.kernels.codes.fleet import Fleet
 from rebalance_core.kernels.ownership.owners.consistent_hash import (
     Rings,
     colliding_groups,
@@ -47,29 +47,29 @@ from rebalance_core.model.events import SUBSCRIBE
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class PreparedGroups:
     """Many groups over time. Groups with a `reason` have no epochs here: the replay takes them."""
 
-    fleet: Fleet
+    coded: CodedGroups
     membership: Membership
     epochs: Epochs
     roster: Roster
     rings: Rings
     grid: Grid
     reason: Ints
-    """By group: index into `shapes.REASONS`."""
+    """By group: index into `eligibility.REASONS`."""
 
 
-def build_world(fleet: Fleet) -> World:
+def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     """Follow the events of all groups.
 
     A first look at the epochs tells which groups the kernels cannot take; they are left out of
     the second.
     """
-    events, groups = fleet.events, fleet.groups
-    membership = follow_members(events, fleet.topic_sets)
+    events, groups = coded.events, coded.groups
+    membership = follow_members(events, coded.topic_sets)
     live = count_live(membership)
-    subscribed = subscribed_periods(membership, fleet.topic_sets)
+    subscribed = subscribed_periods(membership, coded.topic_sets)
     configs = topic_configs(events, groups)
     creations = retry_creations(configs, subscribed, groups)
     retry = retry_periods(creations)
@@ -78,19 +78,19 @@ def build_world(fleet: Fleet) -> World:
     turns = find_turns(events, membership, topics, brokers, routes, retry)
     epochs = build_epochs(events, turns, live, creations, len(groups))
     runs, unclear = find_runs(events, membership, epochs)
-    reason = _reasons(fleet, membership, live, topics, brokers, runs, unclear)
-    left_out = reason != shapes.REGULAR
+    reason = _reasons(coded, membership, live, topics, brokers, runs, unclear)
+    left_out = reason != eligibility.REGULAR
     if left_out.any():
         turns = turns.without(left_out[events.group[first_of_run(events.instant)]])
         epochs = build_epochs(events, turns, live, creations, len(groups))
         runs, _ = find_runs(events, membership, epochs)
-    roster = build_roster(fleet, membership, epochs, topics, runs)
+    roster = build_roster(coded, membership, epochs, topics, runs)
     grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
-    return World(fleet, membership, epochs, roster, find_rings(fleet, runs), grid, reason)
+    return PreparedGroups(coded, membership, epochs, roster, find_rings(coded, runs), grid, reason)
 
 
 def _reasons(
-    fleet: Fleet,
+    coded: CodedGroups,
     membership: Membership,
     live: LiveCounts,
     topics: GroupTopics,
@@ -99,28 +99,31 @@ def _reasons(
     unclear: Ints,
 ) -> Ints:
     """Why each group is left to the replay; the first reason counts."""
-    reason = fleet.groups.reason.copy()
+    reason = coded.groups.reason.copy()
     subscriptions = membership.states.subscriptions[runs.state]
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
     many = np.bincount(topics.group, minlength=len(reason)) > MASK_BITS
     many &= ~uniform_groups(runs, subscriptions, len(reason))
     found = (
-        (shapes.SUSPENDED, membership.suspended),
-        (shapes.DUPLICATE_CLIENT_ID, overlapping(runs)),
-        (shapes.RESTART_AT_ONCE, unclear),
-        (shapes.RETRY_SUBSCRIBED, _retry_subscribed(fleet)),
-        (shapes.MANY_TOPICS, np.flatnonzero(many)),
-        (shapes.RING_COLLISION, colliding_groups(find_rings(fleet, runs))),
-        (shapes.NO_ROOM, roomless_groups(fleet, brokers, runs)),
-        (shapes.BLANK_CLIENT_ID, blank_groups(fleet, runs.group[clients], runs.client[clients])),
+        (eligibility.SUSPENDED, membership.suspended),
+        (eligibility.DUPLICATE_CLIENT_ID, overlapping(runs)),
+        (eligibility.RESTART_AT_ONCE, unclear),
+        (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
+        (eligibility.MANY_TOPICS, np.flatnonzero(many)),
+        (eligibility.RING_COLLISION, colliding_groups(find_rings(coded, runs))),
+        (eligibility.NO_ROOM, roomless_groups(coded, brokers, runs)),
+        (
+            eligibility.BLANK_CLIENT_ID,
+            blank_groups(coded, runs.group[clients], runs.client[clients]),
+        ),
     )
     for code, groups in found:
-        reason[groups[reason[groups] == shapes.REGULAR]] = code
+        reason[groups[reason[groups] == eligibility.REGULAR]] = code
     return reason
 
 
-def _retry_subscribed(fleet: Fleet) -> Ints:
+def _retry_subscribed(coded: CodedGroups) -> Ints:
     """Groups with a member that subscribes the group's own retry topic at run time."""
-    events = fleet.events
-    own = events.topic == fleet.groups.retry_topic[events.group]
+    events = coded.events
+    own = events.topic == coded.groups.retry_topic[events.group]
     return np.unique(events.group[own & (events.type == type_code(SUBSCRIBE))])

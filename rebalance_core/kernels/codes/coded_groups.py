@@ -44,7 +44,7 @@ from rebalance_core.strategies import AllocationStrategy
 
 
 @dataclass(frozen=True, slots=True)
-class FleetOptions:
+class EngineOptions:
     """What the rows alone do not say.
 
     Attributes:
@@ -76,7 +76,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class CodedGroups:
     """Many groups, each complete."""
 
     names: Names
@@ -93,14 +93,14 @@ class Fleet:
     """Rows of committed_offsets; None: no such table was given."""
 
 
-def read_fleet(
-    rows: pa.Table, options: FleetOptions, strategy_for: StrategyFor, *, table_column: str
-) -> Fleet:
+def read_coded_groups(
+    rows: pa.Table, options: EngineOptions, strategy_for: StrategyFor, *, table_column: str
+) -> CodedGroups:
     """Rows of whole groups, in any order, as codes.
 
     Args:
         rows: rows of the input tables; every group has at least one of cluster_events.
-        options: see `FleetOptions`.
+        options: see `EngineOptions`.
         strategy_for: (strategy text, client version) -> strategy.
         table_column: the column that tells which table a row belongs to.
     """
@@ -132,7 +132,7 @@ def read_fleet(
     groups = groups.take(order)
     renumbered = np.argsort(order)
     numbers = {name: renumbered[number] for name, number in numbers.items()}
-    return Fleet(
+    return CodedGroups(
         Names(
             clusters.take(pa.array(order)), group_names.take(pa.array(order)), topics=topics,
             **{name: names for name, (names, _) in named.items()},
