@@ -77,10 +77,12 @@ def test_a_sweep_releases_what_it_kept(
     kept = spark.sparkContext._jsc.getPersistentRDDs
     before = kept().size()
     options = SweepOptions(partitions=1)
-    with closing(quarantine(inputs)) as checked:
-        with prepare_sweep(checked.tables, variants, options) as sweep:
-            assert sweep.steps().count() > 0
-            assert kept().size() > before
+    with (
+        closing(quarantine(inputs)) as checked,
+        prepare_sweep(checked.tables, variants, options) as sweep,
+    ):
+        assert sweep.steps().count() > 0
+        assert kept().size() > before
     assert kept().size() == before
 
 
