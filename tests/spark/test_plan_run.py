@@ -1,6 +1,7 @@
 """A plan from Python: what `run_plan` writes, returns and refuses, and what it keeps."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.spark import InputTables
 from rebalance_core.spark.plan.prepare import SweepOptions, prepare_sweep
-from rebalance_core.spark.plan.run import PlanConfig, run_plan
+from rebalance_core.spark.plan.run import PlanConfig, plan_forecast, run_plan
 from rebalance_core.spark.tables.quarantine import quarantine
 from rebalance_core.spark.tables.row_limits import BadRowLimits
 from tests.recordings.tables import DATA
@@ -75,7 +76,22 @@ def test_a_sweep_releases_what_it_kept(
 ) -> None:
     kept = spark.sparkContext._jsc.getPersistentRDDs
     before = kept().size()
-    with prepare_sweep(quarantine(inputs).tables, variants, SweepOptions(partitions=1)) as sweep:
+    options = SweepOptions(partitions=1)
+    with (
+        closing(quarantine(inputs)) as checked,
+        prepare_sweep(checked.tables, variants, options) as sweep,
+    ):
         assert sweep.steps().count() > 0
         assert kept().size() > before
+    assert kept().size() == before
+
+
+def test_a_forecast_ends_as_the_plan_would_and_keeps_nothing(
+    spark: SparkSession, inputs: InputTables, variants: Variants
+) -> None:
+    kept = spark.sparkContext._jsc.getPersistentRDDs
+    before = kept().size()
+    forecast, warnings = plan_forecast(spark, inputs, variants)
+    assert (forecast.refusal, forecast.complaints, warnings) == (None, [], ())
+    assert forecast.counts["cluster_events"].rows > 0
     assert kept().size() == before

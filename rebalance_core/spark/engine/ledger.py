@@ -22,6 +22,7 @@ class Ledger:
 
     A simulation's ledger is a context manager: rows that all tables share are kept in memory and on
     disk until it is closed. Afterwards its tables can still be used; they compute those rows anew.
+    Ledgers of one and the same input share its checked rows: the first one closed releases them.
     """
 
     epochs: DataFrame
