@@ -98,9 +98,8 @@ def find_half_open(case: GroupCase) -> Iterator[Finding]:
     """One finding for each id that stood twice until its older channel went (no. 5)."""
     listings = listed_duplicates(case)
     for duplicate in logged_duplicates(case):
-        if is_duplicate(case, duplicate, listings.get(duplicate.client_id)) or is_crowded(
-            case, duplicate
-        ):
+        listing = listings.get(duplicate.client_id)
+        if is_duplicate(case, duplicate, listing) or is_crowded(case, duplicate):
             continue
         if duplicate.last_ms is not None and not duplicate.older_went:
             continue  # for a short time only

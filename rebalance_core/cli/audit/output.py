@@ -20,7 +20,6 @@ from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES
 from rebalance_core.model.severities import INFO
 from rebalance_core.report.audit_report import ShownFinding
-from rebalance_core.report.page.page import render_page
 from rebalance_core.spark import DataFrame, SparkSession
 from rebalance_core.spark.audit.audit import AuditResult
 from rebalance_core.spark.audit.outcome import AuditOutcome, audit_outcome
@@ -62,6 +61,8 @@ class AuditOutput:
             tables: the ledger as written.
             simulated: records of the ledger's tables.
         """
+        from rebalance_core.report.page.page import render_page  # jinja2, checked before Spark
+
         outcome = audit_outcome(result, self.options.fail_on)
         records = self._write_tables(result, tables, simulated)
         worst = worst_groups(result.findings, self.settings.audit.timelines)
