@@ -52,7 +52,7 @@ def _table_section(table: Table) -> list[str]:
 
 
 def _fact_kinds() -> list[str]:
-    kinds = [f"| `{kind}` | {meaning} |" for kind, meaning in FACT_KINDS.items()]
+    kinds = [f"| `{kind.name}` | {kind.meaning} |" for kind in FACT_KINDS.values()]
     return ["| kind | what is stated: fields of `details` |", "|---|---|", *kinds]
 
 

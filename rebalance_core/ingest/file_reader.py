@@ -20,7 +20,7 @@ from rebalance_core.ingest.collection.collected_file import (
     TOPICS,
     CollectedFile,
 )
-from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence, evidence_of, of_document
+from rebalance_core.ingest.evidence.evidence import Evidence, evidence_of, is_fact_only, of_document
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
@@ -191,7 +191,7 @@ class FileReader:
                 yield piece
                 continue
             self.stats.facts += 1
-            if self.file.is_log and piece.at_ms is not None and piece.kind not in FACTS_ONLY:
+            if self.file.is_log and piece.at_ms is not None and not is_fact_only(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
 

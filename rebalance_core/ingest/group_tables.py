@@ -11,7 +11,7 @@ from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.events.suspensions import suspension_events
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
-from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence
+from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
 from rebalance_core.ingest.evidence.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
@@ -36,7 +36,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     of_brokers = [piece for piece in evidence if piece.place not in context.slave_places]
     facts: Tables = {"observed_facts": group_facts(group, of_brokers, names, context)}
     subscribed = SubscriptionVersions(evidence, context)
-    evidence = [piece for piece in evidence if piece.kind not in FACTS_ONLY]
+    evidence = [piece for piece in evidence if not is_fact_only(piece.kind)]
     if not evidence:
         return facts
     timeline = MemberTimeline(group, context, subscribed)

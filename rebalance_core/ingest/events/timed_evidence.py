@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.listed_connections import listed_connections
-from rebalance_core.ingest.evidence.evidence import GROUP, Evidence
+from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.second_resolution import SECOND_MS, inside_second
 
 LOGGED_BY_BROKERS = (

@@ -22,6 +22,7 @@ from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.observed.document_facts import dump
 from rebalance_core.ingest.observed.fact_rows import FactRows
+from rebalance_core.ingest.observed.log_rows import add_log_rows
 from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.ingest.rows import Row
 
@@ -140,12 +141,8 @@ def _stated(rows: FactRows, piece: Evidence, at_ms: int) -> None:
         version = plain_version(v["version"]) if v["version"] else None
         details = {"version": version, "broker_id": v["broker_id"], "addr": v["addr"]}
         rows.add("BROKER_IN_CLUSTER", at_ms, source, details, broker_name=v["broker_name"])
-    elif piece.kind == "heartbeat_failed":
-        details = {"address": v["address"], "log": piece.place, "pid": v.get("pid")}
-        rows.add("HEARTBEAT_FAILED", at_ms, source, details, broker_name=v["broker_name"])
-    elif piece.kind == "allocation_failed":
-        details = {"strategy": v["strategy"], "message": v["message"], "log": piece.place}
-        rows.add("ALLOCATION_FAILED", at_ms, source, details | {"pid": v.get("pid")})
+    else:
+        add_log_rows(rows, piece, at_ms)
 
 
 def _registered(

@@ -10,19 +10,6 @@ from rebalance_core.ingest.parse.text.rendered import INT_MAX, MS_MAX, whole
 from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template, named
 from rebalance_core.ingest.refusal import Unreadable
 
-KINDS = {
-    "group_created": "group, by (auto, admin)",
-    "group_deleted": "group",
-    "subscription_changed": (
-        "group, topic; version: a heartbeat brought a newer subVersion, old and new where the "
-        "expression changed too; without it a heartbeat lacked the topic and took it out of the "
-        "group's table"
-    ),
-    "no_subscription": "group, topic: a pull was refused",
-    "offset_went_back": "group, topic, queue_id, host, asked, stored: a commit too low",
-    "broker_allocation_failed": "group, topic, strategy, message: QueryAssignment (5.x)",
-}
-
 _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
 _DELETED = "delete subscription group OK, subscription group:"

@@ -26,24 +26,6 @@ from rebalance_core.ingest.parse.text.templates import (
     read_message,
 )
 
-KINDS = {
-    "consumer_connected": "group, consume_type, message_model and the fields of channel_info",
-    "consumer_data": "channel (remote address) and the fields of consumer_data",
-    "consumer_left": "group and channel_info: UNREGISTER_CLIENT, a graceful leave",
-    "consumer_closed": "group and channel_info: its connection was seen closing",
-    "consumer_expired": "group, channel: removed by the scan; no client id is printed",
-    "topic_created": "topic, read, write, perm: queues are new and empty",
-    "topic_updated": "topic, read, write, perm, and old: the same before",
-    "topic_loaded": "topic, read, write, perm: was there when the broker started",
-    "topic_deleted": "topic",
-    "broker_starting": "perm: brokerPermission; the broker's consumer table is empty",
-    "broker_booted": "broker, address",
-    "broker_property": "name (brokerName, brokerId: 4.9; brokerRole) and value, at the start",
-    "broker_follows": "address of the master that this slave copies from",
-    "broker_stopping": "nothing more: the shutdown hook runs",
-    **broker_group_log.KINDS,
-}
-
 _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="
 _CLOSED = "NETTY EVENT: remove not active channel["
 _CLOSED_END = "] from ConsumerGroupInfo groupChannelTable, consumer group: "

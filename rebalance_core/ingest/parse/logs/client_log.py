@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rebalance_core.contracts.fact_declaration import PROCESS_ID
+from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs import client_trouble_log
 from rebalance_core.ingest.parse.logs.client_trouble_log import (
@@ -25,26 +27,6 @@ from rebalance_core.ingest.parse.text.templates import (
     read_message,
     with_fields,
 )
-
-KINDS = {
-    "allocated": "group, client_id, topic, strategy, queues (where they tell the parameters)",
-    "broker_allocated": "group, client_id, topic, strategy, mode (None: no queue): QueryAssignment",
-    "heartbeat": "client_id and the fields of consumer_data; one fact a group",
-    "committed": "group, client_id, topic, broker, queue_id, offset",
-    "suspended": "group",
-    "resumed": "group",
-    "paused": "group, instance: pulls of a suspended consumer, once a second",
-    "unsubscribed": "group, topic: its queues were dropped by truncateMessageQueueNotMyTopic",
-    "left_broker": "group: the client unregistered from one broker",
-    "order_lock": "group: the client asked for an order lock",
-    "notified": "group, address: a broker sent CHANGE, at once after the group's members changed",
-    **client_trouble_log.KINDS,
-}
-_OF_A_PROCESS = (
-    "allocated", "heartbeat", "suspended", "resumed", "paused", "left_broker", "no_member_list",
-    "allocation_failed", "heartbeat_failed",
-)  # fmt: skip
-"""These also carry ``pid`` (5.1+): all runs of a client append to one file."""
 
 _QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
 _ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
@@ -176,9 +158,10 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
 
 
 def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
-    if isinstance(fact, Unread) or fact.kind not in _OF_A_PROCESS:
+    """All runs of a client append to one file: its process tells which run states a fact."""
+    if isinstance(fact, Unread) or not LOG_FACTS[fact.kind].with_pid:
         return fact
-    return Fact(fact.kind, fact.at_ms, {**fact.values, "pid": pid}, fact.source)
+    return Fact(fact.kind, fact.at_ms, {**fact.values, PROCESS_ID: pid}, fact.source)
 
 
 def _heartbeat(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:

@@ -10,14 +10,6 @@ from rebalance_core.ingest.parse.text.log_line import ClientClock
 from rebalance_core.ingest.parse.text.rendered import message_queues
 from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template, named, not_read
 
-KINDS = {
-    "no_member_list": "group, topic: no broker asked answered with the group's members",
-    "not_in_member_list": "group, client_id, listed (how many ids the broker answered)",
-    "allocation_failed": "strategy, message: the strategy threw; no group is printed",
-    "heartbeat_failed": "broker_name, address",
-    "broadcast_refused": "group, and where the line before tells them (5.x) topic, broker_name",
-}
-
 NO_LIST = ", get consumer id list failed"
 PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
 """The line before the refusal of a pull, which stands in the exception's own line."""

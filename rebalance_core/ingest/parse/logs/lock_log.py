@@ -11,11 +11,6 @@ from rebalance_core.ingest.parse.text.log_line import server_line
 from rebalance_core.ingest.parse.text.rendered import message_queues
 from rebalance_core.ingest.parse.text.templates import Fields, Template, headless, read_message
 
-KINDS = {
-    "queue_locked": "group: a member asked this broker for an order lock",
-    "lock_refused": "group, topic, broker_name, queue_id, client_id (who asked), owner",
-}
-
 _REFUSED = "RebalanceLockManager#tryLockBatch: message queue has been locked by other client, "
 _REFUSED_4_9 = "tryLockBatch, message queue locked by other client. "
 

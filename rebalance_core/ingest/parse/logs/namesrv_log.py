@@ -17,19 +17,6 @@ from rebalance_core.ingest.parse.text.templates import (
     read_message,
 )
 
-KINDS = {
-    "broker_registered": "address; a replica that was not there before",
-    "broker_address": "broker, address: the name of a master's new address (4.9)",
-    "broker_known": "the same, repeated at every registration of a master (4.9)",
-    "broker_removed": "broker: no replica of that name is left here",
-    "replica_removed": "address: one process of a broker is out of the route here",
-    "topic_registered": "topic, broker_name, read, write, perm: the first queues of a topic",
-    "topic_route": "topic, broker_name, read, write, perm, and old: the same before",
-    "broker_cut_off": "nothing more: a broker's channel was seen closing",
-    "broker_expired": "address: no registration for 120 s",
-}
-
-
 _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
 
 

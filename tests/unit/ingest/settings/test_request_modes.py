@@ -2,8 +2,9 @@
 
 import pytest
 
+from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence.evidence import GROUP, Evidence
+from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
 from rebalance_core.ingest.settings.request_modes import request_mode_events
 
