@@ -72,6 +72,8 @@ class LogFact:
         fields: the fields of the fact, and what it means.
         thinning: what a large job keeps of it; None: every statement.
         with_pid: it carries `PROCESS_ID`, as all runs of a client append to one file.
+        of_slaves: it is on the table of consumers of the process that logs it, a slave's too;
+            anything else that a slave logs is not used.
         facts_only: `observed_facts` alone is made of it; it does not tell when a log begins and
             ends, nor that there was a group.
         rows: the kinds of ``observed_facts`` that it becomes.
@@ -85,6 +87,7 @@ class LogFact:
     fields: str
     thinning: Thinning | None = None
     with_pid: bool = False
+    of_slaves: bool = False
     facts_only: bool = False
     rows: tuple[FactKind, ...] = ()
     details: tuple[str, ...] = ()

@@ -46,23 +46,28 @@ _BROKER_LOG = (
     LogFact(
         "consumer_connected", BROKER, GROUP, "group",
         "group, consume_type, message_model and the fields of channel_info",
+        of_slaves=True,
     ),
     LogFact(
         "consumer_data", BROKER, GROUP, "group",
         "channel (remote address) and the fields of consumer_data",
+        of_slaves=True,
         rows=(_CLIENT_TOPIC,),
     ),
     LogFact(
         "consumer_left", BROKER, GROUP, "group",
         "group and channel_info: UNREGISTER_CLIENT, a graceful leave",
+        of_slaves=True,
     ),
     LogFact(
         "consumer_closed", BROKER, GROUP, "group",
         "group and channel_info: its connection was seen closing",
+        of_slaves=True,
     ),
     LogFact(
         "consumer_expired", BROKER, GROUP, "group",
         "group, channel: removed by the scan; no client id is printed",
+        of_slaves=True,
     ),
     LogFact(
         "topic_created", BROKER, TOPIC, "topic",
@@ -118,6 +123,7 @@ _BROKER_LOG = (
         "group, topic; version: a heartbeat brought a newer subVersion, old and new where the "
         "expression changed too; without it a heartbeat lacked the topic and took it out of the "
         "group's table",
+        of_slaves=True,
         thinning=ONE_A_SECOND,
         facts_only=True,
         rows=(

@@ -7,7 +7,7 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 CONTEXT = ClusterContext(
     "C", 1_000, 900_000, brokers=("a",), permissions={"ro": ((0, 4),)}, versions={"ro": "4.9.7"}
 )
-FOUR = {"topic": "T", "read": 4, "write": 4, "perm": 6}
+FOUR: dict[str, Any] = {"topic": "T", "read": 4, "write": 4, "perm": 6}
 
 
 def said(second: int, kind: str, place: str = "a", **values: Any) -> Evidence:
