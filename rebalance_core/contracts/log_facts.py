@@ -224,7 +224,8 @@ _NAME_SERVER_LOG = (
         "topic, broker_name, read, write, perm, and old: the same before",
     ),
     LogFact(
-        "broker_cut_off", NAME_SERVER, CLUSTER, "", "no field: a broker's channel was seen closing",
+        "broker_channel_closed", NAME_SERVER, CLUSTER, "",
+        "no field: a broker's channel was seen closing",
     ),
     LogFact("broker_expired", NAME_SERVER, CLUSTER, "", "address: no registration for 120 s"),
 )  # fmt: skip

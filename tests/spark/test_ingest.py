@@ -104,13 +104,13 @@ def test_every_table_is_the_one_that_a_single_process_makes(
         wanted = [plain(row) for row in expected.tables.get(name, [])]
         assert sorted(rows, key=repr) == sorted(wanted, key=repr), name
     assert sorted(map(repr, done.stats)) == sorted(map(repr, expected.stats))
-    told = {
+    times = {
         (row["kind"], row["first_ms"]): row["times"]
         for row in expected.tables["observed_facts"]
         if row["consumer_group"] == "never" or row["kind"] == "HEARTBEAT_FAILED"
     }
     begin_ms, later_ms = 1795232341000, 1795232341100
-    assert told == {
+    assert times == {
         ("NO_SUBSCRIPTION", begin_ms): 3,
         ("TAGS_CHANGED", begin_ms): 3,
         ("OFFSET_WENT_BACK", begin_ms): 3,

@@ -28,8 +28,8 @@ def timed_evidence(
     ``broker_starting`` and ``broker_out`` are the brokers' own.
     """
     for kind, moments in (("broker_starting", context.starts), ("broker_out", context.ends)):
-        for name, found in moments.items():
-            for at_ms, source in found:
+        for name, times in moments.items():
+            for at_ms, source in times:
                 yield at_ms, Evidence(GROUP, group, kind, at_ms, name, -1, source, {})
     for piece in listed_connections(pieces, context):
         yield context.time_of(piece), piece
@@ -55,10 +55,10 @@ def _best(piece: Evidence, second: int, before: int, notified: list[int]) -> int
 
 
 def _notifications(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    by_broker: dict[str, list[int]] = {}
     for piece in pieces:
         if piece.kind == "notified":
             broker = context.places.get(piece.values["address"])
             if broker is not None:
-                found.setdefault(broker, []).append(context.time_of(piece))
-    return {broker: sorted(times) for broker, times in found.items()}
+                by_broker.setdefault(broker, []).append(context.time_of(piece))
+    return {broker: sorted(times) for broker, times in by_broker.items()}

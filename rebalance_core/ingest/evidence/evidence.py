@@ -171,21 +171,21 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
 
 
 def of_document(
-    file: CollectedFile, found: Collection[Fact | Unread], brokers: Collection[str]
+    file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Iterator[Evidence]:
     """What a document as a whole is evidence for: that it was collected, and how much it held."""
     if file.kind == ADMIN:
-        fact = dump_fact(file, found, brokers)
+        fact = dump_fact(file, results, brokers)
         group, place = fact.values["group"] or None, fact.values["broker"] or ""
     elif file.kind == GROUPS and file.newest:
-        kinds = [piece.kind for piece in found if isinstance(piece, Fact)]
-        if found and not kinds:
+        kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
+        if results and not kinds:
             return  # it is no such store, or only part of one
-        count = {"groups": kinds.count("subscription_group"), "rejected": len(found) - len(kinds)}
+        count = {"groups": kinds.count("subscription_group"), "rejected": len(results) - len(kinds)}
         fact = Fact("group_configs", file.written_ms, count, file.name)
         group, place = None, file.place
     elif file.kind == MODES:
-        if any(isinstance(piece, Unread) for piece in found):
+        if any(isinstance(piece, Unread) for piece in results):
             return  # a missing entry may be one that could not be read
         fact = Fact("request_modes", file.written_ms, {}, file.name)
         group, place = None, file.place

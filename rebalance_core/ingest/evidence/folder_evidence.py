@@ -25,7 +25,7 @@ def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Ev
             yield piece
         elif _of_process(piece.kind):
             yield replace(piece, place=folder.place)
-        elif folder.speaks or piece.kind == "dump":
+        elif folder.authoritative or piece.kind == "dump":
             yield replace(piece, place=folder.broker_name)
 
 
@@ -40,7 +40,7 @@ def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterato
         folder = _folder(piece, context)
         if folder is None:
             yield piece
-        elif folder.speaks:
+        elif folder.authoritative:
             yield replace(piece, place=folder.broker_name)
 
 

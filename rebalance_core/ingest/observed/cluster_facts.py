@@ -92,15 +92,15 @@ def _files(
 ) -> None:
     """One row per broker or name server and kind of file, over all of them."""
     counted = {one.name: one for one in stats}
-    found: dict[tuple[str, str], list[CollectedFile]] = {}
+    by_place: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
         if file.kind == NAMESRV_LOG:
-            found.setdefault((file.kind, file.place), []).append(file)
+            by_place.setdefault((file.kind, file.place), []).append(file)
         elif file.kind in _BROKER_FILES:
             folder = context.folders[file.place]
-            if folder.speaks and not (folder.slave and file.is_log):
-                found.setdefault((file.kind, folder.broker_name), []).append(file)
-    for (kind, place), files in sorted(found.items()):
+            if folder.authoritative and not (folder.slave and file.is_log):
+                by_place.setdefault((file.kind, folder.broker_name), []).append(file)
+    for (kind, place), files in sorted(by_place.items()):
         times = [time for file in files for time in _moments(file, counted[file.name], context)]
         span = (min(times, default=context.end_ms), max(times, default=context.end_ms))
         of_files = [counted[file.name] for file in files]

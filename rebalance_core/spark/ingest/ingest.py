@@ -54,7 +54,7 @@ def ingest(
 ) -> IngestedCollection:
     """Read every file of a collection once and put together what they say.
 
-    Evidence is kept on disk once read, because every table is cut out of it.
+    Evidence is kept on disk once read, because every table is made of it.
     """
     assumed = assumed or Assumptions()
     evidence = collection_evidence(spark, collection, assumed).persist()
@@ -72,10 +72,10 @@ def ingest(
         .persist()
     )
     refused = [rejected_row(piece) for piece in (*collection.refused, *wrong)]
-    cut = {name: _cut(rows, table, context) for name, table in INGESTED_TABLES.items()}
-    tables = cut | {
-        "cluster_events": _sequenced(cut["cluster_events"]),
-        "queue_offsets": _newest(cut["queue_offsets"], INGESTED_TABLES["queue_offsets"]),
+    by_name = {name: _rows_of(rows, table, context) for name, table in INGESTED_TABLES.items()}
+    tables = by_name | {
+        "cluster_events": _sequenced(by_name["cluster_events"]),
+        "queue_offsets": _newest(by_name["queue_offsets"], INGESTED_TABLES["queue_offsets"]),
         "committed_offsets": _commits(evidence, context),
         "rejected": _rejected(spark, evidence, refused),
     }
@@ -86,8 +86,8 @@ def ingest(
 
 
 def _counts(evidence: DataFrame) -> list[FileStats]:
-    found = evidence.where(sf.col("part") == COUNTED).select("fields").collect()
-    return [FileStats(**json.loads(row["fields"])) for row in found]
+    counted = evidence.where(sf.col("part") == COUNTED).select("fields").collect()
+    return [FileStats(**json.loads(row["fields"])) for row in counted]
 
 
 def _cluster_pieces(evidence: DataFrame) -> list[Evidence]:
@@ -140,8 +140,8 @@ def _topic_rows(context: ClusterContext) -> Callable[[pa.Table], pa.Table]:
 def _rows(tables: Tables) -> pa.Table:
     rows = [
         (name, row.get(ORDER, 0), json.dumps({k: v for k, v in row.items() if k != ORDER}))
-        for name, found in tables.items()
-        for row in found
+        for name, table_rows in tables.items()
+        for row in table_rows
     ]
     arrays = [pa.array([row[i] for row in rows], f.type) for i, f in enumerate(_ROWS)]
     return pa.Table.from_arrays(arrays, schema=_ROWS)
@@ -151,7 +151,7 @@ def _from_driver(spark: SparkSession, tables: Tables) -> DataFrame:
     return spark.createDataFrame(_rows(tables).to_pylist(), ROWS_DDL)
 
 
-def _cut(rows: DataFrame, table: Table, context: ClusterContext) -> DataFrame:
+def _rows_of(rows: DataFrame, table: Table, context: ClusterContext) -> DataFrame:
     parsed = sf.from_json("row", table.struct_type()).alias("parsed")
     of_table = rows.where(sf.col("table_name") == table.name).select(ORDER, parsed)
     names = [name for name in table.column_names if name != "cluster"]
@@ -183,7 +183,7 @@ def _literals(ranks: dict[str, int]) -> list[Column]:
 
 
 def _newest(offsets: DataFrame, table: Table) -> DataFrame:
-    """One row a key: of several sights of one instant the one furthest on."""
+    """One row a key: of several observations of one instant the one furthest on."""
     best = sf.max_by(sf.struct(*table.column_names), sf.struct("max_offset", "min_offset"))
     return offsets.groupBy(*table.key).agg(best.alias("best")).select("best.*")
 
@@ -195,8 +195,8 @@ def _commits(evidence: DataFrame, context: ClusterContext) -> DataFrame:
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             pieces = pieces_of(pa.Table.from_batches([batch]))
-            found = [row for row in (commit_row(p, context) for p in pieces) if row is not None]
-            named = [{"cluster": context.cluster} | row for row in found]
+            commits = [row for row in (commit_row(p, context) for p in pieces) if row is not None]
+            named = [{"cluster": context.cluster} | row for row in commits]
             yield pa.RecordBatch.from_pylist(named, schema=schema)
 
     commits = evidence.where(sf.col("part") == COMMIT).mapInArrow(

@@ -17,14 +17,16 @@ from rebalance_core.contracts.fact_declaration import (
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.ingest.parse.logs import broker_log
-from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.templates import Fields, named
 
 _WORDS = "pull held back, group: "
 
 
 def _held_back(message: str) -> Fields:
-    return named(("group", "topic", "reason"), cut(message, _WORDS, ", topic: ", ", reason: ", ""))
+    return named(
+        ("group", "topic", "reason"), between(message, _WORDS, ", topic: ", ", reason: ", "")
+    )
 
 
 DECLARATION = LogFact(

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs import broker_group_log
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.clock import Clock
-from rebalance_core.ingest.parse.text.cut import cut
 from rebalance_core.ingest.parse.text.log_line import server_line
 from rebalance_core.ingest.parse.text.rendered import (
     PERM_MAX,
@@ -33,7 +33,7 @@ _CHANGED = "registerConsumer info changed"
 
 
 def _connected(message: str) -> Fields:
-    pieces = cut(message, "new consumer connected, group: ", " ", " ", " channel: ", "")
+    pieces = between(message, "new consumer connected, group: ", " ", " ", " channel: ", "")
     if pieces is None:
         return None
     head = named(("group", "consume_type", "message_model"), pieces[:3])
@@ -45,7 +45,9 @@ def _data(message: str) -> Fields:
     """4.9 prints the address last, 5.x first."""
     before, _, rendered = message.partition("ConsumerData [")
     data = consumer_data("ConsumerData [" + rendered)
-    pieces = cut(before, before.partition("SDK address=")[0] + "SDK address=", ", consumerData=")
+    pieces = between(
+        before, before.partition("SDK address=")[0] + "SDK address=", ", consumerData="
+    )
     address = pieces[0] if pieces else message.rpartition("] ")[2]
     if data is None or ":" not in address:
         return None
@@ -53,7 +55,7 @@ def _data(message: str) -> Fields:
 
 
 def _left(message: str) -> Fields:
-    return _of_group(cut(message, "unregister a consumer[", "] from consumerGroupInfo ", ""))
+    return _of_group(between(message, "unregister a consumer[", "] from consumerGroupInfo ", ""))
 
 
 def _closed(message: str) -> Fields:
@@ -71,7 +73,7 @@ def _of_group(pieces: list[str] | None) -> Fields:
 
 
 def _expired(message: str) -> Fields:
-    fields = named(("channel", "group"), cut(message, _EXPIRED, ", consumerGroup=", ""))
+    fields = named(("channel", "group"), between(message, _EXPIRED, ", consumerGroup=", ""))
     if fields is not None:
         fields["channel"] = fields["channel"].rpartition("/")[2]
     return fields
@@ -82,14 +84,14 @@ def _created(message: str) -> Fields:
 
 
 def _updated(message: str) -> Fields:
-    pieces = cut(message, "update topic config, old:[", "] new:[", "")
+    pieces = between(message, "update topic config, old:[", "] new:[", "")
     old, new = (None, None) if pieces is None else map(topic_config, pieces)
     return None if old is None or new is None else new | {"old": old}
 
 
 def _deleted(message: str) -> Fields:
     name = message.partition("delete topic config OK, topic: ")[2]
-    pieces = cut(name, "TopicConfig [topicName=", ", ")
+    pieces = between(name, "TopicConfig [topicName=", ", ")
     topic = pieces[0] if pieces else name.strip("[] ")
     return {"topic": topic} if topic else None
 
@@ -101,7 +103,7 @@ def _permission(message: str) -> Fields:
 
 
 def _booted(message: str) -> Fields:
-    return named(("broker", "address"), cut(message, "The broker[", ", ", "] boot success"))
+    return named(("broker", "address"), between(message, "The broker[", ", ", "] boot success"))
 
 
 def _property(message: str) -> Fields:

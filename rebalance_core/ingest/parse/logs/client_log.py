@@ -15,7 +15,7 @@ from rebalance_core.ingest.parse.logs.client_trouble_log import (
     broadcast_refused,
     no_member_list,
 )
-from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.log_line import ClientClock, LogLine, client_line
 from rebalance_core.ingest.parse.text.rendered import LONG_MAX, consumer_data, message_queues, whole
 from rebalance_core.ingest.parse.text.templates import (
@@ -35,7 +35,7 @@ _TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
 
 
 def _allocated(message: str) -> Fields:
-    pieces = cut(
+    pieces = between(
         message.removeprefix("client "),
         _ALLOCATED,
         ", group=",
@@ -54,7 +54,7 @@ def _allocated(message: str) -> Fields:
 
 
 def _broker_allocated(message: str) -> Fields:
-    pieces = cut(
+    pieces = between(
         message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet=",
         ""
     )  # fmt: skip
@@ -66,7 +66,7 @@ def _broker_allocated(message: str) -> Fields:
 
 
 def _committed(message: str) -> Fields:
-    pieces = cut(message, message.partition(" ")[0] + " Group: ", " ClientId: ", _UPDATE, "")
+    pieces = between(message, message.partition(" ")[0] + " Group: ", " ClientId: ", _UPDATE, "")
     if pieces is None:
         return None
     queues = message_queues(pieces[2])
@@ -87,7 +87,7 @@ def _committed(message: str) -> Fields:
 
 def _paused(message: str) -> Fields:
     words = "consumer was paused, execute pull request later. instanceName="
-    return named(("instance", "group"), cut(message, words, ", group=", ""))
+    return named(("instance", "group"), between(message, words, ", group=", ""))
 
 
 def _last_word(name: str) -> Callable[[str], Fields]:
@@ -99,12 +99,12 @@ def _last_word(name: str) -> Callable[[str], Fields]:
 
 def _notified(message: str) -> Fields:
     words = "receive broker's notification["
-    pieces = cut(message, words, "], the consumer group: ", " changed, rebalance immediately")
+    pieces = between(message, words, "], the consumer group: ", " changed, rebalance immediately")
     return named(("address", "group"), pieces)
 
 
 def _left_broker(message: str) -> Fields:
-    pieces = cut(message, "unregister client[Producer: ", " Consumer: ", "] from broker[")
+    pieces = between(message, "unregister client[Producer: ", " Consumer: ", "] from broker[")
     return None if pieces is None else {"group": pieces[1]}
 
 
@@ -165,7 +165,7 @@ def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
 
 
 def _heartbeat(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
-    pieces = cut(line.message, HEARTBEAT, ", producerDataSet=", "consumerDataSet=[", "")
+    pieces = between(line.message, HEARTBEAT, ", producerDataSet=", "consumerDataSet=[", "")
     if pieces is None:
         return (not_read(text, source, HEARTBEAT),)
     facts: list[Fact | Unread] = []
@@ -183,7 +183,7 @@ def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ..
         if fields is None:
             return (not_read(text, source, NO_LIST),)
         return (Fact("no_member_list", line.at_ms, fields, source),)
-    pieces = cut(line.message, REBALANCE, _TRUNCATED, "")
+    pieces = between(line.message, REBALANCE, _TRUNCATED, "")
     if pieces is None:
         return ()
     queues = message_queues(pieces[1])

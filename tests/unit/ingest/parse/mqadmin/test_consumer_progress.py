@@ -44,9 +44,9 @@ def test_with_clients_5_x() -> None:
     retry, orders = facts(results, "queue_progress")
     assert orders == {
         "topic": "orders",
-        "topic_cut": False,
+        "topic_truncated": False,
         "broker_name": "broker-a",
-        "broker_name_cut": False,
+        "broker_name_truncated": False,
         "queue_id": 3,
         "broker_offset": 12,
         "consumer_offset": 3,
@@ -96,7 +96,7 @@ def test_names_that_fill_their_columns_may_be_cut() -> None:
     row = f"{'t' * 64}  {'b' * 32}  0     1                     1                     0"
     text = PLAIN_5.splitlines()[0] + f"\n{row}                    0                    N/A\n"
     [queue] = facts(parse_consumer_progress(text, "f"), "queue_progress")
-    assert (queue["topic_cut"], queue["broker_name_cut"]) == (True, True)
+    assert (queue["topic_truncated"], queue["broker_name_truncated"]) == (True, True)
     assert (queue["topic"], queue["broker_name"]) == ("t" * 64, "b" * 32)
 
 
@@ -108,7 +108,7 @@ def narrowed(text: str) -> str:
 def test_4_9_2_and_before_have_narrower_columns() -> None:
     text = narrowed((S_4 + PLAIN_4).replace(f"TRADE{' ' * 27}", "t" * 32))
     queues = facts(parse_consumer_progress(text, "f"), "queue_progress")
-    assert [(row["topic"], row["topic_cut"]) for row in queues] == [("t" * 32, True)] * 2
+    assert [(row["topic"], row["topic_truncated"]) for row in queues] == [("t" * 32, True)] * 2
     assert [row["client_ip"] for row in queues] == ["172.16.7.1", None]
     groups = facts(parse_consumer_progress(narrowed(ALL), "f"), "group_progress")
     assert groups == facts(parse_consumer_progress(ALL, "f"), "group_progress")

@@ -13,9 +13,9 @@ def test_topics_and_who_consumes_them() -> None:
     assert payments == {
         "cluster": "DefaultCluster",
         "topic": "payments",
-        "topic_cut": False,
+        "topic_truncated": False,
         "consumer_group": "pay-service",
-        "consumer_group_cut": False,
+        "consumer_group_truncated": False,
     }
     assert (system["topic"], system["consumer_group"]) == ("RMQ_SYS_TRANS_HALF_TOPIC", None)
 
@@ -28,7 +28,7 @@ def test_topics_alone() -> None:
 
 def test_names_that_fill_their_columns_may_be_cut() -> None:
     text = TEXT.replace(f"{'payments':<64}", "t" * 64)
-    assert facts(parse_topic_list(text, "f"), "topic")[1]["topic_cut"] is True
+    assert facts(parse_topic_list(text, "f"), "topic")[1]["topic_truncated"] is True
 
 
 def test_what_is_no_list_is_refused() -> None:

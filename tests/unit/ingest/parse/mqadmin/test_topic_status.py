@@ -16,7 +16,7 @@ def test_queues_and_speed() -> None:
     assert facts(results, "queue_offsets") == [
         {
             "broker_name": "broker-a",
-            "broker_name_cut": False,
+            "broker_name_truncated": False,
             "queue_id": 0,
             "min_offset": 0,
             "max_offset": 12,
@@ -24,7 +24,7 @@ def test_queues_and_speed() -> None:
         },
         {
             "broker_name": "broker-c",
-            "broker_name_cut": False,
+            "broker_name_truncated": False,
             "queue_id": 3,
             "min_offset": 5,
             "max_offset": 5,
@@ -43,7 +43,7 @@ def test_padding_that_an_editor_took_away_crlf_and_noise() -> None:
 
 def test_a_name_that_fills_its_column_may_be_cut() -> None:
     text = TEXT.replace(f"{'broker-a':<32}", "b" * 32)
-    assert facts(parse_topic_status(text, "f"), "queue_offsets")[0]["broker_name_cut"] is True
+    assert facts(parse_topic_status(text, "f"), "queue_offsets")[0]["broker_name_truncated"] is True
 
 
 def test_an_offset_cut_in_two_is_not_taken() -> None:
