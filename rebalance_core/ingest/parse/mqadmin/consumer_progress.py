@@ -20,17 +20,16 @@ from rebalance_core.ingest.refusal import BAD_NUMBER, UNPARSABLE_LINE, Unreadabl
 KINDS = {
     "queue_progress": (
         "a queue of the group asked for: topic, topic_truncated, broker_name, "
-        "broker_name_truncated (the name fills its column and may have been truncated), queue_id, broker_offset, "
-        "consumer_offset (0 also when nothing is committed), diff, inflight (5.x), last_time_ms "
-        "(None: N/A), with_clients (run with -s true), client_ip (the holder's client id up to its "
-        "first @; None: no holder)"
+        "broker_name_truncated (the name fills its column and may have been truncated), queue_id, "
+        "broker_offset, consumer_offset (0 also when nothing is committed), diff, inflight (5.x), "
+        "last_time_ms (None: N/A), with_clients (run with -s true), client_ip (the holder's client "
+        "id up to its first @; None: no holder)"
     ),
     "progress_total": "an end line of one group: name (consume_tps, diff, inflight), total",
     "group_progress": (
         "a group, when none was asked for: consumer_group, consumer_group_truncated, members "
         "(entries at one broker; 0 is offline), version (lowest of the members), consume_type "
-        "(PUSH, PULL), "
-        "message_model, tps, diff"
+        "(PUSH, PULL), message_model, tps, diff"
     ),
     **mqadmin_output.KINDS,
 }
