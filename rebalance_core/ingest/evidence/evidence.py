@@ -67,23 +67,25 @@ _STORES = {
     "local_offset": (COMMIT, "consumer_group"),
 }
 """Facts of stores: who puts them together, and the field that names the group or topic."""
-_OF_DOCUMENTS_ONLY = ("subscription_group", "dump")
+_FACTS_ONLY = ("subscription_group", "dump")
+"""Facts of stores and dumps of which `observed_facts` alone is made."""
+_REPEATED = ("route_broker", "broker_local", "broker_topic")
+"""Evidence on the cluster from dumps and from facts on something else; each place says it often."""
 
 
 def thinning_of(part: str) -> dict[str, Thinning]:
     """How the evidence of a part that repeats is thinned, by its kind."""
-    known = dict.fromkeys(("route_broker", "broker_local", "broker_topic"), ONE_A_PLACE)
     of_logs = {
         fact.kind: fact.thinning
         for fact in LOG_FACTS.values()
         if fact.part == part and fact.thinning is not None
     }
-    return of_logs | known if part == CLUSTER else of_logs
+    return of_logs | dict.fromkeys(_REPEATED if part == CLUSTER else (), ONE_A_PLACE)
 
 
 def is_fact_only(kind: str) -> bool:
     """Of which `observed_facts` alone is made; it does not tell when a log begins and ends."""
-    return kind in _OF_DOCUMENTS_ONLY or (kind in LOG_FACTS and LOG_FACTS[kind].facts_only)
+    return kind in _FACTS_ONLY or (kind in LOG_FACTS and LOG_FACTS[kind].facts_only)
 
 
 def _address(kind: str) -> tuple[str, str]:

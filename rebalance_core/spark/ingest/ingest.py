@@ -195,8 +195,8 @@ def _commits(evidence: DataFrame, context: ClusterContext) -> DataFrame:
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             pieces = pieces_of(pa.Table.from_batches([batch]))
-            commits = [row for row in (commit_row(p, context) for p in pieces) if row is not None]
-            named = [{"cluster": context.cluster} | row for row in commits]
+            committed = [row for row in (commit_row(p, context) for p in pieces) if row is not None]
+            named = [{"cluster": context.cluster} | row for row in committed]
             yield pa.RecordBatch.from_pylist(named, schema=schema)
 
     commits = evidence.where(sf.col("part") == COMMIT).mapInArrow(
