@@ -10,6 +10,7 @@ from rebalance_core.contracts import (
     PLAN_OUTPUT_TABLES,
     Table,
 )
+from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
 
 SECTIONS = (
@@ -52,8 +53,11 @@ def _table_section(table: Table) -> list[str]:
 
 
 def _fact_kinds() -> list[str]:
-    kinds = [f"| `{kind}` | {meaning} |" for kind, meaning in FACT_KINDS.items()]
-    return ["| kind | what is stated: fields of `details` |", "|---|---|", *kinds]
+    lines = ["| kind | log | what is stated: fields of `details` |", "|---|---|---|"]
+    for kind in FACT_KINDS.values():
+        logs = dict.fromkeys(fact.log for fact in LOG_FACTS.values() if kind in fact.rows)
+        lines.append(f"| `{kind.name}` | {', '.join(logs)} | {kind.meaning} |")
+    return lines
 
 
 if __name__ == "__main__":

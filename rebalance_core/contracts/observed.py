@@ -1,5 +1,7 @@
 """What the audit compares with: live ownership and members as dumps show them."""
 
+from rebalance_core.contracts.fact_declaration import MOMENTS, FactKind, fact_kinds
+from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model.group_settings import MESSAGE_MODELS
 
@@ -66,88 +68,78 @@ OBSERVED_FACTS = Table(
     required=False,
 )
 
-FACT_KINDS = {
-    "COLLECTED": "the collection as a whole: start_ms, end_ms",
-    "EXPECTED_BROKER": "collection.toml expects this broker",
-    "EXPECTED_NAME_SERVER": "collection.toml expects this name server: name",
-    "BROKER_FILE": (
-        "what was collected of a broker, its first and last statement (a store: copy): file (log, "
-        "store), name (broker.log, lock.log, topics.json, …), files, facts (a log with 0: "
-        "its time is not known and is the collection's end)"
+_OTHER_KINDS = (
+    FactKind("COLLECTED", "the collection as a whole: start_ms, end_ms"),
+    FactKind("EXPECTED_BROKER", "collection.toml expects this broker"),
+    FactKind("EXPECTED_NAME_SERVER", "collection.toml expects this name server: name"),
+    FactKind(
+        "BROKER_FILE",
+        "what was collected of a broker, its first and last statement (a store: copy): file "
+        "(log, store), name (broker.log, lock.log, topics.json, …), files, facts (a log with 0: "
+        "its time is not known and is the collection's end)",
     ),
-    "NAME_SERVER_FILE": "a name server's log was collected: name, files, facts",
-    "DUMP": (
-        "one output of mqadmin on a group, topic or broker (client_id: the file of that client): "
-        "command, rows, rejected (lines not understood), error (empty: none was printed)"
+    FactKind("NAME_SERVER_FILE", "a name server's log was collected: name, files, facts"),
+    FactKind(
+        "DUMP",
+        "one output of mqadmin on a group, topic or broker (client_id: the file of that "
+        "client): command, rows, rejected (lines not understood), error (empty: none was "
+        "printed)",
+        MOMENTS,
     ),
-    "BROKER_IN_CLUSTER": "clusterList lists this broker: version, broker_id, addr",
-    "BROKER_REGISTERED": (
-        "the last that a name server's log says of the broker: name, registered (true, false); no "
-        "row: the log does not name it"
+    FactKind("BROKER_IN_CLUSTER", "clusterList lists this broker: version, broker_id, addr"),
+    FactKind(
+        "BROKER_REGISTERED",
+        "the last that a name server's log says of the broker: name, registered (true, false); "
+        "no row: the log does not name it",
     ),
-    "GROUP_CONFIG": (
+    FactKind(
+        "GROUP_CONFIG",
         "the last subscriptionGroup.json of this broker has the group: consume_enable, "
         "consume_broadcast_enable, consume_from_min_enable, consume_message_orderly, "
         "notify_consumer_ids_changed_enable, retry_queue_nums, retry_max_times, broker_id, "
-        "which_broker_when_consume_slowly, consume_timeout_minute, group_sys_flag, subscriptions, "
-        "attributes (empty: that version has no such field)"
+        "which_broker_when_consume_slowly, consume_timeout_minute, group_sys_flag, "
+        "subscriptions, attributes (empty: that version has no such field)",
     ),
-    "GROUP_CONFIGS": (
-        "the last subscriptionGroup.json of this broker could be read: groups, "
-        "rejected (entries that could not)"
+    FactKind(
+        "GROUP_CONFIGS",
+        "the last subscriptionGroup.json of this broker could be read: groups, rejected "
+        "(entries that could not)",
     ),
-    "GROUP_CREATED": "the broker logged that the group was created: by (auto, admin)",
-    "GROUP_DELETED": "the broker logged that the group was deleted",
-    "GROUP_AT_BROKER": (
+    FactKind(
+        "GROUP_AT_BROKER",
         "consumerConnection of this broker: members (0: it printed none, the rest is empty), "
-        "topics, consume_type, message_model, consume_from_where"
+        "topics, consume_type, message_model, consume_from_where",
+        MOMENTS,
     ),
-    "CONNECTION": (
-        "a member that consumerConnection of this broker lists: client_addr, language, version"
+    FactKind(
+        "CONNECTION",
+        "a member that consumerConnection of this broker lists: client_addr, language, version",
+        MOMENTS,
     ),
-    "CLIENT_TOPIC": (
-        "a client's own subscription, as it or a broker that it told says: expression; retry "
-        "topics are left out"
-    ),
-    "TAGS_CHANGED": "the broker saw the topic's expression change: old, new",
-    "TOPIC_DROPPED": "a heartbeat without the topic took it out of the group's table",
-    "NO_SUBSCRIPTION": "a pull was refused: the group's table at the broker lacks the topic",
-    "HELD_QUEUE": (
+    FactKind(
+        "HELD_QUEUE",
         "a queue in a client's process queue table: commit_offset, cached_messages, locked, "
-        "try_unlock_times, dropped, last_lock_ms, last_pull_ms, last_consume_ms"
+        "try_unlock_times, dropped, last_lock_ms, last_pull_ms, last_consume_ms",
+        MOMENTS,
     ),
-    "STUCK_QUEUE": "mqadmin warns of a client's queue: trouble (lock, unlock, consume), count",
-    "LOCK_REFUSED": "client_id asked for an order lock that another client has: owner",
-    "OFFSET_WENT_BACK": (
-        "commits below the stored one: client_host (5 addresses at most), highest_stored, "
-        "lowest_asked"
+    FactKind(
+        "STUCK_QUEUE",
+        "mqadmin warns of a client's queue: trouble (lock, unlock, consume), count",
+        MOMENTS,
     ),
-    "BROADCAST_REFUSED": (
-        "a pull was refused, as the group's configuration forbids broadcasting: log (folder under "
-        "clients/); topic and broker_name in 5.x only"
-    ),
-    "NO_MEMBER_LIST": "a client got no list of members for the topic: log",
-    "NOT_IN_MEMBER_LIST": (
-        "a client did not find itself in the list of members: listed (how many were, the first "
-        "time), log"
-    ),
-    "ALLOCATION_FAILED": (
-        "a strategy threw: strategy, message, log, pid; a client's line names no group or client, "
-        "a broker's (QueryAssignment) group and topic; times are minutes"
-    ),
-    "HEARTBEAT_FAILED": (
-        "a client's process could not send a heartbeat to the broker: address, log, pid (5.1+); "
-        "its line names no group or client; times are minutes"
-    ),
-    "QUEUE_PROGRESS": (
+    FactKind(
+        "QUEUE_PROGRESS",
         "consumerProgress: broker_offset, consumer_offset (0 may mean none), last_time_ms, "
-        "client_ip, with_clients (run with -s true), names_cut (topic or broker may be cut)"
+        "client_ip, with_clients (run with -s true), names_cut (topic or broker may be cut)",
+        MOMENTS,
     ),
-}
-"""The kinds of `OBSERVED_FACTS`, and the fields of their details.
+)
 
-Refusals, drops and failures more than 5 minutes apart are rows of their own; so is what each dump
-says. Anything else is one row.
+FACT_KINDS = fact_kinds(_OTHER_KINDS, LOG_FACTS.values())
+"""The kinds of `OBSERVED_FACTS`: of stores, dumps and the collection, then those of `LOG_FACTS`.
+
+Refusals, drops and failures more than `EPISODE_MS` apart are rows of their own; so is what each
+dump says. Anything else is one row.
 """
 
 OBSERVED_TABLES = {

@@ -125,21 +125,21 @@ def cluster_context(
     """
     pieces, expected = list(pieces), list(expected)
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
-    expected = sorted({_meant(name, of_folders, directory) for name in expected})
-    life = _Life(of_folders, end_ms)
+    expected = sorted({_broker_of(name, of_folders, directory) for name in expected})
+    history = _BrokerHistory(of_folders, end_ms)
     for piece in pieces:
-        life.read(piece)
-    names = {*expected, *life.names, *directory.names.values()}
+        history.read(piece)
+    names = {*expected, *history.names, *directory.names.values()}
     return ClusterContext(
         cluster,
         start_ms,
         end_ms,
         tuple(sorted(names | {folder.broker_name for folder in of_folders.values()})),
         directory.names,
-        life.versions,
-        {name: tuple(sorted(found)) for name, found in life.permissions.items()},
-        {place: tuple(sorted(found)) for place, found in life.starts.items()},
-        {place: tuple(sorted(found)) for place, found in life.ends.items()},
+        history.versions,
+        {name: tuple(sorted(masks)) for name, masks in history.permissions.items()},
+        {place: tuple(sorted(times)) for place, times in history.starts.items()},
+        {place: tuple(sorted(times)) for place, times in history.ends.items()},
         assumed,
         given,
         client_zones,
@@ -147,11 +147,11 @@ def cluster_context(
         of_folders,
         directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave)),
         tuple(expected),
-        tuple(sorted(life.mode_stores)),
+        tuple(sorted(history.mode_stores)),
     )
 
 
-def _meant(name: str, folders: Mapping[str, BrokerFolder], directory: BrokerDirectory) -> str:
+def _broker_of(name: str, folders: Mapping[str, BrokerFolder], directory: BrokerDirectory) -> str:
     """The broker of the folder so called, if no broker is: people list folders of slaves too."""
     if name in folders and name not in directory.names.values():
         return folders[name].broker_name
@@ -159,7 +159,7 @@ def _meant(name: str, folders: Mapping[str, BrokerFolder], directory: BrokerDire
 
 
 @dataclass
-class _Life:
+class _BrokerHistory:
     """Starts and ends of the brokers' processes, by place, and what each broker is."""
 
     folders: Mapping[str, BrokerFolder]
@@ -179,16 +179,16 @@ class _Life:
             if is_modelled(version) and str(v["broker_id"]) == str(MASTER_ID):
                 self.versions[v["broker_name"]] = version
         elif piece.kind == "request_modes":
-            if folder is not None and folder.speaks:
+            if folder is not None and folder.authoritative:
                 at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
                 self.mode_stores.add((folder.broker_name, at_ms, piece.source))
         elif piece.at_ms is None:
             return
         elif piece.kind == "broker_starting" and folder is not None:
             self.starts.setdefault(folder.place, set()).add((piece.at_ms, piece.source))
-            if folder.speaks:
-                found = self.permissions.setdefault(folder.broker_name, set())
-                found.add((piece.at_ms, v["perm"]))
+            if folder.authoritative:
+                masks = self.permissions.setdefault(folder.broker_name, set())
+                masks.add((piece.at_ms, v["perm"]))
         elif piece.kind == "broker_stopping" and folder is not None:
             self._ended({folder.place}, piece.at_ms, piece.source)
         elif piece.kind == "broker_removed":

@@ -20,7 +20,7 @@ from rebalance_core.ingest.collection.collected_file import (
     TOPICS,
     CollectedFile,
 )
-from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence, evidence_of, of_document
+from rebalance_core.ingest.evidence.evidence import Evidence, evidence_of, is_fact_only, of_document
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
@@ -146,15 +146,15 @@ class FileReader:
         """What one line of the log states; blank lines are not counted."""
         if not text or text.isspace():
             return
-        found = LINE_PARSERS[self.file.kind](text, source, self._clock)
+        results = LINE_PARSERS[self.file.kind](text, source, self._clock)
         self.stats.lines += 1
-        if found and BROKEN_TEXT.search(text.rstrip("\r")):
+        if results and BROKEN_TEXT.search(text.rstrip("\r")):
             broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
-            found = (unread(source, text, broken),)
-        refused = any(isinstance(piece, Unread) for piece in found)
+            results = (unread(source, text, broken),)
+        refused = any(isinstance(piece, Unread) for piece in results)
         if not refused and (_HEAD.match(text) or _STACK.match(text)):
             self.stats.understood += 1
-        yield from self._addressed(found, position)
+        yield from self._addressed(results, position)
 
     def read_document(self, text: str) -> Iterator[Evidence | Unread]:
         """What a store or a dump states; its parser gives each fact its line."""
@@ -167,15 +167,15 @@ class FileReader:
                 zone = {"time_zone": zone_named(self.zone)}
         if parser is None:
             why = Unreadable("UNKNOWN_COMMAND", "is the output of a command that is not read")
-            found: list[Fact | Unread] = [unread(name, name, why)]
-            yield from self._addressed(found, 0)
-            yield from of_document(self.file, found, self.brokers)
+            results: list[Fact | Unread] = [unread(name, name, why)]
+            yield from self._addressed(results, 0)
+            yield from of_document(self.file, results, self.brokers)
             return
-        found = parser(text, name, **zone)
-        self.stats.lines = len(found)
-        self.stats.understood = sum(isinstance(piece, Fact) for piece in found)
-        yield from self._addressed(found, 0)
-        yield from of_document(self.file, found, self.brokers)
+        results = parser(text, name, **zone)
+        self.stats.lines = len(results)
+        self.stats.understood = sum(isinstance(piece, Fact) for piece in results)
+        yield from self._addressed(results, 0)
+        yield from of_document(self.file, results, self.brokers)
 
     def refuse(self, refusal: Unreadable) -> Unread:
         """The file as a whole, or from here on, could not be read."""
@@ -183,15 +183,15 @@ class FileReader:
         return unread(self.file.name, self.file.name, refusal)
 
     def _addressed(
-        self, found: Collection[Fact | Unread], position: int
+        self, results: Collection[Fact | Unread], position: int
     ) -> Iterator[Evidence | Unread]:
-        for number, piece in enumerate(found):
+        for number, piece in enumerate(results):
             if isinstance(piece, Unread):
                 self.stats.rejected += 1
                 yield piece
                 continue
             self.stats.facts += 1
-            if self.file.is_log and piece.at_ms is not None and piece.kind not in FACTS_ONLY:
+            if self.file.is_log and piece.at_ms is not None and not is_fact_only(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
 

@@ -11,13 +11,13 @@ from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.events.suspensions import suspension_events
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
-from rebalance_core.ingest.evidence.evidence import FACTS_ONLY, Evidence
+from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
 from rebalance_core.ingest.evidence.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding
-from rebalance_core.ingest.settings.group_settings_row import Told, settings_row
+from rebalance_core.ingest.settings.group_settings_row import MemberSettings, settings_row
 from rebalance_core.ingest.settings.group_strategies import group_strategies
 from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
 from rebalance_core.ingest.settings.request_modes import request_mode_events
@@ -37,7 +37,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     of_brokers = [piece for piece in evidence if piece.place not in context.slave_places]
     facts: Tables = {"observed_facts": group_facts(group, of_brokers, names, context)}
     subscribed = SubscriptionVersions(evidence, context)
-    evidence = [piece for piece in evidence if piece.kind not in FACTS_ONLY]
+    evidence = [piece for piece in evidence if not is_fact_only(piece.kind)]
     if not evidence:
         return facts
     timeline = MemberTimeline(group, context, subscribed)
@@ -58,9 +58,9 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         findings += more
     elif strategies.assumed:
         findings += check_parameters(group, evidence, presence, strategies.group, context)
-    told = _versions(evidence) | timeline.versions
-    versions = {client: version for client, version in told.items() if is_modelled(version)}
-    findings += [_not_modelled(group, c, v) for c, v in told.items() if c not in versions]
+    stated = _versions(evidence) | timeline.versions
+    versions = {client: version for client, version in stated.items() if is_modelled(version)}
+    findings += [_not_modelled(group, c, v) for c, v in stated.items() if c not in versions]
     modes = rebalance_modes(evidence)
     _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
@@ -72,8 +72,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     if events:
         changes, more = request_mode_events(group, evidence, context)
         tables["cluster_events"] = events + changes
-        known = Told(strategies, versions, modes, popped=bool(changes))
-        row, taken = settings_row(group, evidence, known, names.zone_of, context)
+        members = MemberSettings(strategies, versions, modes, popped=bool(changes))
+        row, taken = settings_row(group, evidence, members, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += more + taken
     return tables | facts | {"findings": findings}
@@ -81,25 +81,25 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
 
 def _versions(pieces: Iterable[Evidence]) -> dict[str, str]:
     """Client versions that dumps list; a broker's registration line is nearer and goes first."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for piece in pieces:
         if piece.kind in ("member", "listed_client", "client") and piece.values["version"]:
             client_id = piece.values.get("client_id") or piece.values.get("client_file")
-            found[str(client_id)] = plain_version(piece.values["version"])
-    return found
+            versions[str(client_id)] = plain_version(piece.values["version"])
+    return versions
 
 
 def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str]) -> None:
     """What any file shows of each member: columns of its join by client id."""
     for row in events:
         if row["event_type"] == CONSUMER_JOIN:
-            for name, known in columns.items():
-                if row["client_id"] in known:
-                    row[name] = known[row["client_id"]]
+            for name, by_client in columns.items():
+                if row["client_id"] in by_client:
+                    row[name] = by_client[row["client_id"]]
 
 
 def _in_order(events: list[Row]) -> list[Row]:
-    """Events by time; of one instant in the order in which they were found."""
+    """Events by time; of one instant in the order in which they were put together."""
     for index, row in enumerate(events):
         row[ORDER] = index
     events.sort(key=event_order)

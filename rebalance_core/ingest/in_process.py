@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rebalance_core.contracts.fact_declaration import CLUSTER, COMMIT, GROUP, TOPIC
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import (
@@ -26,7 +27,7 @@ from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.events.commits import commit_row
 from rebalance_core.ingest.events.complete_tables import complete, rejected_row
 from rebalance_core.ingest.events.topic_timeline import topic_tables
-from rebalance_core.ingest.evidence.evidence import CLUSTER, COMMIT, GROUP, TOPIC, Evidence
+from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import group_tables

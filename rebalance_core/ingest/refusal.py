@@ -36,7 +36,7 @@ class Unreadable(ValueError):
 
 
 def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
-    """What the refusal of this text leaves behind, its raw text cut at `RAW_LIMIT`."""
+    """What the refusal of this text leaves behind, its raw text truncated at `RAW_LIMIT`."""
     return Unread(source, storable(raw), refusal.code, storable(refusal.message))
 
 

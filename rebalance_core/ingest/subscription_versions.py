@@ -56,14 +56,14 @@ class SubscriptionVersions:
             topics: those known so far of the members that send heartbeats there.
             events: of the group.
         """
-        found: dict[Member, dict[str, int]] = {}
+        versions: dict[Member, dict[str, int]] = {}
         events = list(events)
         for topic in sorted(table.topics):
             lacking = [member for member, known in topics.items() if topic not in known]
             version = self._next(broker, topic, table) if len(lacking) == 1 else None
             if version is not None and not _moving(topic, version, table, events):
-                found.setdefault(lacking[0], {})[topic] = version
-        return found
+                versions.setdefault(lacking[0], {})[topic] = version
+        return versions
 
     def _next(self, broker: str, topic: str, table: SubscriptionTable) -> int | None:
         """The first one newer than the table's after its line, if it came when it was set."""

@@ -1,7 +1,7 @@
 """The replay's answers for many groups at once: numpy over segments, Arrow at both ends.
 
-May import `protocol`, `strategies`, `contracts`, `model`, numpy and pyarrow; never the replay, which
-its tables are compared with. Data passes through the folders in this order; begin with
+May import `protocol`, `strategies`, `contracts`, `model`, numpy and pyarrow; never the replay, with
+which its tables are compared. Data passes through the folders in this order; begin with
 `ownership.prepared_groups`:
 
 - `codes`: names become integers in Java's order, input rows become arrays.

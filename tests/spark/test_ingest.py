@@ -5,13 +5,28 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts.fact_declaration import GROUP
+from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import open_collection
-from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.spark.ingest.ingest import ingest
+from rebalance_core.ingest.evidence.evidence_table import (
+    EVIDENCE_DDL,
+    evidence_batches,
+    pieces_of,
+)
+from rebalance_core.ingest.group_tables import group_tables
+from rebalance_core.ingest.in_process import (
+    context_of,
+    ingest_collection,
+    read_file,
+    reader_of,
+)
+from rebalance_core.spark.ingest.ingest import ingest, thinned
 from tests.recordings.tables import DATA
+from tests.unit.ingest import made_up_fact
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,13 +104,13 @@ def test_every_table_is_the_one_that_a_single_process_makes(
         wanted = [plain(row) for row in expected.tables.get(name, [])]
         assert sorted(rows, key=repr) == sorted(wanted, key=repr), name
     assert sorted(map(repr, done.stats)) == sorted(map(repr, expected.stats))
-    told = {
+    times = {
         (row["kind"], row["first_ms"]): row["times"]
         for row in expected.tables["observed_facts"]
         if row["consumer_group"] == "never" or row["kind"] == "HEARTBEAT_FAILED"
     }
     begin_ms, later_ms = 1795232341000, 1795232341100
-    assert told == {
+    assert times == {
         ("NO_SUBSCRIPTION", begin_ms): 3,
         ("TAGS_CHANGED", begin_ms): 3,
         ("OFFSET_WENT_BACK", begin_ms): 3,
@@ -107,6 +122,26 @@ def test_every_table_is_the_one_that_a_single_process_makes(
         ("HEARTBEAT_FAILED", later_ms + 600_000): 1,
     }
     assert "never" not in {row["consumer_group"] for row in expected.tables["consumer_groups"]}
+
+
+def test_a_fact_that_is_declared_is_thinned_and_makes_rows(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up_fact.declare(monkeypatch)
+    collection = open_collection(made_up_fact.write_collection(tmp_path / "made-up"))
+    (log,) = collection.files
+    reader = reader_of(collection, log, Assumptions())
+    pieces = read_file(reader, collection.path_of(log))
+    evidence = spark.createDataFrame(
+        pa.Table.from_batches(evidence_batches(pieces)).to_pylist(), EVIDENCE_DDL
+    )
+    kept = pieces_of(thinned(evidence, GROUP).toArrow())
+    assert len(kept) == len(made_up_fact.LINES) - 1
+    context = context_of(collection, [], [reader.stats], {}, Assumptions())
+    assert {
+        (row["details"]["reason"], row["first_ms"], row["last_ms"], row["times"])
+        for row in group_tables("g", kept, context)["observed_facts"]
+    } == made_up_fact.ROWS
 
 
 def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_says(

@@ -1,4 +1,4 @@
-"""What a file of a collection is, told from its path alone (layout: docs/ingest.md)."""
+"""What a file of a collection is, by its path alone (layout: docs/ingest.md)."""
 
 from __future__ import annotations
 

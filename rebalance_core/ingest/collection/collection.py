@@ -77,11 +77,11 @@ def open_collection(folder: Path) -> Collection:
     for name in sorted(names):
         if name.endswith(OLDER) and name.removesuffix(OLDER) in names:
             continue
-        found = _look(root, name, seen)
-        if isinstance(found, CollectedFile):
-            files.append(found)
-        elif found is not None:
-            refused.append(found)
+        entry = _identified(root, name, seen)
+        if isinstance(entry, CollectedFile):
+            files.append(entry)
+        elif entry is not None:
+            refused.append(entry)
     if not files:
         raise InputRefused(
             f"--collection {folder}: nothing to read beside {SETTINGS_NAME}; expected namesrv/, "
@@ -99,7 +99,7 @@ def _names(root: Path) -> Iterator[str]:
             yield (inside / name).as_posix()
 
 
-def _look(root: Path, name: str, seen: set[Path]) -> CollectedFile | Unread | None:
+def _identified(root: Path, name: str, seen: set[Path]) -> CollectedFile | Unread | None:
     if is_answer(name):
         return None
     path = root / name

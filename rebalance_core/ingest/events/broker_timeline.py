@@ -47,7 +47,7 @@ def _from_name_servers(ordered: list[Evidence], context: ClusterContext) -> list
     cause: dict[str, tuple[int, str]] = {}
     for piece in ordered:
         at_ms = context.time_of(piece)
-        if piece.kind == "broker_cut_off":
+        if piece.kind == "broker_channel_closed":
             # the scan closes the channel of a broker that it finds expired
             if at_ms - cause.get(piece.place, (0, ""))[0] > _CAUSE_MS:
                 cause[piece.place] = (at_ms, CLOSED)
@@ -122,11 +122,11 @@ def _running_at_first(ordered: list[Evidence], context: ClusterContext) -> dict[
     running: dict[str, set[str]] = {}
     masters = {f.broker_name for f in context.folders.values() if not f.slave}
     for name, folder in context.folders.items():
-        found = running.setdefault(folder.broker_name, set())
+        folders = running.setdefault(folder.broker_name, set())
         if folder.place in context.logged and first.get(name) in (None, "broker_stopping"):
-            found.add(name)
+            folders.add(name)
         if folder.broker_name not in masters:
-            found.add("")
+            folders.add("")
     return running
 
 

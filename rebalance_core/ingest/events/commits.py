@@ -21,7 +21,11 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
     if piece.kind == "committed":
         broker, offset = values["broker"], values["offset"]
     elif piece.kind == "queue_progress":
-        if values["consumer_offset"] == 0 or values["broker_name_cut"] or values["topic_cut"]:
+        if (
+            values["consumer_offset"] == 0
+            or values["broker_name_truncated"]
+            or values["topic_truncated"]
+        ):
             return None
         broker, offset = values["broker_name"], values["consumer_offset"]
     else:

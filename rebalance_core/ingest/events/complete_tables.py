@@ -1,4 +1,4 @@
-"""From rows as they were found to rows of tables: cluster, sequence, one row a key."""
+"""From rows as they were put together to rows of tables: cluster, sequence, one row a key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def complete(tables: Tables, cluster: str) -> Tables:
 
 
 def newest(rows: Iterable[Row], value: str) -> list[Row]:
-    """One row a key: of several sights of one instant the one furthest on."""
+    """One row a key: of several observations of one instant the one furthest on."""
     best: dict[tuple[Any, ...], Row] = {}
     offsets = ("min_offset", "max_offset", "committed_offset")
     for row in rows:

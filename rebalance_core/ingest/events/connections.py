@@ -26,7 +26,7 @@ class Change:
         at_ms: when: the first broker's word.
         joined: it came; else it went.
         channel: connection the change is named after.
-        scanned: found gone by a scan, which tells nobody.
+        scanned: removed by a scan, of which no member is notified.
         graceful: it unregistered.
         source: the line.
     """

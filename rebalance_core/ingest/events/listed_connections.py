@@ -27,7 +27,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
         if p.kind == "client" and p.values.get("client_file") and p.values["start_ms"]
     }
     announced = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
-    found: dict[tuple[str, str], Evidence] = {}
+    listed: dict[tuple[str, str], Evidence] = {}
     for piece in sorted(pieces, key=lambda p: (context.time_of(p), p.source)):
         v = piece.values
         if piece.kind != "member" or piece.place not in context.logged or not v["client_addr"]:
@@ -35,7 +35,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
         if context.time_of(piece) < context.start_ms:
             continue  # who was there before may have gone before
         key = (piece.place, v["client_addr"])
-        if key in announced or key in found:
+        if key in announced or key in listed:
             continue
         seen_ms = context.time_of(piece)
         restarts = [ms for ms, _ in context.starts.get(piece.place, ()) if ms <= seen_ms]
@@ -49,8 +49,8 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
             "consume_from_where": v["consume_from_where"],
             "known_ms": None,
         }
-        found[key] = replace(piece, kind="consumer_listed", at_ms=since, values=values)
-    return list(found.values())
+        listed[key] = replace(piece, kind="consumer_listed", at_ms=since, values=values)
+    return list(listed.values())
 
 
 def own_subscriptions(
@@ -64,4 +64,4 @@ def own_subscriptions(
     for piece in sorted(pieces, key=context.time_of):
         if piece.kind == "heartbeat":
             topics.setdefault(piece.values["client_id"], set(piece.values["topics"]))
-    return {client_id: sorted(found) for client_id, found in topics.items()}
+    return {client_id: sorted(names) for client_id, names in topics.items()}

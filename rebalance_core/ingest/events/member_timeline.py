@@ -79,12 +79,12 @@ class MemberTimeline:
             self._settle_tables(at_ms)
             if piece.kind == "broker_starting":
                 self._tables.pop(piece.place, None)
-                for client_id, found in self._connections.items():
-                    self._record(client_id, found.restart(piece.place, at_ms, piece.source))
+                for client_id, connections in self._connections.items():
+                    self._record(client_id, connections.restart(piece.place, at_ms, piece.source))
             elif piece.kind == "broker_out":
                 self._tables.pop(piece.place, None)
-                for client_id, found in self._connections.items():
-                    self._record(client_id, found.forget(piece.place))
+                for client_id, connections in self._connections.items():
+                    self._record(client_id, connections.forget(piece.place))
             elif piece.kind == "consumer_connected":
                 self._connected(piece, at_ms)
             elif piece.kind == "consumer_listed":
@@ -94,8 +94,8 @@ class MemberTimeline:
             else:
                 self._removed(piece, at_ms)
         self._settle_tables(self.context.end_ms)
-        for client_id, found in self._connections.items():
-            self._record(client_id, found.settle(self.context.end_ms))
+        for client_id, connections in self._connections.items():
+            self._record(client_id, connections.settle(self.context.end_ms))
 
     def _connected(self, piece: Evidence, at_ms: int) -> None:
         v = piece.values
@@ -104,22 +104,22 @@ class MemberTimeline:
         if version is not None:
             self.versions[client_id] = version
         self._channels[piece.place, v["channel"]] = client_id
-        found = self._connections.setdefault(client_id, Connections())
-        changes = found.connect(piece.place, v["channel"], at_ms, piece.source)
+        connections = self._connections.setdefault(client_id, Connections())
+        changes = connections.connect(piece.place, v["channel"], at_ms, piece.source)
         self._record(client_id, changes)
 
     def _listed(self, piece: Evidence, at_ms: int) -> None:
         v = piece.values
         client_id, channel = v["client_id"], v["channel"]
         self._channels[piece.place, channel] = client_id
-        found = self._connections.setdefault(client_id, Connections())
+        connections = self._connections.setdefault(client_id, Connections())
         detail = OBSERVED if at_ms <= self.context.start_ms else None
-        changes = found.connect(piece.place, channel, at_ms, piece.source)
+        changes = connections.connect(piece.place, channel, at_ms, piece.source)
         self._record(client_id, changes, detail)
         if detail is None and any(change.joined for change in changes):
-            told = not_logged(self.group, client_id, "join", piece.source, at_ms)
-            self.findings.append(told)
-        name = found.process_of(channel)
+            finding = not_logged(self.group, client_id, "join", piece.source, at_ms)
+            self.findings.append(finding)
+        name = connections.process_of(channel)
         member = Member(client_id, str(name))
         if name is not None and member not in self._topics:
             topics = frozenset(t for t in v["topics"] if not is_retry_topic(t))
@@ -130,15 +130,17 @@ class MemberTimeline:
         client_id = piece.values.get("client_id") or self._channels.get((piece.place, channel))
         if client_id is None:
             return  # a scan names no client, and this one registered before the log begins
-        found = self._connections.setdefault(client_id, Connections())
+        connections = self._connections.setdefault(client_id, Connections())
         if client_id not in self._ever:
             start_ms = min(self.context.start_ms, at_ms)
             self._record(
-                client_id, found.connect(piece.place, channel, start_ms, piece.source), OBSERVED
+                client_id,
+                connections.connect(piece.place, channel, start_ms, piece.source),
+                OBSERVED,
             )
         self._record(
             client_id,
-            found.remove(
+            connections.remove(
                 piece.place, channel, at_ms, piece.source,
                 scanned=piece.kind == "consumer_expired", graceful=piece.kind == "consumer_left",
             ),
@@ -172,7 +174,7 @@ class MemberTimeline:
         return row
 
     def _data(self, piece: Evidence, at_ms: int) -> None:
-        """Subscriptions of the member that owns the connection, as this broker was told them."""
+        """Subscriptions of the member with that connection, by its heartbeats to this broker."""
         channel = piece.values["channel"]
         client_id = self._channels.get((piece.place, channel))
         name = None
@@ -193,7 +195,7 @@ class MemberTimeline:
             self._changed(member, topics, at_ms, piece.source, own)
 
     def _settle_tables(self, now_ms: int) -> None:
-        """Members that kept silent agree with what the broker was told last."""
+        """Members that kept silent agree with the last heartbeat that the broker logged."""
         for broker, table in self._tables.items():
             if not table.settled and now_ms >= table.at_ms + HEARTBEAT_SEEN_MS:
                 table.settled = True
@@ -207,9 +209,9 @@ class MemberTimeline:
         """Topics of the members that send heartbeats to the broker, where they are known."""
         members = [
             Member(client_id, str(name))
-            for client_id, found in self._connections.items()
-            for channels in [found.by_broker.get(broker, {})]
-            for name in {found.process_of(channel) for channel in channels} - {None}
+            for client_id, connections in self._connections.items()
+            for channels in [connections.by_broker.get(broker, {})]
+            for name in {connections.process_of(channel) for channel in channels} - {None}
         ]
         return {member: self._topics[member] for member in members if member in self._topics}
 

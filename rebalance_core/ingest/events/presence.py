@@ -50,11 +50,11 @@ class Presence:
 
     def of_instance(self, instance: str | None, at_ms: int) -> str | None:
         """The member whose id has that instance name (``ip@instance…``), if there is one."""
-        found = [
+        members = [
             client_id
             for client_id in self.stays
             if instance
             and client_id.partition("@")[2].startswith(instance)
             and self.channels(client_id, at_ms)
         ]
-        return found[0] if len(found) == 1 else None
+        return members[0] if len(members) == 1 else None

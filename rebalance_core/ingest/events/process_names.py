@@ -19,23 +19,23 @@ class ProcessNames:
     def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
         self._context = context
         self._places: dict[str, str] = {}
-        self._sights: dict[tuple[str, str | None], list[tuple[int, str]]] = {}
+        self._mentions: dict[tuple[str, str | None], list[tuple[int, str]]] = {}
         for piece in pieces:
             if piece.kind in ("heartbeat", "allocated"):
                 key = (piece.place, piece.values.get("pid"))
-                sight = (context.time_of(piece), piece.values["client_id"])
-                self._sights.setdefault(key, []).append(sight)
-                self._places[sight[1]] = piece.place
-        for sights in self._sights.values():
-            sights.sort()
+                mention = (context.time_of(piece), piece.values["client_id"])
+                self._mentions.setdefault(key, []).append(mention)
+                self._places[mention[1]] = piece.place
+        for mentions in self._mentions.values():
+            mentions.sort()
 
     def client_of(self, piece: Evidence) -> str | None:
         """The client id, None if the file never named it."""
-        sights = self._sights.get((piece.place, piece.values.get("pid")))
-        if not sights:
+        mentions = self._mentions.get((piece.place, piece.values.get("pid")))
+        if not mentions:
             return None
-        index = bisect_right(sights, self._context.time_of(piece), key=lambda sight: sight[0])
-        return sights[max(index - 1, 0)][1]
+        index = bisect_right(mentions, self._context.time_of(piece), key=lambda mention: mention[0])
+        return mentions[max(index - 1, 0)][1]
 
     def zone_of(self, client_id: str) -> str:
         """Time zone of the client's host, as ``collection.toml`` says it."""

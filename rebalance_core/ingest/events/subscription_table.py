@@ -52,7 +52,7 @@ class SubscriptionTable:
     _members: set[Member] = field(default_factory=set)
 
     def knows(self, member: Member) -> bool:
-        """True if the member told this broker before."""
+        """True if this broker had a heartbeat of the member before."""
         return member in self._members
 
     def report(

@@ -1,4 +1,4 @@
-"""CONSUMER_SUSPEND and CONSUMER_RESUME from the client's own log: nobody else is told."""
+"""CONSUMER_SUSPEND and CONSUMER_RESUME from the client's own log: brokers learn nothing of it."""
 
 from __future__ import annotations
 

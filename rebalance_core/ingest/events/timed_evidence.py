@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.listed_connections import listed_connections
-from rebalance_core.ingest.evidence.evidence import GROUP, Evidence
+from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.second_resolution import SECOND_MS, inside_second
 
 LOGGED_BY_BROKERS = (
@@ -27,8 +28,8 @@ def timed_evidence(
     ``broker_starting`` and ``broker_out`` are the brokers' own.
     """
     for kind, moments in (("broker_starting", context.starts), ("broker_out", context.ends)):
-        for name, found in moments.items():
-            for at_ms, source in found:
+        for name, times in moments.items():
+            for at_ms, source in times:
                 yield at_ms, Evidence(GROUP, group, kind, at_ms, name, -1, source, {})
     for piece in listed_connections(pieces, context):
         yield context.time_of(piece), piece
@@ -54,10 +55,10 @@ def _best(piece: Evidence, second: int, before: int, notified: list[int]) -> int
 
 
 def _notifications(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    by_broker: dict[str, list[int]] = {}
     for piece in pieces:
         if piece.kind == "notified":
             broker = context.places.get(piece.values["address"])
             if broker is not None:
-                found.setdefault(broker, []).append(context.time_of(piece))
-    return {broker: sorted(times) for broker, times in found.items()}
+                by_broker.setdefault(broker, []).append(context.time_of(piece))
+    return {broker: sorted(times) for broker, times in by_broker.items()}

@@ -21,7 +21,7 @@ SNAPSHOT_SLACK_MS = 10_000
 LOGGED = ("topic_created", "topic_updated", "topic_loaded", "topic_deleted")
 SNAPSHOTS = ("topic_config", "route_queues")
 REGISTERED = ("topic_registered", "topic_route")
-"""What a name server was told, right after the broker logged it."""
+"""Registrations at a name server, right after the broker logged the topic."""
 
 
 class Config(NamedTuple):
@@ -188,11 +188,11 @@ class TopicTimeline:
     def _observed_offsets(self, ordered: list[Evidence]) -> None:
         """Rows of ``topicStatus``; of ``consumerProgress`` where the minimum cannot have moved.
 
-        ``consumerProgress`` shows no minimum. A minimum only grows, so between two sights of the
-        same value it is that value.
+        ``consumerProgress`` shows no minimum. A minimum only grows, so between two observations of
+        the same value it is that value.
         """
         for piece in ordered:
-            if piece.kind == "queue_offsets" and not piece.values["broker_name_cut"]:
+            if piece.kind == "queue_offsets" and not piece.values["broker_name_truncated"]:
                 v = piece.values
                 self.offsets.append(
                     self._offset(
@@ -202,8 +202,8 @@ class TopicTimeline:
                 )  # fmt: skip
         minima: dict[tuple[str, int], list[tuple[int, int]]] = {}
         for row in sorted(self.offsets, key=lambda row: row["observed_ms"]):
-            sights = minima.setdefault((row["broker_name"], row["queue_id"]), [])
-            sights.append((row["observed_ms"], row["min_offset"]))
+            observations = minima.setdefault((row["broker_name"], row["queue_id"]), [])
+            observations.append((row["observed_ms"], row["min_offset"]))
         for piece in ordered:
             if piece.kind == "queue_progress":
                 self._from_progress(piece, minima)
@@ -212,11 +212,11 @@ class TopicTimeline:
         self, piece: Evidence, minima: dict[tuple[str, int], list[tuple[int, int]]]
     ) -> None:
         v = piece.values
-        sights = minima.get((v["broker_name"], v["queue_id"]), [])
+        observations = minima.get((v["broker_name"], v["queue_id"]), [])
         at_ms = self._at(piece)
-        index = bisect_right(sights, (at_ms, 2**63))
-        if 0 < index < len(sights) and sights[index - 1][1] == sights[index][1]:
-            low, high = sights[index][1], v["broker_offset"]
+        index = bisect_right(observations, (at_ms, 2**63))
+        if 0 < index < len(observations) and observations[index - 1][1] == observations[index][1]:
+            low, high = observations[index][1], v["broker_offset"]
             if high >= low:
                 self.offsets.append(self._offset(v["broker_name"], v["queue_id"], at_ms, low, high))
 

@@ -42,13 +42,13 @@ def unlogged_joins(
     rows: list[Row] = []
     findings: list[Row] = []
     added: set[str] = set()
-    sights = [
+    mentions = [
         p
         for p in pieces
         if p.kind in ("heartbeat", "member", "client") and context.time_of(p) >= context.start_ms
     ]
     for piece in sorted(
-        sights, key=lambda p: (p.kind != "heartbeat", context.time_of(p), p.source)
+        mentions, key=lambda p: (p.kind != "heartbeat", context.time_of(p), p.source)
     ):
         client_id = str(piece.values.get("client_id") or piece.values.get("client_file") or "")
         at_ms = context.time_of(piece)

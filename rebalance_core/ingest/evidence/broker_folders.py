@@ -1,4 +1,4 @@
-"""Which broker the files of each folder of ``brokers/`` are of: told by files, not by its name.
+"""Which broker the files of each folder of ``brokers/`` are of, as files tell, whatever its name.
 
 A master and its slaves have one broker name (rocketmq.md §15), and people name folders as they
 like. A slave's stores are copies of its master's; its log has members of its own, as clients send
@@ -27,21 +27,22 @@ class BrokerFolder:
         broker_name: the broker whose files lie there.
         place: whose table of consumers its log tells of: that of the broker's master, by the
             broker's name, or one of its own, by the path of the folder.
-        speaks: True for the master's, else for one of its slaves': its stores are the broker's.
+        authoritative: True for the master's, else for one of its slaves': its stores are the
+            broker's.
         slave: True if files tell that it is a slave's.
         addresses: its own, where files tell them.
-        told: False if no file says whose it is: it is taken as the broker of its own name.
-        role_told: False if another folder speaks for the broker and no file tells how the two are
-            related.
+        identified: False if no file says whose it is: it is taken as the broker of its own name.
+        role_known: False if another folder is authoritative for the broker and no file tells how
+            the two are related.
     """
 
     broker_name: str
     place: str
-    speaks: bool = True
+    authoritative: bool = True
     slave: bool = False
     addresses: frozenset[str] = frozenset()
-    told: bool = True
-    role_told: bool = True
+    identified: bool = True
+    role_known: bool = True
 
 
 @dataclass
@@ -88,7 +89,7 @@ class BrokerDirectory:
             self._listed[address] = (at_ms, slave)
 
     def role(self, address: str) -> tuple[int, bool] | None:
-        """When it was told last, and True for a slave; None: nothing tells, or routes differ."""
+        """When it was stated last, and True for a slave; None: not stated, or routes differ."""
         if address in self._listed:
             return self._listed[address]
         routes = self._routes.get(address, set())
@@ -118,22 +119,22 @@ def broker_folders(
         directory.read(piece, end_ms)
         if piece.place in clues:
             _read(clues[piece.place], piece, end_ms)
-    seen = Counter(address for found in clues.values() for address in found.local)
-    for found in clues.values():
+    seen = Counter(address for of_folder in clues.values() for address in of_folder.local)
+    for of_folder in clues.values():
         # behind a proxy of its host every broker sees the same local address
-        found.addresses |= {address for address in found.local if seen[address] == 1}
-        for _, booted, address in found.booted:
+        of_folder.addresses |= {address for address in of_folder.local if seen[address] == 1}
+        for _, booted, address in of_folder.booted:
             directory.known.add(booted)
             directory.names.setdefault(address, booted)
-    names = {folder: _name(folder, found, directory) for folder, found in clues.items()}
-    told: dict[str, BrokerFolder] = {}
+    names = {folder: _name(folder, of_folder, directory) for folder, of_folder in clues.items()}
+    identified: dict[str, BrokerFolder] = {}
     for name in set(names.values()) - {None}:
         of_name = {folder: clues[folder] for folder, its in names.items() if its == name}
-        told |= _replicas(str(name), of_name, directory)
-    for its in told.values():
+        identified |= _replicas(str(name), of_name, directory)
+    for its in identified.values():
         directory.names |= dict.fromkeys(its.addresses - directory.names.keys(), its.broker_name)
-    untold = {f: BrokerFolder(f, f, told=False) for f, name in names.items() if name is None}
-    return told | untold, directory
+    others = {f: BrokerFolder(f, f, identified=False) for f, name in names.items() if name is None}
+    return identified | others, directory
 
 
 def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
@@ -178,28 +179,28 @@ def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
 def _replicas(
     name: str, clues: Mapping[str, _Clues], directory: BrokerDirectory
 ) -> dict[str, BrokerFolder]:
-    """The folders of one broker: its master's speaks for it, else one of its slaves'."""
-    roles = {folder: _is_slave(found, directory) for folder, found in clues.items()}
+    """The folders of one broker: its master's is authoritative, else one of its slaves'."""
+    roles = {folder: _is_slave(of_folder, directory) for folder, of_folder in clues.items()}
     rank = {False: 0, None: 1, True: 2}
     first = min(clues, key=lambda folder: (rank[roles[folder]], folder != name, folder))
     place = f"brokers/{first}" if roles[first] else name
-    found = {}
+    replicas = {}
     for folder, its in clues.items():
-        speaks = folder == first or bool(its.addresses & clues[first].addresses)
+        authoritative = folder == first or bool(its.addresses & clues[first].addresses)
         another = bool(its.addresses) and roles[first] is False  # than the master: a slave
-        found[folder] = BrokerFolder(
+        replicas[folder] = BrokerFolder(
             name,
-            place if speaks else f"brokers/{folder}",
-            speaks,
+            place if authoritative else f"brokers/{folder}",
+            authoritative,
             roles[folder] is True,
             frozenset(its.addresses),
-            role_told=speaks or roles[folder] is not None or another,
+            role_known=authoritative or roles[folder] is not None or another,
         )
-    return found
+    return replicas
 
 
 def _is_slave(clues: _Clues, directory: BrokerDirectory) -> bool | None:
     """The newest word on its role."""
     by_address = [directory.role(address) for address in sorted(clues.addresses)]
-    told = [*clues.slave, *(role for role in by_address if role is not None)]
-    return max(told)[1] if told else None
+    statements = [*clues.slave, *(role for role in by_address if role is not None)]
+    return max(statements)[1] if statements else None

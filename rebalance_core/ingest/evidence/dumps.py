@@ -17,14 +17,14 @@ _NO_ROWS = (
 
 
 def dump_fact(
-    file: CollectedFile, found: Collection[Fact | Unread], brokers: Collection[str]
+    file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Fact:
     """The fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows, error.
 
     ``rejected`` counts what was not understood: with any, a missing row may have been there.
     """
     command, argument = file.arguments[:2]
-    kinds = [piece.kind for piece in found if isinstance(piece, Fact)]
+    kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
     values = {
         "command": command,
         "group": None,
@@ -32,15 +32,15 @@ def dump_fact(
         "broker": None,
         "client_id": file.arguments[2] if len(file.arguments) > 2 else None,
         "rows": sum(kind not in _NO_ROWS for kind in kinds),
-        "rejected": len(found) - len(kinds),
-        "error": _error(found),
+        "rejected": len(results) - len(kinds),
+        "error": _error(results),
     }
     if command == "consumerConnection":
-        values["group"], values["broker"] = asked(argument, _subscriptions(found), brokers)
+        values["group"], values["broker"] = asked(argument, _subscriptions(results), brokers)
     elif command == "consumerStatus":
         values["group"] = argument
     elif command == "consumerProgress":
-        values["group"] = _group_of_progress(argument, found)
+        values["group"] = _group_of_progress(argument, results)
     elif command in ("topicRoute", "topicStatus"):
         values["topic"] = argument
     return Fact("dump", file.written_ms, values, file.name)
@@ -62,8 +62,8 @@ def asked(
     return next((group for group in groups if argument.startswith(group + "-")), argument), ""
 
 
-def _subscriptions(found: Iterable[Fact | Unread]) -> list[tuple[str, str]]:
-    facts = (piece for piece in found if isinstance(piece, Fact))
+def _subscriptions(results: Iterable[Fact | Unread]) -> list[tuple[str, str]]:
+    facts = (piece for piece in results if isinstance(piece, Fact))
     return [pair for fact in facts for pair in fact.values.get("subscriptions") or ()]
 
 
@@ -72,19 +72,19 @@ def group_of_rows(argument: str, with_clients: bool) -> str:
     return argument.removeprefix("s-") if with_clients else argument
 
 
-def _group_of_progress(argument: str, found: Collection[Fact | Unread]) -> str | None:
-    for piece in found:
+def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str | None:
+    for piece in results:
         if isinstance(piece, Fact) and piece.kind == "queue_progress":
             return group_of_rows(argument, piece.values["with_clients"])
     # without rows nothing but the name tells whether -s was given
     return None if argument in EVERYTHING else argument.removeprefix("s-")
 
 
-def _error(found: Collection[Fact | Unread]) -> str:
+def _error(results: Collection[Fact | Unread]) -> str:
     """Class, code and message of the failure, empty if none was printed."""
-    for piece in found:
+    for piece in results:
         if isinstance(piece, Fact) and piece.kind == "admin_error":
             code = piece.values["code"]
-            told = (piece.values["exception"], "" if code is None else f"CODE {code}")
-            return " ".join((*filter(None, told), piece.values["message"])).strip()
+            parts = (piece.values["exception"], "" if code is None else f"CODE {code}")
+            return " ".join((*filter(None, parts), piece.values["message"])).strip()
     return ""

@@ -10,6 +10,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rebalance_core.contracts.fact_declaration import (
+    CLUSTER,
+    COMMIT,
+    GROUP,
+    ONE_A_PLACE,
+    TOPIC,
+    Thinning,
+)
+from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.collection.collected_file import (
     ADMIN,
     BROKER_LOG,
@@ -23,8 +32,6 @@ from rebalance_core.ingest.fact import Fact, Unread
 
 PERM_INHERIT = 1
 """PermName.PERM_INHERIT."""
-
-CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,37 +59,40 @@ class Evidence:
     values: Mapping[str, Any]
 
 
-_GROUP_KINDS = (
-    "consumer_connected", "consumer_data", "consumer_left", "consumer_closed", "consumer_expired",
-    "queue_locked", "allocated", "broker_allocated", "heartbeat", "suspended", "resumed", "paused",
-    "unsubscribed", "left_broker", "order_lock", "notified", "lock_refused",
-)  # fmt: skip
-_GROUP_FACTS = (
-    "subscription_changed", "no_subscription", "offset_went_back", "group_created", "group_deleted",
-    "broker_allocation_failed", "no_member_list", "not_in_member_list", "broadcast_refused",
-)  # fmt: skip
-_TOPIC_KINDS = (
-    "topic_created", "topic_updated", "topic_loaded", "topic_deleted", "topic_config",
-    "topic_registered", "topic_route",
-)  # fmt: skip
-_CLUSTER_KINDS = (
-    "broker_starting", "broker_booted", "broker_stopping", "broker_registered", "broker_address",
-    "broker_known", "broker_removed", "replica_removed", "broker_cut_off", "broker_expired",
-    "broker_property", "broker_follows",
-)  # fmt: skip
-_CLUSTER_FACTS = ("allocation_failed", "heartbeat_failed")
-FACTS_ONLY = frozenset((*_GROUP_FACTS, *_CLUSTER_FACTS, "subscription_group", "dump"))
-"""Kinds of which `observed_facts` alone is made; they do not tell when a log begins and ends."""
+_STORES = {
+    "topic_config": (TOPIC, "topic"),
+    "subscription_group": (GROUP, "consumer_group"),
+    "request_mode": (GROUP, "consumer_group"),
+    "committed_offset": (COMMIT, "consumer_group"),
+    "local_offset": (COMMIT, "consumer_group"),
+}
+"""Facts of stores: who puts them together, and the field that names the group or topic."""
+_FACTS_ONLY = ("subscription_group", "dump")
+"""Facts of stores and dumps of which `observed_facts` alone is made."""
+_REPEATED = ("route_broker", "broker_local", "broker_topic")
+"""Evidence on the cluster from dumps and from facts on something else; each place says it often."""
 
-_ADDRESS = (
-    dict.fromkeys((*_GROUP_KINDS, *_GROUP_FACTS), (GROUP, "group"))
-    | dict.fromkeys(_TOPIC_KINDS, (TOPIC, "topic"))
-    | dict.fromkeys((*_CLUSTER_KINDS, *_CLUSTER_FACTS), (CLUSTER, ""))
-    | {"committed": (COMMIT, "group")}
-    | dict.fromkeys(("subscription_group", "request_mode"), (GROUP, "consumer_group"))
-    | dict.fromkeys(("committed_offset", "local_offset"), (COMMIT, "consumer_group"))
-)
-"""Who puts a kind together, and the field that names the group or topic."""
+
+def thinning_of(part: str) -> dict[str, Thinning]:
+    """How the evidence of a part that repeats is thinned, by its kind."""
+    of_logs = {
+        fact.kind: fact.thinning
+        for fact in LOG_FACTS.values()
+        if fact.part == part and fact.thinning is not None
+    }
+    return of_logs | dict.fromkeys(_REPEATED if part == CLUSTER else (), ONE_A_PLACE)
+
+
+def is_fact_only(kind: str) -> bool:
+    """Of which `observed_facts` alone is made; it does not tell when a log begins and ends."""
+    return kind in _FACTS_ONLY or (kind in LOG_FACTS and LOG_FACTS[kind].facts_only)
+
+
+def _address(kind: str) -> tuple[str, str]:
+    """Who puts a kind together, and the field that names the group or topic."""
+    if kind in LOG_FACTS:
+        return LOG_FACTS[kind].part, LOG_FACTS[kind].key
+    return _STORES.get(kind, ("", ""))
 
 
 def evidence_of(
@@ -103,7 +113,7 @@ def evidence_of(
         )
         yield from _of_dump(file, piece, brokers)
         return
-    part, name = _ADDRESS.get(fact.kind, ("", ""))
+    part, name = _address(fact.kind)
     if not part or (file.kind == GROUPS and not file.newest):
         return
     values = fact.values
@@ -163,21 +173,21 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
 
 
 def of_document(
-    file: CollectedFile, found: Collection[Fact | Unread], brokers: Collection[str]
+    file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Iterator[Evidence]:
     """What a document as a whole is evidence for: that it was collected, and how much it held."""
     if file.kind == ADMIN:
-        fact = dump_fact(file, found, brokers)
+        fact = dump_fact(file, results, brokers)
         group, place = fact.values["group"] or None, fact.values["broker"] or ""
     elif file.kind == GROUPS and file.newest:
-        kinds = [piece.kind for piece in found if isinstance(piece, Fact)]
-        if found and not kinds:
+        kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
+        if results and not kinds:
             return  # it is no such store, or only part of one
-        count = {"groups": kinds.count("subscription_group"), "rejected": len(found) - len(kinds)}
+        count = {"groups": kinds.count("subscription_group"), "rejected": len(results) - len(kinds)}
         fact = Fact("group_configs", file.written_ms, count, file.name)
         group, place = None, file.place
     elif file.kind == MODES:
-        if any(isinstance(piece, Unread) for piece in found):
+        if any(isinstance(piece, Unread) for piece in results):
             return  # a missing entry may be one that could not be read
         fact = Fact("request_modes", file.written_ms, {}, file.name)
         group, place = None, file.place

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.timed_evidence import LOGGED_BY_BROKERS
 from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
 
 BROKERS, DUMPS = "brokers/", "mqadmin/"
-_MEMBERS = (*LOGGED_BY_BROKERS, "member", "subscription_changed")
 
 
 def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
@@ -24,10 +23,15 @@ def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Ev
         folder = _folder(piece, context)
         if folder is None:
             yield piece
-        elif piece.kind in _MEMBERS:
+        elif _of_process(piece.kind):
             yield replace(piece, place=folder.place)
-        elif folder.speaks or piece.kind == "dump":
+        elif folder.authoritative or piece.kind == "dump":
             yield replace(piece, place=folder.broker_name)
+
+
+def _of_process(kind: str) -> bool:
+    """On the table of consumers of the very process that logged it, or that was asked."""
+    return kind == "member" or (kind in LOG_FACTS and LOG_FACTS[kind].of_slaves)
 
 
 def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
@@ -36,7 +40,7 @@ def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterato
         folder = _folder(piece, context)
         if folder is None:
             yield piece
-        elif folder.speaks:
+        elif folder.authoritative:
             yield replace(piece, place=folder.broker_name)
 
 

@@ -22,6 +22,7 @@ from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.observed.document_facts import dump
 from rebalance_core.ingest.observed.fact_rows import FactRows
+from rebalance_core.ingest.observed.log_rows import add_log_rows
 from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.ingest.rows import Row
 
@@ -91,15 +92,15 @@ def _files(
 ) -> None:
     """One row per broker or name server and kind of file, over all of them."""
     counted = {one.name: one for one in stats}
-    found: dict[tuple[str, str], list[CollectedFile]] = {}
+    by_place: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
         if file.kind == NAMESRV_LOG:
-            found.setdefault((file.kind, file.place), []).append(file)
+            by_place.setdefault((file.kind, file.place), []).append(file)
         elif file.kind in _BROKER_FILES:
             folder = context.folders[file.place]
-            if folder.speaks and not (folder.slave and file.is_log):
-                found.setdefault((file.kind, folder.broker_name), []).append(file)
-    for (kind, place), files in sorted(found.items()):
+            if folder.authoritative and not (folder.slave and file.is_log):
+                by_place.setdefault((file.kind, folder.broker_name), []).append(file)
+    for (kind, place), files in sorted(by_place.items()):
         times = [time for file in files for time in _moments(file, counted[file.name], context)]
         span = (min(times, default=context.end_ms), max(times, default=context.end_ms))
         of_files = [counted[file.name] for file in files]
@@ -140,12 +141,8 @@ def _stated(rows: FactRows, piece: Evidence, at_ms: int) -> None:
         version = plain_version(v["version"]) if v["version"] else None
         details = {"version": version, "broker_id": v["broker_id"], "addr": v["addr"]}
         rows.add("BROKER_IN_CLUSTER", at_ms, source, details, broker_name=v["broker_name"])
-    elif piece.kind == "heartbeat_failed":
-        details = {"address": v["address"], "log": piece.place, "pid": v.get("pid")}
-        rows.add("HEARTBEAT_FAILED", at_ms, source, details, broker_name=v["broker_name"])
-    elif piece.kind == "allocation_failed":
-        details = {"strategy": v["strategy"], "message": v["message"], "log": piece.place}
-        rows.add("ALLOCATION_FAILED", at_ms, source, details | {"pid": v.get("pid")})
+    else:
+        add_log_rows(rows, piece, at_ms)
 
 
 def _registered(

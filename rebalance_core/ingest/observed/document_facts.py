@@ -94,7 +94,7 @@ def _stuck(rows: FactRows, piece: Evidence, at_ms: int) -> None:
 def _progress(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     v = piece.values
     details = {name: v[name] for name in _PROGRESS}
-    details["names_cut"] = v["topic_cut"] or v["broker_name_cut"]
+    details["names_cut"] = v["topic_truncated"] or v["broker_name_truncated"]
     queue_row(rows, "QUEUE_PROGRESS", piece, at_ms, details)
 
 

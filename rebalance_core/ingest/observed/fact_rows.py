@@ -5,25 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rebalance_core.contracts.fact_declaration import EPISODE_MS, EPISODES, MOMENTS
+from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.ingest.rows import Row
-
-EPISODE_MS = 300_000
-"""Refusals, drops or failures of one thing further apart are two rows."""
-SECOND_MS, MINUTE_MS = 1_000, 60_000
-MINUTELY = frozenset(("HEARTBEAT_FAILED", "ALLOCATION_FAILED"))
-"""Kinds whose minutes are counted, not seconds: those without a group all come to the driver."""
-
-PER_MOMENT = frozenset(
-    ("GROUP_CREATED", "GROUP_DELETED", "GROUP_AT_BROKER", "CONNECTION", "HELD_QUEUE",
-     "STUCK_QUEUE", "QUEUE_PROGRESS", "DUMP")
-)  # fmt: skip
-"""Kinds of which each moment is a row: dumps are not merged with later ones."""
-EPISODES = frozenset(
-    ("TAGS_CHANGED", "TOPIC_DROPPED", "NO_SUBSCRIPTION", "LOCK_REFUSED", "OFFSET_WENT_BACK",
-     "BROADCAST_REFUSED", "NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "ALLOCATION_FAILED",
-     "HEARTBEAT_FAILED")
-)  # fmt: skip
-"""Kinds that logs repeat while a trouble lasts."""
 
 Details = dict[str, str]
 Merge = Callable[[Details, Details], Details]
@@ -32,8 +16,8 @@ Merge = Callable[[Details, Details], Details]
 class FactRows:
     """Rows in the making; statements have to come in order of their time.
 
-    ``times`` counts the statements of one moment; else the seconds (of `MINUTELY`: minutes) with
-    one, which stays the same when a job keeps one line a second of those that repeat.
+    ``times`` counts the statements of one moment; else the windows of the kind (seconds or minutes)
+    with one, which stays the same when a job keeps one line a window of those that repeat.
     """
 
     def __init__(self, group: str | None = None) -> None:
@@ -55,12 +39,14 @@ class FactRows:
         merge: Merge | None = None,
     ) -> None:
         """One statement; `merge` joins details that do not tell two things apart."""
-        told = {name: as_text(value) for name, value in (details or {}).items()}
-        what = () if merge else tuple(sorted(told.items()))
-        moment = at_ms if kind in PER_MOMENT else None
+        declared = FACT_KINDS[kind]
+        texts = {name: as_text(value) for name, value in (details or {}).items()}
+        what = () if merge else tuple(sorted(texts.items()))
+        moment = at_ms if declared.repeated == MOMENTS else None
         key = (kind, topic, broker_name, queue_id, client_id, what, moment)
         row = self._open.get(key)
-        if row is None or (kind in EPISODES and at_ms - row["last_ms"] > EPISODE_MS):
+        ended = row is not None and at_ms - row["last_ms"] > EPISODE_MS
+        if row is None or (declared.repeated == EPISODES and ended):
             row = {
                 "kind": kind,
                 "consumer_group": self._group,
@@ -71,18 +57,18 @@ class FactRows:
                 "first_ms": at_ms,
                 "last_ms": at_ms,
                 "times": 1,
-                "details": told,
+                "details": texts,
                 "source": source,
             }
             self._open[key] = row
             self.rows.append(row)
             return
-        window_ms = MINUTE_MS if kind in MINUTELY else SECOND_MS
+        window_ms = declared.window_ms
         if moment is not None or at_ms // window_ms != row["last_ms"] // window_ms:
             row["times"] += 1
             row["last_ms"] = at_ms
         if merge:
-            row["details"] = merge(row["details"], told)
+            row["details"] = merge(row["details"], texts)
 
 
 def as_text(value: Any) -> str:

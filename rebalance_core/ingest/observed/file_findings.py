@@ -30,10 +30,10 @@ def file_findings(
     context: ClusterContext,
 ) -> list[Row]:
     """Findings on the collection as a whole and on single files."""
-    found = [*_missing(collection, context), *_zones(collection, assumed), *_folders(context)]
+    findings = [*_missing(collection, context), *_zones(collection, assumed), *_folders(context)]
     for one in stats:
-        found += _of_file(one)
-    return found
+        findings += _of_file(one)
+    return findings
 
 
 def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
@@ -66,9 +66,9 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
 def _folders(context: ClusterContext) -> Iterator[Row]:
     """Folders whose broker no file tells, and those of one broker that no file tells apart."""
     for name, folder in context.folders.items():
-        if not folder.told:
+        if not folder.identified:
             what = f"No file tells which broker brokers/{name} is of: taken as the broker {name}."
-        elif not folder.role_told:
+        elif not folder.role_known:
             what = (
                 f"brokers/{name} is of {folder.broker_name} too, and no file tells whether of a "
                 "slave: taken as a slave's, its stores are not used."

@@ -9,7 +9,7 @@ from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.observed.document_facts import DOCUMENT_READERS
 from rebalance_core.ingest.observed.fact_rows import FactRows
-from rebalance_core.ingest.observed.log_facts import LOG_READERS, Clients
+from rebalance_core.ingest.observed.log_rows import Clients, add_log_rows
 from rebalance_core.ingest.rows import Row
 
 
@@ -31,6 +31,6 @@ def group_facts(
         at_ms = context.time_of(piece)
         if piece.kind in DOCUMENT_READERS:
             DOCUMENT_READERS[piece.kind](rows, piece, at_ms)
-        elif piece.kind in LOG_READERS:
-            LOG_READERS[piece.kind](rows, piece, at_ms, clients)
+        else:
+            add_log_rows(rows, piece, at_ms, clients)
     return rows.rows

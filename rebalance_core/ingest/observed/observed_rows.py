@@ -65,7 +65,7 @@ def ownership_rows(
         at_ms = context.time_of(piece)
         if piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
             client_id = v["client_file"]
-        elif piece.kind == "queue_progress" and v["client_ip"] and not v["topic_cut"]:
+        elif piece.kind == "queue_progress" and v["client_ip"] and not v["topic_truncated"]:
             there = presence.clients(at_ms, at_ms)
             alike = [one for one in there if one.partition("@")[0] == v["client_ip"]]
             if len(alike) != 1:

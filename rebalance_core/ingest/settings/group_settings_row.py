@@ -35,8 +35,8 @@ _THRESHOLDS = (
 
 
 @dataclass(frozen=True)
-class Told:
-    """What was found out of a group's members.
+class MemberSettings:
+    """What files show of a group's members.
 
     Attributes:
         strategies: see `group_strategies`.
@@ -60,7 +60,7 @@ class Told:
 def settings_row(
     group: str,
     pieces: list[Evidence],
-    told: Told,
+    members: MemberSettings,
     zone_of: Callable[[str], str],
     context: ClusterContext,
 ) -> tuple[Row, list[Row]]:
@@ -69,19 +69,19 @@ def settings_row(
     Args:
         group: the group.
         pieces: its evidence.
-        told: what was found out of the members.
+        members: what files show of its members.
         zone_of: time zone of a client by its id.
         context: the cluster.
     """
-    strategies = told.strategies
-    shown = _shown(pieces, told.versions, zone_of, context)
-    if told.rebalance_modes:
-        shown["rebalance_mode"] = told.rebalance_mode
+    strategies = members.strategies
+    shown = _shown(pieces, members.versions, zone_of, context)
+    if members.rebalance_modes:
+        shown["rebalance_mode"] = members.rebalance_mode
     if strategies.group is not None:
         shown["strategy"] = strategies.group
     given = context.given.get(group, {})
     assumed = _assumed(context)
-    if told.popped:
+    if members.popped:
         # a mode that changes nothing for its members would be no use to anybody
         assumed["rebalance_mode"] = BROKER_REBALANCE
     connected = any(piece.kind == "consumer_connected" for piece in pieces)
@@ -91,7 +91,7 @@ def settings_row(
         value = shown.get(name, given.get(name))
         if value is None and name in assumed:
             value = assumed[name]
-            default = name == "rebalance_mode" and connected and not told.popped
+            default = name == "rebalance_mode" and connected and not members.popped
             without = name == "strategy" and row["message_model"] == BROADCASTING  # it has none
             if not (default or without):
                 findings.append(_assumption(group, name, value))

@@ -1,6 +1,6 @@
 """Which strategy each member uses: client logs and ``consumerStatus`` show names, not parameters.
 
-Two parameters can be told from results: CONFIG returns its list as it is (rocketmq.md §2.4), and
+Two parameters show in results: CONFIG returns its list as it is (rocketmq.md §2.4), and
 every queue of MACHINE_ROOM's rooms goes to somebody, so the rooms of all results are its rooms
 (rocketmq.md §2.5).
 """
@@ -64,20 +64,20 @@ def group_strategies(
         elif piece.kind == "client" and v["strategy"]:
             # the class of MACHINE_ROOM_NEARBY hides its inner strategy: the log's name is better
             names.setdefault(_client_id(piece), v["strategy"])
-    found = GroupStrategies(group=given)
+    strategies = GroupStrategies(group=given)
     rooms = _rooms(results)
     for client_id, name in names.items():
         if name == CONFIG and client_id in held:
             results.setdefault(client_id, {"": held[client_id]})  # it holds what is listed
-        text = _text(name, given, results.get(client_id, {}), rooms, found.assumed)
+        text = _text(name, given, results.get(client_id, {}), rooms, strategies.assumed)
         if text is None:
-            found.unknown[client_id] = name
+            strategies.unknown[client_id] = name
         else:
-            found.members[client_id] = text
-    if found.members and given is None:
-        texts = list(found.members.values())
-        found.group = max(sorted(set(texts)), key=texts.count)
-    return found
+            strategies.members[client_id] = text
+    if strategies.members and given is None:
+        texts = list(strategies.members.values())
+        strategies.group = max(sorted(set(texts)), key=texts.count)
+    return strategies
 
 
 def _client_id(piece: Evidence) -> str:

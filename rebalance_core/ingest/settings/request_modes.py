@@ -69,12 +69,12 @@ def request_mode_events(
 
 
 def _by_topic(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, list[_Statement]]:
-    found: dict[str, list[_Statement]] = {}
+    by_topic: dict[str, list[_Statement]] = {}
     for piece in pieces:
         statement = _statement(piece, context.time_of(piece))
         if statement is not None and can_be_popped(piece.values["topic"]):
-            found.setdefault(piece.values["topic"], []).append(statement)
-    return found
+            by_topic.setdefault(piece.values["topic"], []).append(statement)
+    return by_topic
 
 
 def _statement(piece: Evidence, at_ms: int) -> _Statement | None:
@@ -91,11 +91,11 @@ def _statement(piece: Evidence, at_ms: int) -> _Statement | None:
 
 def _absences(statements: Iterable[_Statement], context: ClusterContext) -> list[_Statement]:
     """Stores without an entry for the topic: it is pulled."""
-    told = {(one.broker, one.at_ms) for one in statements}
+    stated = {(one.broker, one.at_ms) for one in statements}
     return [
         _Statement(at_ms, source, PULL_MODE, broker=broker)
         for broker, at_ms, source in context.mode_stores
-        if (broker, at_ms) not in told
+        if (broker, at_ms) not in stated
     ]
 
 

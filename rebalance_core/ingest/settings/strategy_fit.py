@@ -88,7 +88,7 @@ def _dumps(
     for piece in pieces:
         if piece.kind == "queue_progress" and piece.values["with_clients"]:
             topic = piece.values["topic"]
-            if not is_retry_topic(topic) and not piece.values["topic_cut"]:
+            if not is_retry_topic(topic) and not piece.values["topic_truncated"]:
                 key = (context.time_of(piece), piece.source.partition(":")[0], topic)
                 tables.setdefault(key, []).append(piece)
     for (at_ms, _, _), rows in sorted(tables.items()):

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.window import Window
 
 from rebalance_core.contracts import INGESTED_TABLES, Table
+from rebalance_core.contracts.fact_declaration import CLUSTER, COMMIT, GROUP, TOPIC
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
@@ -24,31 +25,18 @@ from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.events.commits import commit_row
 from rebalance_core.ingest.events.complete_tables import REJECTED_TABLE, rejected_row
 from rebalance_core.ingest.events.topic_timeline import topic_tables
-from rebalance_core.ingest.evidence.evidence import CLUSTER, COMMIT, GROUP, TOPIC, Evidence
+from rebalance_core.ingest.evidence.evidence import Evidence, thinning_of
 from rebalance_core.ingest.evidence.evidence_table import COUNTED, REFUSED, pieces_of
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.group_tables import group_tables
 from rebalance_core.ingest.in_process import context_of, given_groups, total_stats
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
-from rebalance_core.ingest.observed.fact_rows import MINUTE_MS, SECOND_MS
 from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.ingest.rows import ORDER, RANK, Row, Tables
 from rebalance_core.spark.ingest.collection_evidence import collection_evidence
 
 ROWS_DDL = f"table_name STRING, {ORDER} INT, row STRING"
 _ROWS = pa.schema([("table_name", pa.string()), (ORDER, pa.int32()), ("row", pa.string())])
-_OFTEN = (
-    "notified", "paused", "queue_locked", "order_lock", "lock_refused", "subscription_changed",
-    "no_subscription", "offset_went_back", "no_member_list", "not_in_member_list",
-    "broadcast_refused", "broker_allocation_failed",
-)  # fmt: skip
-"""Facts that logs repeat; one a second and place says as much: `FactRows` counts seconds."""
-_ONCE = ("allocated",)
-"""Facts that are the same whenever one file says them."""
-_KNOWN = ("broker_known", "route_broker", "broker_local", "broker_topic")
-"""Facts that repeat and are the same whenever one place says them."""
-_FAILURES = ("heartbeat_failed", "allocation_failed", "broker_follows")
-"""Facts of clients without a group, and of slaves; one a minute and place comes to the driver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,42 +107,36 @@ def _counts(evidence: DataFrame) -> list[FileStats]:
 
 
 def _cluster_pieces(evidence: DataFrame) -> list[Evidence]:
-    """What the cluster's context is made of; what repeats is taken once."""
-    of_cluster = evidence.where(sf.col("part") == CLUSTER)
-    once = sf.col("kind").isin(*_KNOWN, *_FAILURES)
-    minute = sf.when(sf.col("kind").isin(*_FAILURES), sf.floor(sf.col("at_ms") / MINUTE_MS))
-    first = sf.min_by(sf.struct("*"), sf.struct("at_ms", "position", "source")).alias("first")
-    repeated = (
-        of_cluster.where(once)
-        .groupBy("kind", "fields", "place", minute.alias("_m"))
-        .agg(first)
-        .select("first.*")
-    )
-    return pieces_of(of_cluster.where(~once).unionByName(repeated).toArrow())
+    """What the cluster's context is made of; what repeats comes to the driver thinned."""
+    return pieces_of(thinned(evidence, CLUSTER).toArrow())
 
 
 def _by_key(evidence: DataFrame, part: str, assemble: Callable[[pa.Table], pa.Table]) -> DataFrame:
-    return (
-        _thinned(evidence.where(sf.col("part") == part))
-        .groupBy("key")
-        .applyInArrow(assemble, ROWS_DDL)
-    )
+    return thinned(evidence, part).groupBy("key").applyInArrow(assemble, ROWS_DDL)
 
 
-def _thinned(evidence: DataFrame) -> DataFrame:
-    often = sf.col("kind").isin(*_OFTEN, *_ONCE)
-    second = sf.when(sf.col("kind").isin(*_OFTEN), sf.floor(sf.col("at_ms") / SECOND_MS))
-    place = sf.when(sf.col("kind") != "notified", sf.col("place"))
-    first = sf.min_by(sf.struct("*"), sf.struct("at_ms", "place", "position", "source")).alias(
-        "first"
-    )
+def thinned(evidence: DataFrame, part: str) -> DataFrame:
+    """The evidence of one part; of what logs repeat the first statements, as `Thinning` says."""
+    of_part = evidence.where(sf.col("part") == part)
+    thinning = thinning_of(part)
+    if not thinning:
+        return of_part
+    kind = sf.col("kind")
+    per_place = [name for name, how in thinning.items() if how.per_place]
+    place = sf.when(kind.isin(*per_place), sf.col("place"))
+    window = sf.lit(None).cast("BIGINT")
+    for window_ms in sorted({how.window_ms for how in thinning.values() if how.window_ms}):
+        kinds = [name for name, how in thinning.items() if how.window_ms == window_ms]
+        window = sf.when(kind.isin(*kinds), sf.floor(sf.col("at_ms") / window_ms)).otherwise(window)
+    first = sf.min_by(sf.struct("*"), sf.struct("at_ms", "place", "position", "source"))
+    repeated = kind.isin(*thinning)
     kept = (
-        evidence.where(often)
-        .groupBy("part", "key", "kind", "fields", place.alias("_p"), second.alias("_s"))
-        .agg(first)
+        of_part.where(repeated)
+        .groupBy("key", "kind", "fields", place.alias("_place"), window.alias("_window"))
+        .agg(first.alias("first"))
         .select("first.*")
     )
-    return evidence.where(~often).unionByName(kept)
+    return of_part.where(~repeated).unionByName(kept)
 
 
 def _group_rows(context: ClusterContext) -> Callable[[pa.Table], pa.Table]:

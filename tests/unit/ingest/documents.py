@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
 
@@ -38,9 +39,20 @@ def parse_all(pattern: str, parse: Parse, kinds: dict[str, str]) -> Counter[str]
     return counts
 
 
-def facts(results: list[Fact | Unread], kind: str) -> list[dict[str, object]]:
+def facts(results: list[Fact | Unread], kind: str) -> list[dict[str, Any]]:
     """The values of the facts of one kind, in order."""
     return [dict(fact.values) for fact in results if isinstance(fact, Fact) and fact.kind == kind]
+
+
+def kinds(results: list[Fact | Unread]) -> list[str]:
+    """The kinds of the facts, in order; asserts that all of it was read."""
+    assert all(isinstance(result, Fact) for result in results)
+    return [result.kind for result in results if isinstance(result, Fact)]
+
+
+def messages(results: list[Fact | Unread]) -> list[str]:
+    """Why what was not read was refused, in order."""
+    return [result.message for result in results if isinstance(result, Unread)]
 
 
 def codes(results: list[Fact | Unread]) -> list[str]:

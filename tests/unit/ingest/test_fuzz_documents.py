@@ -177,18 +177,18 @@ def fuzz(parse: Parse, seed: int, cases: int) -> None:
 
 
 @EACH_PARSER
-def test_damaged_files(parse: Parse, seed: int):
+def test_damaged_files(parse: Parse, seed: int) -> None:
     fuzz(parse, seed, CASES)
 
 
 @pytest.mark.slow
 @EACH_PARSER
-def test_many_damaged_files(parse: Parse, seed: int):
+def test_many_damaged_files(parse: Parse, seed: int) -> None:
     fuzz(parse, seed, MANY_CASES)
 
 
 @EACH_PARSER
-def test_the_texts_themselves_are_read(parse: Parse):
+def test_the_texts_themselves_are_read(parse: Parse) -> None:
     for text in PARSERS[parse]:
         assert not [result for result in parse(text, "f") if isinstance(result, Unread)]
 
@@ -198,7 +198,7 @@ HUGE_PIECES = ["a", " ", "{", '\\"', "\x1b[0;", "- ", "x.", "[topic=a, ", "\t", 
 
 @EACH_PARSER
 @pytest.mark.parametrize("piece", HUGE_PIECES)
-def test_a_line_of_ten_megabytes(parse: Parse, piece: str):
+def test_a_line_of_ten_megabytes(parse: Parse, piece: str) -> None:
     line = piece * (HUGE // len(piece))
     text = PARSERS[parse][0]
     at = text.index("\n") + 1

@@ -4,24 +4,11 @@
 
 from __future__ import annotations
 
-from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.java_numbers import long_of
 from rebalance_core.ingest.parse.text.rendered import INT_MAX, MS_MAX, whole
 from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template, named
 from rebalance_core.ingest.refusal import Unreadable
-
-KINDS = {
-    "group_created": "group, by (auto, admin)",
-    "group_deleted": "group",
-    "subscription_changed": (
-        "group, topic; version: a heartbeat brought a newer subVersion, old and new where the "
-        "expression changed too; without it a heartbeat lacked the topic and took it out of the "
-        "group's table"
-    ),
-    "no_subscription": "group, topic: a pull was refused",
-    "offset_went_back": "group, topic, queue_id, host, asked, stored: a commit too low",
-    "broker_allocation_failed": "group, topic, strategy, message: QueryAssignment (5.x)",
-}
 
 _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
@@ -36,7 +23,7 @@ _THREW = "], allocate message queue exception. strategy name: "
 def _group_config(message: str) -> Fields:
     """4.9 renders ``SubscriptionGroupConfig [groupName=…, …]``, 5.x with ``{…}``."""
     config = message[message.find("SubscriptionGroupConfig") :]
-    pieces = cut(config, "SubscriptionGroupConfig", "groupName=", ", ")
+    pieces = between(config, "SubscriptionGroupConfig", "groupName=", ", ")
     return None if pieces is None else named(("group",), pieces[1:])
 
 
@@ -51,11 +38,11 @@ def _admin(message: str) -> Fields:
 
 
 def _changed(message: str) -> Fields:
-    dropped = cut(message, _CHANGED, " remove topic ", " SubscriptionData [")
+    dropped = between(message, _CHANGED, " remove topic ", " SubscriptionData [")
     if dropped is not None:
         return named(("group", "topic"), dropped)
     expression = (", topic=", ", subString=", ", tagsSet=", ", subVersion=", ", expressionType=")
-    pieces = cut(
+    pieces = between(
         message,
         _CHANGED,
         " OLD: SubscriptionData [",
@@ -73,11 +60,13 @@ def _changed(message: str) -> Fields:
 
 
 def _refused(message: str) -> Fields:
-    return named(("group", "topic"), cut(message, _REFUSED, ", topic:", ""))
+    return named(("group", "topic"), between(message, _REFUSED, ", topic:", ""))
 
 
 def _back(message: str) -> Fields:
-    pieces = cut(message, _BACK, ", key=", ", queueId=", ", requestOffset=", ", storeOffset=", "")
+    pieces = between(
+        message, _BACK, ", key=", ", queueId=", ", requestOffset=", ", storeOffset=", ""
+    )
     if pieces is None:
         return None
     host, key, queue, asked, stored = pieces
@@ -93,7 +82,7 @@ def _back(message: str) -> Fields:
 
 
 def _query(message: str) -> Fields:
-    pieces = cut(message, _QUERY, "] topic[", _THREW, ", ex: ", "")
+    pieces = between(message, _QUERY, "] topic[", _THREW, ", ex: ", "")
     if pieces is None:
         return None if _THREW in message else NOTHING
     fields = named(("group", "topic", "strategy"), pieces[:3])

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs import broker_group_log
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.clock import Clock
-from rebalance_core.ingest.parse.text.cut import cut
 from rebalance_core.ingest.parse.text.log_line import server_line
 from rebalance_core.ingest.parse.text.rendered import (
     PERM_MAX,
@@ -26,24 +26,6 @@ from rebalance_core.ingest.parse.text.templates import (
     read_message,
 )
 
-KINDS = {
-    "consumer_connected": "group, consume_type, message_model and the fields of channel_info",
-    "consumer_data": "channel (remote address) and the fields of consumer_data",
-    "consumer_left": "group and channel_info: UNREGISTER_CLIENT, a graceful leave",
-    "consumer_closed": "group and channel_info: its connection was seen closing",
-    "consumer_expired": "group, channel: removed by the scan; no client id is printed",
-    "topic_created": "topic, read, write, perm: queues are new and empty",
-    "topic_updated": "topic, read, write, perm, and old: the same before",
-    "topic_loaded": "topic, read, write, perm: was there when the broker started",
-    "topic_deleted": "topic",
-    "broker_starting": "perm: brokerPermission; the broker's consumer table is empty",
-    "broker_booted": "broker, address",
-    "broker_property": "name (brokerName, brokerId: 4.9; brokerRole) and value, at the start",
-    "broker_follows": "address of the master that this slave copies from",
-    "broker_stopping": "nothing more: the shutdown hook runs",
-    **broker_group_log.KINDS,
-}
-
 _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="
 _CLOSED = "NETTY EVENT: remove not active channel["
 _CLOSED_END = "] from ConsumerGroupInfo groupChannelTable, consumer group: "
@@ -51,7 +33,7 @@ _CHANGED = "registerConsumer info changed"
 
 
 def _connected(message: str) -> Fields:
-    pieces = cut(message, "new consumer connected, group: ", " ", " ", " channel: ", "")
+    pieces = between(message, "new consumer connected, group: ", " ", " ", " channel: ", "")
     if pieces is None:
         return None
     head = named(("group", "consume_type", "message_model"), pieces[:3])
@@ -63,7 +45,9 @@ def _data(message: str) -> Fields:
     """4.9 prints the address last, 5.x first."""
     before, _, rendered = message.partition("ConsumerData [")
     data = consumer_data("ConsumerData [" + rendered)
-    pieces = cut(before, before.partition("SDK address=")[0] + "SDK address=", ", consumerData=")
+    pieces = between(
+        before, before.partition("SDK address=")[0] + "SDK address=", ", consumerData="
+    )
     address = pieces[0] if pieces else message.rpartition("] ")[2]
     if data is None or ":" not in address:
         return None
@@ -71,7 +55,7 @@ def _data(message: str) -> Fields:
 
 
 def _left(message: str) -> Fields:
-    return _of_group(cut(message, "unregister a consumer[", "] from consumerGroupInfo ", ""))
+    return _of_group(between(message, "unregister a consumer[", "] from consumerGroupInfo ", ""))
 
 
 def _closed(message: str) -> Fields:
@@ -89,7 +73,7 @@ def _of_group(pieces: list[str] | None) -> Fields:
 
 
 def _expired(message: str) -> Fields:
-    fields = named(("channel", "group"), cut(message, _EXPIRED, ", consumerGroup=", ""))
+    fields = named(("channel", "group"), between(message, _EXPIRED, ", consumerGroup=", ""))
     if fields is not None:
         fields["channel"] = fields["channel"].rpartition("/")[2]
     return fields
@@ -100,14 +84,14 @@ def _created(message: str) -> Fields:
 
 
 def _updated(message: str) -> Fields:
-    pieces = cut(message, "update topic config, old:[", "] new:[", "")
+    pieces = between(message, "update topic config, old:[", "] new:[", "")
     old, new = (None, None) if pieces is None else map(topic_config, pieces)
     return None if old is None or new is None else new | {"old": old}
 
 
 def _deleted(message: str) -> Fields:
     name = message.partition("delete topic config OK, topic: ")[2]
-    pieces = cut(name, "TopicConfig [topicName=", ", ")
+    pieces = between(name, "TopicConfig [topicName=", ", ")
     topic = pieces[0] if pieces else name.strip("[] ")
     return {"topic": topic} if topic else None
 
@@ -119,7 +103,7 @@ def _permission(message: str) -> Fields:
 
 
 def _booted(message: str) -> Fields:
-    return named(("broker", "address"), cut(message, "The broker[", ", ", "] boot success"))
+    return named(("broker", "address"), between(message, "The broker[", ", ", "] boot success"))
 
 
 def _property(message: str) -> Fields:

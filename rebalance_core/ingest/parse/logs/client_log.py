@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rebalance_core.contracts.fact_declaration import PROCESS_ID
+from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs import client_trouble_log
 from rebalance_core.ingest.parse.logs.client_trouble_log import (
@@ -13,7 +15,7 @@ from rebalance_core.ingest.parse.logs.client_trouble_log import (
     broadcast_refused,
     no_member_list,
 )
-from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.log_line import ClientClock, LogLine, client_line
 from rebalance_core.ingest.parse.text.rendered import LONG_MAX, consumer_data, message_queues, whole
 from rebalance_core.ingest.parse.text.templates import (
@@ -26,26 +28,6 @@ from rebalance_core.ingest.parse.text.templates import (
     with_fields,
 )
 
-KINDS = {
-    "allocated": "group, client_id, topic, strategy, queues (where they tell the parameters)",
-    "broker_allocated": "group, client_id, topic, strategy, mode (None: no queue): QueryAssignment",
-    "heartbeat": "client_id and the fields of consumer_data; one fact a group",
-    "committed": "group, client_id, topic, broker, queue_id, offset",
-    "suspended": "group",
-    "resumed": "group",
-    "paused": "group, instance: pulls of a suspended consumer, once a second",
-    "unsubscribed": "group, topic: its queues were dropped by truncateMessageQueueNotMyTopic",
-    "left_broker": "group: the client unregistered from one broker",
-    "order_lock": "group: the client asked for an order lock",
-    "notified": "group, address: a broker sent CHANGE, at once after the group's members changed",
-    **client_trouble_log.KINDS,
-}
-_OF_A_PROCESS = (
-    "allocated", "heartbeat", "suspended", "resumed", "paused", "left_broker", "no_member_list",
-    "allocation_failed", "heartbeat_failed",
-)  # fmt: skip
-"""These also carry ``pid`` (5.1+): all runs of a client append to one file."""
-
 _QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
 _ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
 _UPDATE = " updateConsumeOffsetToBroker "
@@ -53,7 +35,7 @@ _TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
 
 
 def _allocated(message: str) -> Fields:
-    pieces = cut(
+    pieces = between(
         message.removeprefix("client "),
         _ALLOCATED,
         ", group=",
@@ -72,7 +54,7 @@ def _allocated(message: str) -> Fields:
 
 
 def _broker_allocated(message: str) -> Fields:
-    pieces = cut(
+    pieces = between(
         message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet=",
         ""
     )  # fmt: skip
@@ -84,7 +66,7 @@ def _broker_allocated(message: str) -> Fields:
 
 
 def _committed(message: str) -> Fields:
-    pieces = cut(message, message.partition(" ")[0] + " Group: ", " ClientId: ", _UPDATE, "")
+    pieces = between(message, message.partition(" ")[0] + " Group: ", " ClientId: ", _UPDATE, "")
     if pieces is None:
         return None
     queues = message_queues(pieces[2])
@@ -105,7 +87,7 @@ def _committed(message: str) -> Fields:
 
 def _paused(message: str) -> Fields:
     words = "consumer was paused, execute pull request later. instanceName="
-    return named(("instance", "group"), cut(message, words, ", group=", ""))
+    return named(("instance", "group"), between(message, words, ", group=", ""))
 
 
 def _last_word(name: str) -> Callable[[str], Fields]:
@@ -117,12 +99,12 @@ def _last_word(name: str) -> Callable[[str], Fields]:
 
 def _notified(message: str) -> Fields:
     words = "receive broker's notification["
-    pieces = cut(message, words, "], the consumer group: ", " changed, rebalance immediately")
+    pieces = between(message, words, "], the consumer group: ", " changed, rebalance immediately")
     return named(("address", "group"), pieces)
 
 
 def _left_broker(message: str) -> Fields:
-    pieces = cut(message, "unregister client[Producer: ", " Consumer: ", "] from broker[")
+    pieces = between(message, "unregister client[Producer: ", " Consumer: ", "] from broker[")
     return None if pieces is None else {"group": pieces[1]}
 
 
@@ -176,13 +158,14 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
 
 
 def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
-    if isinstance(fact, Unread) or fact.kind not in _OF_A_PROCESS:
+    """All runs of a client append to one file: its process tells which run states a fact."""
+    if isinstance(fact, Unread) or not LOG_FACTS[fact.kind].with_pid:
         return fact
-    return Fact(fact.kind, fact.at_ms, {**fact.values, "pid": pid}, fact.source)
+    return Fact(fact.kind, fact.at_ms, {**fact.values, PROCESS_ID: pid}, fact.source)
 
 
 def _heartbeat(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
-    pieces = cut(line.message, HEARTBEAT, ", producerDataSet=", "consumerDataSet=[", "")
+    pieces = between(line.message, HEARTBEAT, ", producerDataSet=", "consumerDataSet=[", "")
     if pieces is None:
         return (not_read(text, source, HEARTBEAT),)
     facts: list[Fact | Unread] = []
@@ -200,7 +183,7 @@ def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ..
         if fields is None:
             return (not_read(text, source, NO_LIST),)
         return (Fact("no_member_list", line.at_ms, fields, source),)
-    pieces = cut(line.message, REBALANCE, _TRUNCATED, "")
+    pieces = between(line.message, REBALANCE, _TRUNCATED, "")
     if pieces is None:
         return ()
     queues = message_queues(pieces[1])

@@ -5,18 +5,10 @@
 from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.log_line import ClientClock
 from rebalance_core.ingest.parse.text.rendered import message_queues
 from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template, named, not_read
-
-KINDS = {
-    "no_member_list": "group, topic: no broker asked answered with the group's members",
-    "not_in_member_list": "group, client_id, listed (how many ids the broker answered)",
-    "allocation_failed": "strategy, message: the strategy threw; no group is printed",
-    "heartbeat_failed": "broker_name, address",
-    "broadcast_refused": "group, and where the line before tells them (5.x) topic, broker_name",
-}
 
 NO_LIST = ", get consumer id list failed"
 PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
@@ -33,13 +25,13 @@ _FAILED = ("] failed", "] exception, because the broker not up")
 
 def no_member_list(message: str) -> Fields:
     """``doRebalance, {group} {topic}, get consumer id list failed``."""
-    pieces = cut(message, _REBALANCE, NO_LIST)
+    pieces = between(message, _REBALANCE, NO_LIST)
     words = pieces[0].split(" ") if pieces else []
     return named(("group", "topic"), words) if len(words) == 2 else None
 
 
 def _not_listed(message: str) -> Fields:
-    pieces = cut(message, _NOT_LISTED, " The consumerId: ", " not in cidAll: [", "")
+    pieces = between(message, _NOT_LISTED, " The consumerId: ", " not in cidAll: [", "")
     fields = named(("group", "client_id"), pieces[:2] if pieces else None)
     if fields is None or pieces is None:
         return None
@@ -48,7 +40,7 @@ def _not_listed(message: str) -> Fields:
 
 
 def _threw(message: str) -> Fields:
-    pieces = cut(message, _THREW, ", ex: ", "")
+    pieces = between(message, _THREW, ", ex: ", "")
     fields = named(("strategy",), pieces[:1] if pieces else None)
     if fields is None or pieces is None:
         return None
@@ -62,7 +54,7 @@ def _threw_4_9(message: str) -> Fields:
 
 
 def _heartbeat(message: str) -> Fields:
-    pieces = cut(message[message.find(_HEARTBEAT) :], _HEARTBEAT, "]", "")
+    pieces = between(message[message.find(_HEARTBEAT) :], _HEARTBEAT, "]", "")
     if pieces is None:
         return None
     if not ("]" + pieces[1]).startswith(_FAILED):

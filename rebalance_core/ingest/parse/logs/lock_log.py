@@ -5,40 +5,35 @@ orderly.
 from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.clock import Clock
-from rebalance_core.ingest.parse.text.cut import cut
 from rebalance_core.ingest.parse.text.log_line import server_line
 from rebalance_core.ingest.parse.text.rendered import message_queues
 from rebalance_core.ingest.parse.text.templates import Fields, Template, headless, read_message
-
-KINDS = {
-    "queue_locked": "group: a member asked this broker for an order lock",
-    "lock_refused": "group, topic, broker_name, queue_id, client_id (who asked), owner",
-}
 
 _REFUSED = "RebalanceLockManager#tryLockBatch: message queue has been locked by other client, "
 _REFUSED_4_9 = "tryLockBatch, message queue locked by other client. "
 
 
 def _group_5(message: str) -> Fields:
-    pieces = cut(message[message.find("group=") :], "group=", ", ")
+    pieces = between(message[message.find("group=") :], "group=", ", ")
     return {"group": pieces[0]} if pieces and pieces[0] else None
 
 
 def _group_4_9(message: str) -> Fields:
-    pieces = cut(message[message.find("Group: ") :], "Group: ", " ")
+    pieces = between(message[message.find("Group: ") :], "Group: ", " ")
     return {"group": pieces[0]} if pieces and pieces[0] else None
 
 
 def _refused_5(message: str) -> Fields:
     marks = ("group=", ", mq=", ", locked client id=", ", current client id=", "")
-    pieces = cut(message, _REFUSED + marks[0], *marks[1:])
+    pieces = between(message, _REFUSED + marks[0], *marks[1:])
     return None if pieces is None else _refused(pieces[0], pieces[1], pieces[2], pieces[3])
 
 
 def _refused_4_9(message: str) -> Fields:
     marks = ("Group: ", " OtherClientId: ", " NewClientId: ", " MessageQueue [", "")
-    pieces = cut(message, _REFUSED_4_9 + marks[0], *marks[1:])
+    pieces = between(message, _REFUSED_4_9 + marks[0], *marks[1:])
     if pieces is None:
         return None
     return _refused(pieces[0], "MessageQueue [" + pieces[3], pieces[1], pieces[2])

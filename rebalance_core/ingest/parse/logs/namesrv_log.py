@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.clock import Clock
-from rebalance_core.ingest.parse.text.cut import cut
 from rebalance_core.ingest.parse.text.log_line import server_line
 from rebalance_core.ingest.parse.text.rendered import queue_data
 from rebalance_core.ingest.parse.text.templates import (
@@ -17,36 +17,23 @@ from rebalance_core.ingest.parse.text.templates import (
     read_message,
 )
 
-KINDS = {
-    "broker_registered": "address; a replica that was not there before",
-    "broker_address": "broker, address: the name of a master's new address (4.9)",
-    "broker_known": "the same, repeated at every registration of a master (4.9)",
-    "broker_removed": "broker: no replica of that name is left here",
-    "replica_removed": "address: one process of a broker is out of the route here",
-    "topic_registered": "topic, broker_name, read, write, perm: the first queues of a topic",
-    "topic_route": "topic, broker_name, read, write, perm, and old: the same before",
-    "broker_cut_off": "nothing more: a broker's channel was seen closing",
-    "broker_expired": "address: no registration for 120 s",
-}
-
-
 _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
 
 
 def _registered(message: str) -> Fields:
     """4.9 prints the address, 5.x ``BrokerIdentityInfo [clusterName=…, brokerAddr=…]``."""
-    pieces = cut(message, "new broker registered, ", " HA")
+    pieces = between(message, "new broker registered, ", " HA")
     return _address(pieces[0]) if pieces else None
 
 
 def _address(text: str) -> Fields:
-    pieces = cut(text, "BrokerIdentityInfo [clusterName=", ", brokerAddr=", "]")
+    pieces = between(text, "BrokerIdentityInfo [clusterName=", ", brokerAddr=", "]")
     address = pieces[1] if pieces else text
     return {"address": address} if ":" in address else None
 
 
 def _named(message: str) -> Fields:
-    pieces = cut(
+    pieces = between(
         message, "cluster [", "] brokerName [", "] master address change from ", " to ", ""
     )
     return None if pieces is None else named(("broker", "address"), [pieces[1], pieces[3]])
@@ -60,13 +47,14 @@ def _repeated(message: str) -> bool:
 
 def _removed(message: str) -> Fields:
     return named(
-        ("broker",), cut(message, "unregisterBroker, remove name from brokerAddrTable OK, ", "")
+        ("broker",),
+        between(message, "unregisterBroker, remove name from brokerAddrTable OK, ", ""),
     )
 
 
 def _removed_4_9(message: str) -> Fields:
     """Also ``remove brokerName[…], clusterName[…] from clusterAddrTable``, which says it twice."""
-    return named(("broker",), cut(message, "remove brokerName[", "]"))
+    return named(("broker",), between(message, "remove brokerName[", "]"))
 
 
 def _replica(message: str) -> Fields:
@@ -75,18 +63,18 @@ def _replica(message: str) -> Fields:
 
 def _replica_4_9(message: str) -> Fields:
     """``remove brokerAddr[<id>, <address>] from brokerAddrTable, because channel destroyed``."""
-    pieces = cut(message, "remove brokerAddr[", ", ", "]")
+    pieces = between(message, "remove brokerAddr[", ", ", "]")
     return None if pieces is None else _address(pieces[1])
 
 
 def _topic_registered(message: str) -> Fields:
-    pieces = cut(message, "new topic registered, ", " QueueData [")
+    pieces = between(message, "new topic registered, ", " QueueData [")
     data = queue_data(message[message.find("QueueData [") :])
     return None if pieces is None or data is None else data | {"topic": pieces[0]}
 
 
 def _topic_route(message: str) -> Fields:
-    pieces = cut(message, "topic changed, ", " OLD: ", " NEW: ", "")
+    pieces = between(message, "topic changed, ", " OLD: ", " NEW: ", "")
     if pieces is None:
         return None
     old, new = queue_data(pieces[1]), queue_data(pieces[2])
@@ -105,7 +93,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_removed", "remove brokerName[", _removed_4_9),
     ("replica_removed", _REPLICA_REMOVED, _replica),
     ("replica_removed", "remove brokerAddr[", _replica_4_9),
-    ("broker_cut_off", "the broker's channel destroyed, ", lambda message: {}),
+    ("broker_channel_closed", "the broker's channel destroyed, ", lambda message: {}),
     ("topic_registered", "new topic registered, ", _topic_registered),
     ("topic_route", "topic changed, ", _topic_route),
     ("broker_expired", "The broker channel expired, ", _expired),
@@ -118,8 +106,8 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
     line = server_line(text, clock)
     if line is None:
         return headless(WORDS, text, source)
-    found = read_message(TEMPLATES, line, text, source)
+    results = read_message(TEMPLATES, line, text, source)
     if line.message.startswith("cluster [") and _repeated(line.message):
-        known = (piece for piece in found if isinstance(piece, Fact))
-        return tuple(replace(piece, kind="broker_known") for piece in known) or found
-    return found
+        known = (piece for piece in results if isinstance(piece, Fact))
+        return tuple(replace(piece, kind="broker_known") for piece in known) or results
+    return results

@@ -14,21 +14,22 @@ from rebalance_core.ingest.parse.mqadmin.admin_times import dashed_ms
 from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
 from rebalance_core.ingest.parse.text.java_numbers import count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
-from rebalance_core.ingest.parse.text.table_names import filled, is_cut, token_of
+from rebalance_core.ingest.parse.text.table_names import filled, is_truncated, token_of
 from rebalance_core.ingest.refusal import BAD_NUMBER, UNPARSABLE_LINE, Unreadable
 
 KINDS = {
     "queue_progress": (
-        "a queue of the group asked for: topic, topic_cut, broker_name, broker_name_cut (the name "
-        "fills its column and may have been cut), queue_id, broker_offset, consumer_offset (0 also "
-        "when nothing is committed), diff, inflight (5.x), last_time_ms (None: N/A), with_clients "
-        "(run with -s true), client_ip (the holder's client id up to its first @; None: nobody)"
+        "a queue of the group asked for: topic, topic_truncated, broker_name, "
+        "broker_name_truncated (the name fills its column and may have been truncated), queue_id, "
+        "broker_offset, consumer_offset (0 also when nothing is committed), diff, inflight (5.x), "
+        "last_time_ms (None: N/A), with_clients (run with -s true), client_ip (the holder's client "
+        "id up to its first @; None: no holder)"
     ),
     "progress_total": "an end line of one group: name (consume_tps, diff, inflight), total",
     "group_progress": (
-        "a group, when none was asked for: consumer_group, consumer_group_cut, members (entries "
-        "at one broker; 0 is offline), version (lowest of the members), consume_type (PUSH, PULL), "
-        "message_model, tps, diff"
+        "a group, when none was asked for: consumer_group, consumer_group_truncated, members "
+        "(entries at one broker; 0 is offline), version (lowest of the members), consume_type "
+        "(PUSH, PULL), message_model, tps, diff"
     ),
     **mqadmin_output.KINDS,
 }
@@ -109,9 +110,9 @@ class _Table:
         last_time = rest.pop()
         values: dict[str, Any] = {
             "topic": token_of(topic, "topic"),
-            "topic_cut": is_cut(topic, self._width),
+            "topic_truncated": is_truncated(topic, self._width),
             "broker_name": filled(broker_name, "broker name"),
-            "broker_name_cut": is_cut(broker_name, _BROKER_WIDTH),
+            "broker_name_truncated": is_truncated(broker_name, _BROKER_WIDTH),
             "queue_id": count_of(queue_id, "queue id"),
             "broker_offset": long_of(broker_offset, "broker offset"),
             "consumer_offset": long_of(consumer_offset, "consumer offset"),
@@ -136,7 +137,7 @@ class _Table:
             raise Unreadable(UNPARSABLE_LINE, f"{members} members and version {version}")
         return {
             "consumer_group": token_of(group, "group"),
-            "consumer_group_cut": is_cut(group, self._width),
+            "consumer_group_truncated": is_truncated(group, self._width),
             "members": int(members),
             "version": token_of(version, "version") if online else None,
             "consume_type": consume_type or None,

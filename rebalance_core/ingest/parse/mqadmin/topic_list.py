@@ -11,13 +11,13 @@ from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
 from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
 from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
-from rebalance_core.ingest.parse.text.table_names import is_cut, token_of
+from rebalance_core.ingest.parse.text.table_names import is_truncated, token_of
 
 KINDS = {
     "topic": (
-        "a topic: cluster (None without -c, or unknown), topic, topic_cut (the name fills its "
-        "column and may have been cut), consumer_group (None without -c, or nobody), "
-        "consumer_group_cut"
+        "a topic: cluster (None without -c, or unknown), topic, topic_truncated (the name fills "
+        "its column and may have been truncated), consumer_group (None without -c, or none), "
+        "consumer_group_truncated"
     ),
     **mqadmin_output.KINDS,
 }
@@ -42,9 +42,9 @@ def parse_topic_list(text: str, source: str) -> list[Fact | Unread]:
         values = {
             "cluster": cluster or None,
             "topic": token_of(topic, "topic"),
-            "topic_cut": headed and is_cut(topic, _NAME_WIDTH),
+            "topic_truncated": headed and is_truncated(topic, _NAME_WIDTH),
             "consumer_group": token_of(group, "group") if group else None,
-            "consumer_group_cut": is_cut(group, _NAME_WIDTH),
+            "consumer_group_truncated": is_truncated(group, _NAME_WIDTH),
         }
         return Fact("topic", None, values, line.source)
 

@@ -13,13 +13,13 @@ from rebalance_core.ingest.parse.mqadmin.admin_times import dashed_ms
 from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
 from rebalance_core.ingest.parse.text.java_numbers import count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
-from rebalance_core.ingest.parse.text.table_names import filled, is_cut
+from rebalance_core.ingest.parse.text.table_names import filled, is_truncated
 
 KINDS = {
     "queue_offsets": (
-        "a queue of the topic asked for: broker_name, broker_name_cut (the name fills its column "
-        "and may have been cut), queue_id, min_offset, max_offset, last_updated_ms (None: never "
-        "written, or its last message is gone)"
+        "a queue of the topic asked for: broker_name, broker_name_truncated (the name fills its "
+        "column and may have been truncated), queue_id, min_offset, max_offset, last_updated_ms "
+        "(None: never written, or its last message is gone)"
     ),
     "topic_put_tps": "messages per second put into the topic (5.x): tps",
     **mqadmin_output.KINDS,
@@ -60,7 +60,7 @@ def _queue(line: Line, time_zone: tzinfo) -> Fact:
     broker_name, queue_id, min_offset, max_offset, updated = _ROW.read(whole(line))
     values = {
         "broker_name": filled(broker_name, "broker name"),
-        "broker_name_cut": is_cut(broker_name, _BROKER_WIDTH),
+        "broker_name_truncated": is_truncated(broker_name, _BROKER_WIDTH),
         "queue_id": count_of(queue_id, "queue id"),
         "min_offset": long_of(min_offset, "min offset"),
         "max_offset": long_of(max_offset, "max offset"),

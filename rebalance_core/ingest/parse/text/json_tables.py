@@ -94,7 +94,7 @@ def raw_entry(key: Any, value: Any) -> str:
 
 
 def _first_of(value: Any) -> Any:
-    """So much of a large value that the raw text of it is cut anyway."""
+    """So much of a large value that the raw text of it is truncated anyway."""
     if isinstance(value, dict):
         return {str(key): value[key] for key in list(value)[:RAW_LIMIT]}
     return value

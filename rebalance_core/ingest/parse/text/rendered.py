@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebalance_core.ingest.parse.text.cut import cut
+from rebalance_core.ingest.parse.text.between import between
 
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1  # PermName.PERM_READ and the others
 PERM_MAX = 15
@@ -20,7 +20,7 @@ def channel_info(text: str) -> dict[str, Any] | None:
     A closed channel prints ``!`` for ``-`` and may lack its remote part; ``channel`` is then the
     channel's id, else the remote address. ``local`` is the broker's own address, empty if missing.
     """
-    pieces = cut(
+    pieces = between(
         text,
         "ClientChannelInfo [channel=[id: ",
         "], clientId=",
@@ -50,7 +50,7 @@ def channel_info(text: str) -> dict[str, Any] | None:
 
 def consumer_data(text: str) -> dict[str, Any] | None:
     """``ConsumerData [groupName=…, …, subscriptionDataSet=[SubscriptionData […], …]]``."""
-    pieces = cut(
+    pieces = between(
         text,
         "ConsumerData [groupName=",
         ", consumeType=",
@@ -81,7 +81,7 @@ def _subscriptions(text: str) -> dict[str, Any]:
     topics: dict[str, str] = {}
     versions: dict[str, int] = {}
     for part in text.split("SubscriptionData [classFilterMode=")[1:]:
-        pieces = cut(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
+        pieces = between(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
         if pieces is not None and pieces[1]:
             topics[pieces[1]] = pieces[2].rpartition(", tagsSet=")[0] or pieces[2]
             version = whole(pieces[3], MS_MAX)
@@ -106,7 +106,7 @@ def queue_data(text: str) -> dict[str, Any] | None:
 
 
 def _queue_numbers(text: str, what: str, begin: str, end: str) -> dict[str, Any] | None:
-    pieces = cut(text, begin, ", readQueueNums=", ", writeQueueNums=", ", perm=", end)
+    pieces = between(text, begin, ", readQueueNums=", ", writeQueueNums=", ", perm=", end)
     if pieces is None or not pieces[0]:
         return None
     name, read, write, perm = pieces
@@ -136,7 +136,7 @@ def message_queues(text: str) -> list[tuple[str, str, int]]:
     """All ``MessageQueue [topic=…, brokerName=…, queueId=…]`` of a text, in order."""
     queues = []
     for part in text.split("MessageQueue [topic=")[1:]:
-        pieces = cut(part, "", ", brokerName=", ", queueId=", "]")
+        pieces = between(part, "", ", brokerName=", ", queueId=", "]")
         queue_id = None if pieces is None else whole(pieces[2], INT_MAX)
         if pieces is not None and queue_id is not None:
             queues.append((pieces[0], pieces[1], queue_id))

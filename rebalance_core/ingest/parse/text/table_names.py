@@ -32,6 +32,6 @@ def filled(value: str, name: str) -> str:
     return value
 
 
-def is_cut(value: str, width: int) -> bool:
-    """Whether `UtilAll.frontStringAtLeast` may have cut the name: it fills its column."""
+def is_truncated(value: str, width: int) -> bool:
+    """Whether `UtilAll.frontStringAtLeast` may have truncated the name: it fills its column."""
     return len(value) >= width

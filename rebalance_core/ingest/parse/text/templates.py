@@ -40,8 +40,10 @@ def read_message(
 
 def headless(words: Iterable[str], text: str, source: str) -> tuple[Unread, ...]:
     """A line without a readable time that holds words of ours is `Unread`; any other is nothing."""
-    found = next((known for known in words if known in text), None)
-    return () if found is None else (not_read(text, source, found, "no time and level before it"),)
+    present = next((known for known in words if known in text), None)
+    return (
+        () if present is None else (not_read(text, source, present, "no time and level before it"),)
+    )
 
 
 def not_read(

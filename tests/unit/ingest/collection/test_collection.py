@@ -195,12 +195,12 @@ def test_a_wrong_file_in_a_place_is_told(folder: Path) -> None:
     (folder / "brokers" / "a" / "config").mkdir()
     (folder / "brokers" / "a" / "config" / "topics.json").write_text('{"offsetTable":{}}')
     done = ingest_collection(folder)
-    told = {
+    zones_assumed = {
         row["evidence"]["file"]
         for row in done.tables["findings"]
         if row["rule_id"] == "INGEST_NOT_UNDERSTOOD"
     }
-    assert told == {"namesrv/namesrv.log", "clients/c/rocketmq_client.log"}
+    assert zones_assumed == {"namesrv/namesrv.log", "clients/c/rocketmq_client.log"}
     assert "brokers/a/config/topics.json" in codes(done)
 
 

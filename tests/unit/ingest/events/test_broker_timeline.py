@@ -42,9 +42,12 @@ def test_it_is_up_while_any_name_server_has_it() -> None:
 @pytest.mark.parametrize(
     ("causes", "detail"),
     [
-        (["broker_cut_off"], "CLOSED"),
+        (["broker_channel_closed"], "CLOSED"),
         (["broker_expired"], "EXPIRED"),
-        (["broker_expired", "broker_cut_off"], "EXPIRED"),  # 4.9: the scan closes the channel
+        (
+            ["broker_expired", "broker_channel_closed"],
+            "EXPIRED",
+        ),  # 4.9: the scan closes the channel
     ],
 )
 def test_how_it_was_lost(causes: list[str], detail: str) -> None:
@@ -93,7 +96,7 @@ def test_a_replica_that_goes_or_comes_changes_nothing_while_another_is_there() -
     assert events(
         said(5, "broker_registered", address="1:1"),
         said(6, "broker_registered", address="1:2"),
-        said(9, "broker_cut_off"),
+        said(9, "broker_channel_closed"),
         said(9, "replica_removed", address="1:1"),
         said(20, "broker_registered", address="1:1"),
         said(30, "replica_removed", address="1:2"),

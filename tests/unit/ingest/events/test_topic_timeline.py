@@ -7,7 +7,7 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 CONTEXT = ClusterContext(
     "C", 1_000, 900_000, brokers=("a",), permissions={"ro": ((0, 4),)}, versions={"ro": "4.9.7"}
 )
-FOUR = {"topic": "T", "read": 4, "write": 4, "perm": 6}
+FOUR: dict[str, Any] = {"topic": "T", "read": 4, "write": 4, "perm": 6}
 
 
 def said(second: int, kind: str, place: str = "a", **values: Any) -> Evidence:
@@ -56,8 +56,8 @@ def test_a_topic_from_before_the_log_is_observed_and_its_queues_are_not_taken_fo
 def test_a_store_that_differs_dates_the_change_and_is_told() -> None:
     pieces = [said(5, "topic_created", **FOUR), stored(7, 4), stored(100, 8)]
     assert configs(*pieces) == [(5_500, 4, None), (100_000, 8, None)]
-    (told,) = topic_tables("T", pieces, CONTEXT)["findings"]
-    assert told["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
+    (finding,) = topic_tables("T", pieces, CONTEXT)["findings"]
+    assert finding["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
 
 
 def test_a_store_copied_right_after_a_change_may_be_older_than_it() -> None:
@@ -89,7 +89,7 @@ def test_deleted_and_made_again_its_queues_are_new() -> None:
 
 def test_consumer_progress_counts_where_the_minimum_cannot_have_moved() -> None:
     def status(second: int, low: int, high: int) -> Evidence:
-        return said(second, "queue_offsets", "", broker_name="a", broker_name_cut=False,
+        return said(second, "queue_offsets", "", broker_name="a", broker_name_truncated=False,
                     queue_id=0, min_offset=low, max_offset=high)  # fmt: skip
 
     def progress(second: int, high: int) -> Evidence:

@@ -70,22 +70,30 @@ def test_each_clue_tells_a_slave(clues: list[Evidence]) -> None:
     found = folders("m x", booted("m", "b", MASTER), listed("b", 0, MASTER), *clues)
     assert found["m"] == BrokerFolder("b", "b", addresses=frozenset({MASTER}))
     slave = found["x"]
-    assert (slave.broker_name, slave.place, slave.speaks, slave.slave) == (
+    assert (slave.broker_name, slave.place, slave.authoritative, slave.slave) == (
         "b", "brokers/x", False, True,
     )  # fmt: skip
-    assert (slave.told, slave.role_told) == (True, True)
+    assert (slave.identified, slave.role_known) == (True, True)
 
 
 def test_the_master_may_lie_in_a_folder_of_any_name_even_a_slave_s_in_one_of_the_broker_s() -> None:
     pieces = [booted("b", "b", SLAVE), booted("host7", "b", MASTER)]
     found = folders("b host7", *pieces, listed("b", 0, MASTER), listed("b", 1, SLAVE))
-    assert (found["host7"].place, found["host7"].speaks) == ("b", True)
-    assert (found["b"].place, found["b"].speaks, found["b"].slave) == ("brokers/b", False, True)
+    assert (found["host7"].place, found["host7"].authoritative) == ("b", True)
+    assert (found["b"].place, found["b"].authoritative, found["b"].slave) == (
+        "brokers/b",
+        False,
+        True,
+    )
 
 
 def test_a_slave_alone_speaks_for_its_broker_with_a_consumer_table_of_its_own() -> None:
     found = folders("x", booted("x", "b", SLAVE), listed("b", 1, SLAVE))
-    assert (found["x"].broker_name, found["x"].place, found["x"].speaks) == ("b", "brokers/x", True)
+    assert (found["x"].broker_name, found["x"].place, found["x"].authoritative) == (
+        "b",
+        "brokers/x",
+        True,
+    )
 
 
 def test_the_newest_word_on_a_role_counts() -> None:
@@ -104,7 +112,9 @@ def test_the_newest_word_on_a_role_counts() -> None:
 
 def test_two_folders_of_one_process_are_one_place() -> None:
     found = folders("b old", booted("b", "b", MASTER), booted("old", "b", MASTER))
-    assert [(f.place, f.speaks, f.role_told) for f in found.values()] == [("b", True, True)] * 2
+    assert [(f.place, f.authoritative, f.role_known) for f in found.values()] == [
+        ("b", True, True)
+    ] * 2
 
 
 def test_a_local_address_that_several_brokers_have_is_nobody_s() -> None:
@@ -112,15 +122,24 @@ def test_a_local_address_that_several_brokers_have_is_nobody_s() -> None:
     pieces = [said("broker_local", folder, address="127.0.0.1:10911") for folder in ("m", "x")]
     found = folders("m x", booted("m", "b", MASTER), *pieces)
     assert (found["m"].broker_name, found["m"].addresses) == ("b", frozenset({MASTER}))
-    assert (found["x"].broker_name, found["x"].told) == ("x", False)
+    assert (found["x"].broker_name, found["x"].identified) == ("x", False)
 
 
 def test_what_is_not_told_stays_and_is_marked() -> None:
     alone = folders("x")["x"]
-    assert (alone.broker_name, alone.place, alone.speaks, alone.told) == ("x", "x", True, False)
+    assert (alone.broker_name, alone.place, alone.authoritative, alone.identified) == (
+        "x",
+        "x",
+        True,
+        False,
+    )
     two = folders("b x", booted("b", "b", MASTER), booted("x", "b", SLAVE))
-    assert (two["b"].speaks, two["b"].role_told) == (True, True)
-    assert (two["x"].place, two["x"].speaks, two["x"].role_told) == ("brokers/x", False, False)
+    assert (two["b"].authoritative, two["b"].role_known) == (True, True)
+    assert (two["x"].place, two["x"].authoritative, two["x"].role_known) == (
+        "brokers/x",
+        False,
+        False,
+    )
 
 
 def test_clues_of_one_kind_that_differ_give_way_to_the_next_kind() -> None:
@@ -128,5 +147,5 @@ def test_clues_of_one_kind_that_differ_give_way_to_the_next_kind() -> None:
         said("broker_topic", "b", topic="rmq_sys_SYNC_BROKER_MEMBER_b"),
         said("broker_topic", "b", topic="rmq_sys_SYNC_BROKER_MEMBER_old"),
     ]
-    assert folders("b", *pieces)["b"].told is False
+    assert folders("b", *pieces)["b"].identified is False
     assert folders("b", *pieces, expected="b")["b"] == BrokerFolder("b", "b")

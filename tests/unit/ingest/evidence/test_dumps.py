@@ -83,5 +83,5 @@ def test_the_retry_topic_names_the_group_where_the_broker_asked_is_not_known() -
         ("g-x", "g-x", None),
         ("other-host17", "other-host17", None),
     ):
-        told = dump(f"consumerConnection-{name}.txt", table)
-        assert (told["group"], told["broker"] or None) == (group, broker), name
+        values = dump(f"consumerConnection-{name}.txt", table)
+        assert (values["group"], values["broker"] or None) == (group, broker), name

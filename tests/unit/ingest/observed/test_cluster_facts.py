@@ -88,8 +88,8 @@ def test_what_was_expected_and_what_was_collected(tmp_path: Path) -> None:
 def test_a_broker_is_registered_as_each_name_server_said_last(tmp_path: Path) -> None:
     log = [KNOWN.format(b, f"1.1.1.{b}:1") for b in ("a", "b")] + [REMOVED.format(6, "a")]
     found = facts(tmp_path, {"namesrv/namesrv.log": "\n".join(log)}, "BROKER_REGISTERED")
-    told = [(r["broker_name"], *r["details"].values()) for r in found]
-    assert told == [("a", "n1", "false"), ("b", "n1", "true")]
+    stated = [(r["broker_name"], *r["details"].values()) for r in found]
+    assert stated == [("a", "n1", "false"), ("b", "n1", "true")]
     (file,) = facts(tmp_path, {}, "NAME_SERVER_FILE")
     assert file["details"]["name"] == "n1", "the only one expected"
     other = {"namesrv/n2/namesrv.log": KNOWN.format("a", "1.1.1.a:1")}

@@ -1,11 +1,6 @@
-from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
-from rebalance_core.ingest.observed.fact_rows import (
-    EPISODE_MS,
-    EPISODES,
-    MINUTELY,
-    PER_MOMENT,
-    FactRows,
-)
+from rebalance_core.contracts.fact_declaration import EPISODE_MS
+from rebalance_core.contracts.observed import OBSERVED_FACTS
+from rebalance_core.ingest.observed.fact_rows import FactRows
 
 
 def spans(rows: FactRows) -> list[tuple[int, int, int]]:
@@ -46,8 +41,3 @@ def test_failures_without_a_group_are_counted_in_minutes() -> None:
     for at_ms in (0, 1_000, 59_000, 61_000):
         rows.add("HEARTBEAT_FAILED", at_ms, "f:1", {"log": "c"}, broker_name="b")
     assert spans(rows) == [(0, 61_000, 2)]
-
-
-def test_the_kinds_are_those_of_the_contract() -> None:
-    assert set(FACT_KINDS) >= EPISODES | PER_MOMENT | MINUTELY
-    assert EPISODES.isdisjoint(PER_MOMENT)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence.evidence import GROUP, Evidence
+from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
 from rebalance_core.ingest.settings.request_modes import request_mode_events
 
@@ -25,7 +26,7 @@ def line(at_ms: int, mode: str | None, client: str = "x", topic: str = "T") -> E
 
 def found(*pieces: Evidence, copies: tuple[tuple[str, int], ...] = ()) -> list[tuple[int, str]]:
     """(moment, mode) of the events; copies: stores that were read, with an entry or not."""
-    stores = {(p.place, p.at_ms, p.source) for p in pieces if p.kind == "request_mode"}
+    stores = {(p.place, p.at_ms, p.source) for p in pieces if p.kind == "request_mode" and p.at_ms}
     stores |= {(broker, at_ms, f"{broker}-{at_ms}") for broker, at_ms in copies}
     context = ClusterContext("c", START, END, mode_stores=tuple(sorted(stores)))
     events, _ = request_mode_events("g", pieces, context)
@@ -33,29 +34,29 @@ def found(*pieces: Evidence, copies: tuple[tuple[str, int], ...] = ()) -> list[t
     return [(row["event_ms"], row["detail"]) for row in events]
 
 
-def test_what_a_store_shows_first_was_so_before():
+def test_what_a_store_shows_first_was_so_before() -> None:
     assert found(store(5_000_000)) == [(START, POP)]
 
 
-def test_what_a_client_shows_first_was_so_before():
+def test_what_a_client_shows_first_was_so_before() -> None:
     assert found(line(5_000_000, "POP")) == [(START, "POP(share_queue_num=-1)")]
     assert found(line(5_000_000, "POP"), store(6_000_000)) == [(START, POP)]
 
 
-def test_what_is_always_pulled_has_no_event():
+def test_what_is_always_pulled_has_no_event() -> None:
     assert found(store(5_000_000, "PULL"), line(5_000_000, "PULL"), line(6_000_000, None)) == []
 
 
-def test_a_store_without_the_topic_says_that_it_is_pulled():
+def test_a_store_without_the_topic_says_that_it_is_pulled() -> None:
     assert found(store(5_000_000), copies=(("a", 4_000_000),)) == [(4_000_001, POP)]
 
 
-def test_between_two_copies_a_topic_counts_as_popped():
+def test_between_two_copies_a_topic_counts_as_popped() -> None:
     pieces = store(4_000_000, "PULL"), store(5_000_000), store(6_000_000, "PULL")
     assert found(*pieces) == [(4_000_001, POP), (6_000_000, "PULL")]
 
 
-def test_a_client_that_had_pulled_finds_the_change_within_its_own_pass():
+def test_a_client_that_had_pulled_finds_the_change_within_its_own_pass() -> None:
     assert found(line(4_000_000, "PULL"), line(5_000_000, "POP"), store(6_000_000)) == [
         (5_000_000 - 23_000, POP)
     ]
@@ -63,26 +64,26 @@ def test_a_client_that_had_pulled_finds_the_change_within_its_own_pass():
     assert found(*newcomer) == [(4_000_001, POP)]
 
 
-def test_the_switch_back_is_when_the_first_client_is_told():
+def test_the_switch_back_is_when_the_first_client_is_told() -> None:
     pieces = store(4_000_000), line(5_000_000, "PULL"), store(6_000_000, "PULL")
     assert found(*pieces) == [(START, POP), (5_000_000, "PULL")]
 
 
-def test_one_broker_that_says_so_is_enough():
+def test_one_broker_that_says_so_is_enough() -> None:
     pieces = store(4_000_000), store(4_000_000, "PULL", "b"), store(5_000_000, "PULL")
     assert found(*pieces) == [(START, POP), (5_000_000, "PULL")]
 
 
-def test_another_share():
+def test_another_share() -> None:
     other = "POP(share_queue_num=5)"
     assert found(store(4_000_000), store(5_000_000, other)) == [(START, POP), (5_000_000, other)]
 
 
-def test_retry_topics_are_never_popped():
+def test_retry_topics_are_never_popped() -> None:
     assert found(store(4_000_000, topic="%RETRY%g")) == []
 
 
-def test_findings_say_what_is_not_known():
+def test_findings_say_what_is_not_known() -> None:
     context = ClusterContext("c", START, END)
     pieces = line(4_000_000, "PULL"), line(5_000_000, "POP")
     _, findings = request_mode_events("g", pieces, context)
@@ -91,7 +92,7 @@ def test_findings_say_what_is_not_known():
     assert "went from PULL to POP(share_queue_num=-1)" in findings[1]["summary"]
 
 
-def test_who_asks_the_broker():
+def test_who_asks_the_broker() -> None:
     def client(name: str, own: bool | None) -> Evidence:
         values = {"client_file": name, "client_rebalance": own}
         return Evidence(GROUP, "g", "client", 1, "", 0, "f", values)

@@ -62,7 +62,7 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
         ),
         (
             "the broker's channel destroyed, 127.0.0.1:28030, clean it's data structure at once",
-            "broker_cut_off",
+            "broker_channel_closed",
             {},
         ),
         (

@@ -16,7 +16,7 @@ ProdCluster       mq-east                                       1              2
 """  # noqa: E501 - the columns are upstream's
 
 
-def test_brokers_of_5_x():
+def test_brokers_of_5_x() -> None:
     master, slave = facts(parse_cluster_list(V5, "f"), "broker")
     assert master == {
         "cluster": "DefaultCluster",
@@ -29,13 +29,13 @@ def test_brokers_of_5_x():
     assert (slave["broker_id"], slave["version"], slave["activated"]) == (1, None, False)
 
 
-def test_brokers_of_4_9():
+def test_brokers_of_4_9() -> None:
     [broker] = facts(parse_cluster_list(V4, "f"), "broker")
     assert (broker["cluster"], broker["addr"]) == ("ProdCluster", "127.0.0.1:28020")
     assert (broker["version"], broker["activated"]) == ("V4_9_7", None)
 
 
-def test_names_wider_than_their_columns():
+def test_names_wider_than_their_columns() -> None:
     text = V4.replace("ProdCluster       mq-east       ", f"{'C' * 40}  {'b' * 50}  "[:-8])
     text = V4.replace(f"{'ProdCluster':<16}", "C" * 40).replace(f"{'mq-east':<22}", "b" * 50)
     [broker] = facts(parse_cluster_list(text, "f"), "broker")
@@ -43,7 +43,7 @@ def test_names_wider_than_their_columns():
     assert (broker["broker_id"], broker["version"]) == (0, "V4_9_7")
 
 
-def test_totals():
+def test_totals() -> None:
     [row] = facts(parse_cluster_list(MORE, "f"), "broker_totals")
     assert row == {
         "cluster": "ProdCluster",
@@ -55,13 +55,13 @@ def test_totals():
     }
 
 
-def test_bad_rows_are_refused_by_name():
+def test_bad_rows_are_refused_by_name() -> None:
     assert codes(parse_cluster_list(V4.replace(" 0     127", " x     127"), "f")) == ["BAD_NUMBER"]
     assert codes(parse_cluster_list(V5.replace("false", "maybe"), "f")) == ["UNPARSABLE_LINE"]
     assert codes(parse_cluster_list(V4[:-30], "f")) == ["UNPARSABLE_LINE"]
     assert codes(parse_cluster_list("#Topic\n", "f")) == ["WRONG_FILE"]
 
 
-def test_every_recording():
+def test_every_recording() -> None:
     counts = parse_all(r"mqadmin/\d+-clusterList", parse_cluster_list, KINDS)
     assert counts["broker"] > counts["files"] >= 1

@@ -1,7 +1,7 @@
 import pytest
 
 from rebalance_core.ingest.parse.mqadmin.consumer_connection import KINDS, parse_consumer_connection
-from tests.unit.ingest.documents import codes, facts, parse_all
+from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.mqadmin.test_output import NO_BROKER, NOISE, NOT_ONLINE
 
 TEXT = """\
@@ -21,7 +21,7 @@ ConsumeFromWhere: CONSUME_FROM_FIRST_OFFSET
 """
 
 
-def test_members_and_what_is_said_of_the_group():
+def test_members_and_what_is_said_of_the_group() -> None:
     results = parse_consumer_connection(TEXT, "f")
     members = facts(results, "member")
     assert [member["client_addr"] for member in members] == [
@@ -49,43 +49,43 @@ def test_members_and_what_is_said_of_the_group():
     ["172.16.7.50@32380#2486997762578@STREAM", "10.0.0.1@my app  v2", "c" * 300, "x@" + "y z" * 30],
     ids=["wider than its column", "with spaces", "very wide", "wide with spaces"],
 )
-def test_client_ids_of_any_width(client_id: str):
+def test_client_ids_of_any_width(client_id: str) -> None:
     row = f"{client_id:<36} {'127.0.0.1:36696':<22} {'CPP':<10} V4_9_7"
     text = TEXT.replace(TEXT.splitlines()[1], row)
     assert facts(parse_consumer_connection(text, "f"), "member")[0]["client_id"] == client_id
 
 
-def test_expressions_with_spaces_and_none():
+def test_expressions_with_spaces_and_none() -> None:
     text = TEXT.replace("orders               *", "orders               TagA || TagB")
     text = text.replace("%RETRY%notify        *", "%RETRY%notify        ")
     [group] = facts(parse_consumer_connection(text, "f"), "group_connection")
     assert group["subscriptions"] == (("orders", "TagA || TagB"), ("%RETRY%notify", ""))
 
 
-def test_a_topic_wider_than_its_column():
+def test_a_topic_wider_than_its_column() -> None:
     topic = "%RETRY%a-group-with-a-long-name"
     text = TEXT.replace("%RETRY%notify        *", f"{topic} *")
     [group] = facts(parse_consumer_connection(text, "f"), "group_connection")
     assert group["subscriptions"][1] == (topic, "*")
 
 
-def test_a_broker_that_knows_no_member():
+def test_a_broker_that_knows_no_member() -> None:
     for text in ("", "\n", NOT_ONLINE, NOISE + NOT_ONLINE):
-        assert [fact.kind for fact in parse_consumer_connection(text, "f")] == ["no_members"]
+        assert kinds(parse_consumer_connection(text, "f")) == ["no_members"]
 
 
-def test_a_broker_that_did_not_answer_says_nothing_of_members():
+def test_a_broker_that_did_not_answer_says_nothing_of_members() -> None:
     results = parse_consumer_connection(NO_BROKER, "f")
-    assert [fact.kind for fact in results] == ["admin_error"]
+    assert kinds(results) == ["admin_error"]
 
 
-def test_crlf_and_noise_change_nothing():
+def test_crlf_and_noise_change_nothing() -> None:
     noisy = NOISE + TEXT.replace("\n", "\r\n")
     expected = facts(parse_consumer_connection(TEXT, "f"), "member")
     assert facts(parse_consumer_connection(noisy, "f"), "member") == expected
 
 
-def test_rows_that_are_none_are_refused():
+def test_rows_that_are_none_are_refused() -> None:
     for row in ("172.17.0.3@notify", "x 127.0.0.1 JAVA V5_3_3", "x 127.0.0.1:1 java V5_3_3"):
         text = TEXT.replace(TEXT.splitlines()[1], row)
         results = parse_consumer_connection(text, "f")
@@ -93,7 +93,7 @@ def test_rows_that_are_none_are_refused():
         assert len(facts(results, "member")) == 2
 
 
-def test_a_cut_output():
+def test_a_cut_output() -> None:
     results = parse_consumer_connection(TEXT[:150], "f")
     assert codes(results) == ["UNPARSABLE_LINE"]
     [member] = facts(parse_consumer_connection(TEXT[:160], "f"), "member")
@@ -101,12 +101,12 @@ def test_a_cut_output():
     assert codes(parse_consumer_connection(TEXT[:-5], "f")) == ["UNPARSABLE_LINE"]
 
 
-def test_another_table_is_told_apart():
+def test_another_table_is_told_apart() -> None:
     text = "#Index     #ClientId                                #Version\n1 a V5_3_3\n"
     assert codes(parse_consumer_connection(text, "f")) == ["WRONG_FILE", "UNPARSABLE_LINE"]
 
 
-def test_every_recording():
+def test_every_recording() -> None:
     counts = parse_all(r"mqadmin/\d+-consumerConnection", parse_consumer_connection, KINDS)
     assert counts["files"] >= 1
     assert counts["member"] > counts["files"]

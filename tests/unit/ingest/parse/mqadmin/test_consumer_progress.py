@@ -3,7 +3,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rebalance_core.ingest.parse.mqadmin.consumer_progress import KINDS, parse_consumer_progress
-from tests.unit.ingest.documents import codes, facts, parse_all
+from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.mqadmin.test_output import NO_BROKER, NOISE
 
 S_5 = """\
@@ -39,14 +39,14 @@ GID_lite                                                          1       V4_9_7
 AT = 1795233023000  # 2026-11-21 03:50:23 UTC
 
 
-def test_with_clients_5_x():
+def test_with_clients_5_x() -> None:
     results = parse_consumer_progress(S_5, "f")
     retry, orders = facts(results, "queue_progress")
     assert orders == {
         "topic": "orders",
-        "topic_cut": False,
+        "topic_truncated": False,
         "broker_name": "broker-a",
-        "broker_name_cut": False,
+        "broker_name_truncated": False,
         "queue_id": 3,
         "broker_offset": 12,
         "consumer_offset": 3,
@@ -71,7 +71,7 @@ def test_with_clients_5_x():
     ],
     ids=["5.x", "4.9 with clients", "4.9"],
 )
-def test_the_other_shapes(text: str, with_clients: bool, client: str, inflight: int):
+def test_the_other_shapes(text: str, with_clients: bool, client: str, inflight: int) -> None:
     results = parse_consumer_progress(text, "f")
     [row] = facts(results, "queue_progress")
     assert (row["with_clients"], row["client_ip"]) == (with_clients, client)
@@ -79,24 +79,24 @@ def test_the_other_shapes(text: str, with_clients: bool, client: str, inflight: 
     assert codes(results) == []
 
 
-def test_all_groups():
+def test_all_groups() -> None:
     offline, push, pull = facts(parse_consumer_progress(ALL, "f"), "group_progress")
     assert (offline["members"], offline["version"], offline["diff"]) == (0, None, 120)
     assert (push["version"], push["consume_type"]) == ("V5_3_3", "PUSH")
     assert (pull["message_model"], pull["consume_type"], pull["diff"]) == (None, "PULL", -3)
 
 
-def test_the_time_zone_is_of_the_admin_machine():
+def test_the_time_zone_is_of_the_admin_machine() -> None:
     zone = ZoneInfo("America/New_York")
     [row] = facts(parse_consumer_progress(PLAIN_5, "f", time_zone=zone), "queue_progress")
     assert row["last_time_ms"] == AT + 5 * 3_600_000
 
 
-def test_names_that_fill_their_columns_may_be_cut():
+def test_names_that_fill_their_columns_may_be_cut() -> None:
     row = f"{'t' * 64}  {'b' * 32}  0     1                     1                     0"
     text = PLAIN_5.splitlines()[0] + f"\n{row}                    0                    N/A\n"
     [queue] = facts(parse_consumer_progress(text, "f"), "queue_progress")
-    assert (queue["topic_cut"], queue["broker_name_cut"]) == (True, True)
+    assert (queue["topic_truncated"], queue["broker_name_truncated"]) == (True, True)
     assert (queue["topic"], queue["broker_name"]) == ("t" * 64, "b" * 32)
 
 
@@ -105,67 +105,67 @@ def narrowed(text: str) -> str:
     return "\n".join(line[:32] + line[64:] for line in text.split("\n"))
 
 
-def test_4_9_2_and_before_have_narrower_columns():
+def test_4_9_2_and_before_have_narrower_columns() -> None:
     text = narrowed((S_4 + PLAIN_4).replace(f"TRADE{' ' * 27}", "t" * 32))
     queues = facts(parse_consumer_progress(text, "f"), "queue_progress")
-    assert [(row["topic"], row["topic_cut"]) for row in queues] == [("t" * 32, True)] * 2
+    assert [(row["topic"], row["topic_truncated"]) for row in queues] == [("t" * 32, True)] * 2
     assert [row["client_ip"] for row in queues] == ["172.16.7.1", None]
     groups = facts(parse_consumer_progress(narrowed(ALL), "f"), "group_progress")
     assert groups == facts(parse_consumer_progress(ALL, "f"), "group_progress")
 
 
-def test_a_broker_with_a_space_in_its_name():
+def test_a_broker_with_a_space_in_its_name() -> None:
     text = PLAIN_5.replace("broker-b ", "broker b ")
     [queue] = facts(parse_consumer_progress(text, "f"), "queue_progress")
     assert queue["broker_name"] == "broker b"
 
 
-def test_a_client_address_wider_than_its_column():
+def test_a_client_address_wider_than_its_column() -> None:
     address = "2001:0db8:85a3:0000:0000:8a2e:0370:7334"
     text = S_5.replace("10.0.2.12            9", f"{address} 9")
     assert facts(parse_consumer_progress(text, "f"), "queue_progress")[1]["client_ip"] == address
 
 
-def test_a_decimal_comma_of_the_admin_s_locale():
+def test_a_decimal_comma_of_the_admin_s_locale() -> None:
     text = S_5.replace("0.63", "0,63")
     assert facts(parse_consumer_progress(text, "f"), "progress_total")[0]["total"] == 0.63
 
 
-def test_crlf_colours_and_noise_change_nothing():
+def test_crlf_colours_and_noise_change_nothing() -> None:
     plain = facts(parse_consumer_progress(S_5, "f"), "queue_progress")
     noisy = NOISE + "\x1b[0m" + S_5.replace("\n", "\r\n")
     assert facts(parse_consumer_progress(noisy, "f"), "queue_progress") == plain
 
 
-def test_bad_rows_are_refused_by_name():
+def test_bad_rows_are_refused_by_name() -> None:
     assert codes(parse_consumer_progress(S_5.replace(" 12   ", " 1x   "), "f")) == ["BAD_NUMBER"]
     assert codes(parse_consumer_progress(S_5.replace(" 12   ", " 13   "), "f")) == ["BAD_NUMBER"]
     assert codes(parse_consumer_progress(S_5.replace("03:50:23", "03:5"), "f")) == ["BAD_TIME"]
     assert codes(parse_consumer_progress(S_5.replace("03:50:23", "25:50:23"), "f")) == ["BAD_TIME"]
 
 
-def test_a_cut_file_loses_only_its_last_row():
+def test_a_cut_file_loses_only_its_last_row() -> None:
     cut = PLAIN_5 + PLAIN_5.splitlines()[1][:150]
     results = parse_consumer_progress(cut, "f")
     assert codes(results) == ["UNPARSABLE_LINE"]
     assert len(facts(results, "queue_progress")) == 1
 
 
-def test_rows_without_their_header_are_refused():
+def test_rows_without_their_header_are_refused() -> None:
     assert codes(parse_consumer_progress(S_5.splitlines()[2] + "\n", "f")) == ["UNPARSABLE_LINE"]
 
 
-def test_another_table_is_told_apart():
+def test_another_table_is_told_apart() -> None:
     text = "#Broker Name                      #QID  #Min Offset           #Max Offset\n"
     assert codes(parse_consumer_progress(text, "f")) == ["WRONG_FILE"]
 
 
-def test_a_failure_and_nothing():
-    assert [fact.kind for fact in parse_consumer_progress(NO_BROKER, "f")] == ["admin_error"]
-    assert [fact.kind for fact in parse_consumer_progress("", "f")] == ["no_output"]
+def test_a_failure_and_nothing() -> None:
+    assert kinds(parse_consumer_progress(NO_BROKER, "f")) == ["admin_error"]
+    assert kinds(parse_consumer_progress("", "f")) == ["no_output"]
 
 
-def test_every_recording():
+def test_every_recording() -> None:
     counts = parse_all(r"mqadmin/\d+-consumerProgress", parse_consumer_progress, KINDS)
     assert counts["files"] >= 1
     assert counts["queue_progress"] > 5 * counts["files"]

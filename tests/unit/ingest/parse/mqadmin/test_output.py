@@ -1,5 +1,5 @@
 from rebalance_core.ingest.parse.mqadmin.output import read_output
-from tests.unit.ingest.documents import codes, facts
+from tests.unit.ingest.documents import codes, facts, kinds
 
 NOT_ONLINE = """\
 org.apache.rocketmq.tools.command.SubCommandException: ConsumerConnectionSubCommand command failed
@@ -32,14 +32,14 @@ def texts(text: str) -> list[str]:
     return [line.text for line in read_output(text, "f").lines]
 
 
-def test_warnings_of_the_jvm_and_its_loggers_are_known():
+def test_warnings_of_the_jvm_and_its_loggers_are_known() -> None:
     output = read_output(NOISE + "#Topic\n", "f")
     assert [line.text for line in output.lines] == ["#Topic"]
     assert output.lines[0].source == "f:9"
     assert output.others == []
 
 
-def test_a_stack_becomes_its_root_cause():
+def test_a_stack_becomes_its_root_cause() -> None:
     [error] = facts(read_output(NOT_ONLINE, "f").others, "admin_error")
     assert error["code"] == 206
     assert error["exception"] == "org.apache.rocketmq.client.exception.MQBrokerException"
@@ -47,29 +47,29 @@ def test_a_stack_becomes_its_root_cause():
     assert texts(NOT_ONLINE) == []
 
 
-def test_a_failure_without_an_answer_has_no_code():
+def test_a_failure_without_an_answer_has_no_code() -> None:
     [error] = facts(read_output(NO_BROKER, "f").others, "admin_error")
     assert error["code"] is None
     assert error["message"] == "connect to 10.0.9.1:10911 failed"
 
 
-def test_two_failures_are_two_facts():
+def test_two_failures_are_two_facts() -> None:
     assert len(facts(read_output(NOT_ONLINE + NO_BROKER, "f").others, "admin_error")) == 2
 
 
-def test_nothing_printed():
+def test_nothing_printed() -> None:
     for text in ("", "\n", "\r\n \t\n", "\ufeff", NOISE):
-        assert [fact.kind for fact in read_output(text, "f").others] == ["no_output"]
+        assert kinds(read_output(text, "f").others) == ["no_output"]
 
 
-def test_colours_and_carriage_returns_go():
+def test_colours_and_carriage_returns_go() -> None:
     assert texts("\x1b[1;31m#Topic\x1b[0m  a\r\nb\r\n") == ["#Topic  a", "b"]
 
 
-def test_broken_characters_are_refused():
+def test_broken_characters_are_refused() -> None:
     for broken in ("a\x00b", "a\ufffdb", "a\rb", "\x1b[", "a\udc80"):
         assert codes(read_output(f"x\n{broken}\ny\n", "f").others) == ["UNPARSABLE_LINE"], broken
 
 
-def test_the_last_line_says_whether_it_is_whole():
+def test_the_last_line_says_whether_it_is_whole() -> None:
     assert [line.whole for line in read_output("a\nb", "f").lines] == [True, False]

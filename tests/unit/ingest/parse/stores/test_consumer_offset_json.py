@@ -2,7 +2,7 @@ from rebalance_core.ingest.parse.stores.consumer_offset_json import (
     KINDS,
     parse_consumer_offset_json,
 )
-from tests.unit.ingest.documents import codes, facts, parse_all
+from tests.unit.ingest.documents import codes, facts, kinds, messages, parse_all
 
 V4 = """{
 	"offsetTable":{
@@ -18,7 +18,7 @@ def table(entries: str) -> str:
     return f'{{"offsetTable":{{{entries}}}}}'
 
 
-def test_a_store_of_4_9():
+def test_a_store_of_4_9() -> None:
     results = parse_consumer_offset_json(V4, "f")
     rows = [tuple(row.values()) for row in facts(results, "committed_offset")]
     assert rows == [
@@ -29,19 +29,19 @@ def test_a_store_of_4_9():
     assert codes(results) == []
 
 
-def test_quoted_queue_ids_of_later_codecs_read_the_same():
+def test_quoted_queue_ids_of_later_codecs_read_the_same() -> None:
     quoted = V4.replace("0:", '"0":').replace("1:", '"1":')
     assert parse_consumer_offset_json(quoted, "f") == parse_consumer_offset_json(V4, "f")
 
 
-def test_a_store_of_5_x_repeats_its_keys_by_group():
+def test_a_store_of_5_x_repeats_its_keys_by_group() -> None:
     text = """{"dataVersion":{"counter":5,"stateVersion":0,"timestamp":1795233060802},
     "groupTopicMap":{"crm":["orders"]},"offsetTable":{"orders@crm":{0:12}}}"""
     results = parse_consumer_offset_json(text, "f")
-    assert [result.kind for result in results] == ["committed_offset", "data_version"]
+    assert kinds(results) == ["committed_offset", "data_version"]
 
 
-def test_the_broker_notes_broadcasting_groups_under_a_third_part():
+def test_the_broker_notes_broadcasting_groups_under_a_third_part() -> None:
     results = parse_consumer_offset_json(table('"orders@s-bcast@broadcast":{0:2}'), "f")
     [row] = facts(results, "broadcast_offset")
     assert (row["consumer_group"], row["topic"], row["committed_offset"]) == (
@@ -51,27 +51,27 @@ def test_the_broker_notes_broadcasting_groups_under_a_third_part():
     )
 
 
-def test_light_message_queues():
+def test_light_message_queues() -> None:
     text = '{"lmqOffsetTable":{"%LMQ%a@G":7},"offsetTable":{}}'
     [row] = facts(parse_consumer_offset_json(text, "f"), "lmq_offset")
     assert row == {"key": "%LMQ%a@G", "committed_offset": 7}
 
 
-def test_keys_without_two_parts_are_refused_by_name():
+def test_keys_without_two_parts_are_refused_by_name() -> None:
     for key in ("orders", "orders@", "@G", "a@b@c", "a@b@c@d"):
         results = parse_consumer_offset_json(table(f'"{key}":{{0:1}}'), "f")
         assert codes(results) == ["BAD_ENTRY"], key
-        assert results[0].message == f"'{key}' is not <topic>@<group>"
+        assert messages(results)[0] == f"'{key}' is not <topic>@<group>"
 
 
-def test_bad_numbers_are_refused_by_name():
+def test_bad_numbers_are_refused_by_name() -> None:
     for pair in ("-1:3", '"x":3', "0:9999999999999999999", "0:1.5", "0:null", "0:true", "0:{}"):
         results = parse_consumer_offset_json(table(f'"T@G":{{{pair}}},"T@H":{{0:1}}'), "f")
         assert codes(results) == ["BAD_NUMBER"], pair
         assert len(facts(results, "committed_offset")) == 1, "the other group is read"
 
 
-def test_every_recording():
+def test_every_recording() -> None:
     counts = parse_all(r"consumerOffset\.json$", parse_consumer_offset_json, KINDS)
     assert counts["files"] >= 1
     assert counts["committed_offset"] > 5 * counts["files"]

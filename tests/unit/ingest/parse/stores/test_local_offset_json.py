@@ -19,18 +19,18 @@ ROWS = [
 ]
 
 
-def test_keys_are_objects():
+def test_keys_are_objects() -> None:
     assert facts(parse_local_offset_json(TEXT, "f"), "local_offset") == ROWS
 
 
-def test_keys_are_texts_that_hold_the_object():
+def test_keys_are_texts_that_hold_the_object() -> None:
     text = r"""{"offsetTable":{
     "{\"brokerName\":\"room2@broker-b\",\"queueId\":4,\"topic\":\"orders\"}":8,
     "{\"brokerName\":\"room1@broker-a\",\"queueId\":0,\"topic\":\"orders\"}":4}}"""
     assert facts(parse_local_offset_json(text, "f"), "local_offset") == ROWS
 
 
-def test_a_key_that_is_no_queue_is_refused():
+def test_a_key_that_is_no_queue_is_refused() -> None:
     assert codes(parse_local_offset_json('{"offsetTable":{"x":1,"[]":2}}', "f")) == [
         "BAD_ENTRY",
         "BAD_ENTRY",
@@ -39,7 +39,7 @@ def test_a_key_that_is_no_queue_is_refused():
     assert codes(parse_local_offset_json(text, "f")) == ["BAD_NUMBER"]
 
 
-def test_every_recording():
+def test_every_recording() -> None:
     pattern = r"clients/.*/offsets\.json$"
     counts = parse_all(pattern, parse_local_offset_json, KINDS)
     assert counts["files"] >= 1

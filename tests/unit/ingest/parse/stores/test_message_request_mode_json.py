@@ -2,7 +2,7 @@ from rebalance_core.ingest.parse.stores.message_request_mode_json import (
     KINDS,
     parse_message_request_mode_json,
 )
-from tests.unit.ingest.documents import codes, facts, parse_all
+from tests.unit.ingest.documents import codes, facts, messages, parse_all
 
 STORE = """{
 	"messageRequestModeMap":{
@@ -20,7 +20,7 @@ def modes(text: str) -> list[tuple[str, str, str]]:
     return [(fact["consumer_group"], fact["topic"], fact["mode"]) for fact in found]
 
 
-def test_a_store():
+def test_a_store() -> None:
     assert modes(STORE) == [
         ("g1", "PopA", "POP(share_queue_num=2)"),
         ("g2", "PopA", "PULL"),
@@ -28,25 +28,25 @@ def test_a_store():
     ]
 
 
-def test_nothing_was_ever_set():
+def test_nothing_was_ever_set() -> None:
     assert parse_message_request_mode_json('{"messageRequestModeMap":{}}', "f") == []
 
 
-def test_a_share_that_is_not_written_is_the_default():
+def test_a_share_that_is_not_written_is_the_default() -> None:
     assert modes(STORE.replace('"popShareQueueNum":2,', ""))[0][2] == "POP(share_queue_num=-1)"
 
 
-def test_what_is_none_is_refused():
+def test_what_is_none_is_refused() -> None:
     unknown = parse_message_request_mode_json(STORE.replace("PULL", "PUSH"), "f")
     assert codes(unknown) == ["BAD_ENTRY"]
-    assert "mode of g2 of PopA is 'PUSH', not PULL or POP" in unknown[0].message
+    assert "mode of g2 of PopA is 'PUSH', not PULL or POP" in messages(unknown)[0]
     large = STORE.replace(":2,", f":{2**31},")
     assert codes(parse_message_request_mode_json(large, "f")) == ["BAD_NUMBER"]
     assert codes(parse_message_request_mode_json("{}", "f")) == ["WRONG_FILE"]
     assert codes(parse_message_request_mode_json(STORE[:200], "f")) == ["UNPARSABLE_DOCUMENT"]
 
 
-def test_every_recording():
+def test_every_recording() -> None:
     pattern = r"brokers/.*/messageRequestMode\.json$"
     counts = parse_all(pattern, parse_message_request_mode_json, KINDS)
     assert counts["files"] >= 12

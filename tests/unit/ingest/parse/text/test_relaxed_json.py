@@ -15,21 +15,21 @@ def refused(text: str) -> str:
     return raised.value.message
 
 
-def test_unquoted_integer_keys():
+def test_unquoted_integer_keys() -> None:
     assert read_relaxed_json('{"T@G":{0:6,1:3\n\t}}') == {"T@G": {"0": 6, "1": 3}}
 
 
-def test_quoted_keys_read_the_same():
+def test_quoted_keys_read_the_same() -> None:
     assert read_relaxed_json('{"0":6}') == read_relaxed_json("{0:6}")
 
 
-def test_object_keys():
+def test_object_keys() -> None:
     text = '{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"t"}:12}}'
     key = (("brokerName", "b"), ("queueId", 0), ("topic", "t"))
     assert read_relaxed_json(text) == {"offsetTable": {key: 12}}
 
 
-def test_empty_objects_and_lists_and_scalars():
+def test_empty_objects_and_lists_and_scalars() -> None:
     assert read_relaxed_json('[{},[],null,true,false,-1,1.5,""]') == [
         {},
         [],
@@ -43,7 +43,7 @@ def test_empty_objects_and_lists_and_scalars():
     assert read_relaxed_json("\ufeff 7 ") == 7
 
 
-def test_escapes():
+def test_escapes() -> None:
     assert read_relaxed_json(r'"\"\\\/\b\f\n\r\t\v\u00e9\x41"') == '"\\/\b\f\n\r\t\v\u00e9A'
     assert read_relaxed_json(r'"\ud83d\ude00"') == "\U0001f600"
     assert read_relaxed_json(r'"\ud83d"') == "\ufffd"
@@ -57,15 +57,15 @@ def test_escapes():
         *['"a\nb"', "1e999", '{{"a":{}}:1}'],
     ],
 )
-def test_what_is_no_document_is_refused(text: str):
+def test_what_is_no_document_is_refused(text: str) -> None:
     assert refused(text)
 
 
-def test_a_mistake_says_where():
+def test_a_mistake_says_where() -> None:
     assert refused('{\n  "a": 1,\n  "b" 2}') == "line 3, column 8: ':' was expected after a key"
 
 
-def test_deep_nesting_is_refused_and_the_stack_is_safe():
+def test_deep_nesting_is_refused_and_the_stack_is_safe() -> None:
     assert read_relaxed_json("[" * MAX_DEPTH + "]" * MAX_DEPTH)
     assert "deeper" in refused("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
     assert "deeper" in refused('{"a":' * 1_000_000)
@@ -81,12 +81,12 @@ def test_deep_nesting_is_refused_and_the_stack_is_safe():
     ],
     ids=lambda text: text[:8],
 )
-def test_ten_megabytes_take_linear_time(text: str):
+def test_ten_megabytes_take_linear_time(text: str) -> None:
     with linear():
         refused(text)
 
 
-def test_agrees_with_json_on_json(seed: int):
+def test_agrees_with_json_on_json(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(300):
         value = random_value(chance, 4)

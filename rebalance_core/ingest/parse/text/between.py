@@ -1,4 +1,4 @@
-"""Fields of a rendered text, found by the literal words between them: linear in the text's length.
+"""Fields of a rendered text, by the literal words between them: linear in the text's length.
 
 Log templates are literals with values between them. Looking the literals up one after the other
 costs one pass over the line whatever the line holds; a regular expression with several lazy groups
@@ -6,13 +6,13 @@ can cost a power of it.
 """
 
 
-def cut(text: str, *marks: str) -> list[str] | None:
+def between(text: str, *marks: str) -> list[str] | None:
     """The pieces between the marks, or None if `text` does not begin with the first or lacks one.
 
     Each mark is looked for after the one before it. A last mark of ``""`` stands for the end of the
     text; otherwise what follows the last mark is ignored.
 
-    >>> cut("unlock mq, group=G, clientId=C@1", "unlock mq, group=", ", clientId=", "")
+    >>> between("unlock mq, group=G, clientId=C@1", "unlock mq, group=", ", clientId=", "")
     ['G', 'C@1']
     """
     if not text.startswith(marks[0]):

@@ -1,12 +1,16 @@
-"""Rows of ``observed_facts`` from logs: one reader a kind of evidence on a group."""
+"""Rows of ``observed_facts`` from the lines of logs, as `LOG_FACTS` declares them.
+
+A fact whose rows are more than its fields has a reader of its own in `READERS`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from rebalance_core.contracts.fact_declaration import BROKER, CLIENT, LOCK, LOG_FOLDER
+from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.observed.document_facts import queue_row
 from rebalance_core.ingest.observed.fact_rows import Details, FactRows
 from rebalance_core.model.queue import is_retry_topic
 
@@ -15,7 +19,7 @@ MOST_HOSTS = 5
 
 
 class Clients:
-    """Whom a line is about: by its process, or by its address at the broker that logs it."""
+    """Which client a line is about: by its process, or its address at the broker that logs it."""
 
     def __init__(self, pieces: Iterable[Evidence], names: ProcessNames) -> None:
         self._names = names
@@ -34,20 +38,49 @@ class Clients:
         return v.get("client_id") or self._names.client_of(piece)
 
 
-LogReader = Callable[[FactRows, Evidence, int, Clients], None]
+Reader = Callable[[FactRows, Evidence, int, Clients | None], None]
 
 
-def _created(rows: FactRows, piece: Evidence, at_ms: int, _: Clients) -> None:
-    details = {"by": piece.values["by"]}
-    rows.add("GROUP_CREATED", at_ms, piece.source, details, broker_name=piece.place)
+def add_log_rows(
+    rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None = None
+) -> None:
+    """The rows that a line of a log makes; most make none.
+
+    Args:
+        rows: of the group, or of the cluster.
+        piece: what the line states.
+        at_ms: when it was true.
+        clients: of the group; None for the cluster, whose lines name no client.
+    """
+    fact = LOG_FACTS.get(piece.kind)
+    if fact is not None and fact.rows:
+        READERS.get(piece.kind, _declared)(rows, piece, at_ms, clients)
 
 
-def _deleted(rows: FactRows, piece: Evidence, at_ms: int, _: Clients) -> None:
-    rows.add("GROUP_DELETED", at_ms, piece.source, broker_name=piece.place)
+def _declared(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+    """One row of the kind declared, with the fact's fields in the columns of their names.
+
+    Where the line of a broker names no broker it is its own; the client that a client's line is
+    about is found by its process.
+    """
+    fact, v = LOG_FACTS[piece.kind], piece.values
+    own_broker = piece.place if fact.log in (BROKER, LOCK) else None
+    of_client = fact.log == CLIENT
+    fields = {**v, LOG_FOLDER: piece.place if of_client else None}
+    rows.add(
+        fact.rows[0].name,
+        at_ms,
+        piece.source,
+        {name: fields.get(name) for name in fact.details},
+        topic=v.get("topic"),
+        broker_name=v.get("broker_name", own_broker),
+        queue_id=v.get("queue_id"),
+        client_id=clients.of(piece) if of_client and clients else v.get("client_id"),
+    )
 
 
-def _topics(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients) -> None:
-    client_id = clients.of(piece)
+def _topics(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+    client_id = clients.of(piece) if clients else None
     if client_id is None:
         return
     for topic, expression in sorted(piece.values["expressions"].items()):
@@ -56,7 +89,7 @@ def _topics(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients) -> No
             rows.add("CLIENT_TOPIC", at_ms, piece.source, details, **where)
 
 
-def _changed(rows: FactRows, piece: Evidence, at_ms: int, _: Clients) -> None:
+def _changed(rows: FactRows, piece: Evidence, at_ms: int, _: Clients | None) -> None:
     v = piece.values
     if "version" in v and "old" not in v:
         return  # a version alone: queues changed, or another member subscribes the topic
@@ -66,17 +99,7 @@ def _changed(rows: FactRows, piece: Evidence, at_ms: int, _: Clients) -> None:
     rows.add(kind, at_ms, piece.source, details, **where)
 
 
-def _no_subscription(rows: FactRows, piece: Evidence, at_ms: int, _: Clients) -> None:
-    where = {"topic": piece.values["topic"], "broker_name": piece.place}
-    rows.add("NO_SUBSCRIPTION", at_ms, piece.source, **where)
-
-
-def _lock_refused(rows: FactRows, piece: Evidence, at_ms: int, _: Clients) -> None:
-    v = piece.values
-    queue_row(rows, "LOCK_REFUSED", piece, at_ms, {"owner": v["owner"]}, v["client_id"])
-
-
-def _went_back(rows: FactRows, piece: Evidence, at_ms: int, _: Clients) -> None:
+def _went_back(rows: FactRows, piece: Evidence, at_ms: int, _: Clients | None) -> None:
     v = piece.values
     rows.add(
         "OFFSET_WENT_BACK",
@@ -101,48 +124,21 @@ def _both_went_back(one: Details, other: Details) -> Details:
     }
 
 
-def _of_client(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients) -> None:
-    """NO_MEMBER_LIST and BROADCAST_REFUSED, whose lines name no client."""
-    rows.add(
-        piece.kind.upper(),
-        at_ms,
-        piece.source,
-        {"log": piece.place},
-        topic=piece.values.get("topic"),
-        broker_name=piece.values.get("broker_name"),
-        client_id=clients.of(piece),
-    )
-
-
-def _not_listed(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients) -> None:
+def _not_listed(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
     rows.add(
         "NOT_IN_MEMBER_LIST",
         at_ms,
         piece.source,
         {"listed": piece.values["listed"], "log": piece.place},
-        client_id=clients.of(piece),
+        client_id=clients.of(piece) if clients else None,
         merge=lambda first, _: first,
     )
 
 
-def _allocation_failed(rows: FactRows, piece: Evidence, at_ms: int, _: Clients) -> None:
-    v = piece.values
-    details = {"strategy": v["strategy"], "message": v["message"], "log": "", "pid": ""}
-    where = {"topic": v["topic"], "broker_name": piece.place}
-    rows.add("ALLOCATION_FAILED", at_ms, piece.source, details, **where)
-
-
-LOG_READERS: dict[str, LogReader] = {
-    "group_created": _created,
-    "group_deleted": _deleted,
+READERS: dict[str, Reader] = {
     "heartbeat": _topics,
     "consumer_data": _topics,
     "subscription_changed": _changed,
-    "no_subscription": _no_subscription,
-    "lock_refused": _lock_refused,
     "offset_went_back": _went_back,
-    "broadcast_refused": _of_client,
-    "no_member_list": _of_client,
     "not_in_member_list": _not_listed,
-    "broker_allocation_failed": _allocation_failed,
 }

@@ -1,0 +1,132 @@
+"""How facts are declared: the kinds of ``observed_facts``, and the facts that log lines state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+SECOND_MS, MINUTE_MS = 1_000, 60_000
+
+CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
+"""What a fact is evidence on, and so who puts it together with what other files say."""
+
+BROKER, LOCK, NAME_SERVER, CLIENT = "broker.log", "lock.log", "namesrv.log", "rocketmq_client.log"
+"""The logs that are read."""
+
+LOG_FOLDER, PROCESS_ID = "log", "pid"
+"""Details that a row has of a client's line: the folder of its log, and its process (5.1+)."""
+
+EPISODE_MS = 300_000
+"""Refusals, drops or failures of one thing further apart are two rows."""
+
+ONE_ROW, EPISODES, MOMENTS = "one row", "episodes", "moments"
+"""What becomes of a statement that is repeated: the same row, whenever it is repeated; a row for
+each episode of trouble; a row for each moment, so that dumps are not merged with later ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactKind:
+    """One kind of ``observed_facts``.
+
+    Attributes:
+        name: the value of the column ``kind``.
+        meaning: what is stated, and the fields of ``details``.
+        repeated: ONE_ROW, EPISODES or MOMENTS.
+        window_ms: ``times`` counts windows of this length that have a statement; not of MOMENTS.
+    """
+
+    name: str
+    meaning: str
+    repeated: str = ONE_ROW
+    window_ms: int = SECOND_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Thinning:
+    """Which of several statements with the same fields a large job keeps: the first.
+
+    Attributes:
+        window_ms: of each window of this length; None: of the whole collection.
+        per_place: of each broker, client or name server apart.
+    """
+
+    window_ms: int | None
+    per_place: bool = True
+
+
+ONE_A_SECOND = Thinning(SECOND_MS)
+ONE_A_MINUTE = Thinning(MINUTE_MS)
+ONE_A_PLACE = Thinning(None)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFact:
+    """One kind of fact that lines of a log state; its templates are in `ingest.parse.logs`.
+
+    Attributes:
+        kind: its name in the templates.
+        log: BROKER, LOCK, NAME_SERVER or CLIENT.
+        part: CLUSTER, GROUP, TOPIC or COMMIT.
+        key: the field that names the group or topic; empty for the cluster.
+        fields: the fields of the fact, and what it means.
+        thinning: what a large job keeps of it; None: every statement.
+        with_pid: it carries `PROCESS_ID`, as all runs of a client append to one file.
+        of_slaves: it is on the table of consumers of the process that logs it, a slave's too;
+            anything else that a slave logs is not used.
+        facts_only: `observed_facts` alone is made of it; it does not tell when a log begins and
+            ends, nor that there was a group.
+        rows: the kinds of ``observed_facts`` that it becomes.
+        details: the fields that are details of the row, or `LOG_FOLDER`.
+    """
+
+    kind: str
+    log: str
+    part: str
+    key: str
+    fields: str
+    thinning: Thinning | None = None
+    with_pid: bool = False
+    of_slaves: bool = False
+    facts_only: bool = False
+    rows: tuple[FactKind, ...] = ()
+    details: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.rows and self.part not in (CLUSTER, GROUP):
+            raise ValueError(f"{self.kind}: observed_facts has rows on groups and the cluster only")
+        if (self.facts_only or self.details) and not self.rows:
+            raise ValueError(f"{self.kind}: no kind of observed_facts is declared for it")
+        if bool(self.key) == (self.part == CLUSTER):
+            raise ValueError(f"{self.kind}: only the cluster has no field that names it")
+
+
+def log_facts(facts: Iterable[LogFact]) -> dict[str, LogFact]:
+    """The facts by kind.
+
+    Raises:
+        ValueError: a kind is declared twice.
+    """
+    return _once((fact.kind, fact) for fact in facts)
+
+
+def fact_kinds(others: Iterable[FactKind], logs: Iterable[LogFact]) -> dict[str, FactKind]:
+    """The kinds of ``observed_facts`` by name: those that log facts become, and all others.
+
+    Raises:
+        ValueError: a kind is declared twice; several log facts may become the same one.
+    """
+    of_logs = dict.fromkeys(kind for fact in logs for kind in fact.rows)
+    return _once((kind.name, kind) for kind in (*others, *of_logs))
+
+
+_Declared = TypeVar("_Declared", LogFact, FactKind)
+
+
+def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:
+    declared: dict[str, _Declared] = {}
+    for name, one in named:
+        if name in declared:
+            raise ValueError(f"{name} is declared twice")
+        declared[name] = one
+    return declared
