@@ -1,5 +1,8 @@
-"""The plain oracle, kept for ever: slow, obvious Python that a reader can check against
-docs/rocketmq.md.
+"""One group followed event by event: slow, plain Python to be read beside docs/rocketmq.md.
 
-One client's rebalance pass step by step (`rebalance_pass`), and a whole group's history.
+It is the oracle that `kernels` is compared with, and computes the groups that the kernels do not
+take. Begin with `group_replay.replay_group`; `history` makes the epochs, `settle` says who holds
+what in one, and the other files make the rows of one table each.
+
+May import `model`, `contracts`, `strategies`, `protocol` and `client`; no third party.
 """
