@@ -25,7 +25,7 @@ setup: $(STAMP) ## Make .venv from requirements.lock, and find or fetch a Java
 $(STAMP): requirements.lock pyproject.toml scripts/setup.py
 	@$(PYTHON) scripts/setup.py venv
 
-demo: setup ## Simulate one bundled recording, audit another, print what was found
+demo: setup ## Simulate one bundled recording and audit another
 	$(BIN)/rebalance simulate --input $(DEMO_INPUT) --output out/demo --overwrite
 	@echo
 	$(BIN)/rebalance audit --collection $(DEMO_COLLECTION) --output out/audit --overwrite \
@@ -34,27 +34,27 @@ demo: setup ## Simulate one bundled recording, audit another, print what was fou
 test: setup ## Run the lanes unit, conformance, spark and jobs
 	$(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)"
 
-test-unit: setup ## Run the lane without a JVM (seconds)
+test-unit: setup ## Run the lane that needs no JVM (90 s)
 	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)" tests/unit
 
-test-all: setup ## Run every test, the slow ones too (not the oracle)
+test-all: setup ## Run every test but the oracle, the slow ones too
 	$(BIN)/python -m pytest -m "not oracle"
 
-oracle: setup ## Run the tests that execute the released Java classes
+oracle: setup ## Compare random cases with the released Java classes
 	$(BIN)/python -m pytest -m oracle
 
 conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
 	@$(BIN)/python -m tests.conformance $(VECTORS)
 
-mutants: setup ## Make 150 small mistakes, one at a time: do the tests notice? (2 hours; resumes)
+mutants: setup ## Plant 150 small mistakes, one at a time: do the tests notice? (2 hours; resumes)
 	$(BIN)/python -m tests.mutants
 
-notebook: setup ## Execute notebooks/capacity_planning.py into its .ipynb, and draw docs/pictures
+notebook: setup ## Run notebooks/capacity_planning.py into its .ipynb and draw docs/pictures
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	  -r requirements-notebook.lock
 	$(BIN)/python scripts/plan_pictures.py
 
-bench: setup ## Measure speeds and print them (20 minutes, an idle machine)
+bench: setup ## Measure speeds and print them (20 minutes; needs an idle machine)
 	@mkdir -p out
 	$(BIN)/python -m tests.bench.engine --out out/bench-engine.json
 	$(BIN)/python -m tests.bench.sweep --out out/bench-sweep.json
@@ -65,7 +65,7 @@ lint: setup ## Check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: setup ## Rewrite the files in the house format
+format: setup ## Fix style and format in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -73,11 +73,11 @@ dist: setup ## Build dist/rebalance_core.zip (for --py-files) and the wheel
 	$(BIN)/python scripts/build_zip.py dist/rebalance_core.zip
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
-docs: setup ## Write docs/data-dictionary.md and docs/audit-rules.md from the code
+docs: setup ## Generate docs/data-dictionary.md and docs/audit-rules.md
 	$(BIN)/python -m rebalance_core.contracts.dictionary > docs/data-dictionary.md
 	$(BIN)/python -m rebalance_core.audit.rules_page > docs/audit-rules.md
 
-# Not for every day, so not in the list: resolves pyproject.toml anew. Needs uv.
+# Rarely needed, so not in the list: resolves pyproject.toml again. Needs uv.
 lock:
 	sed '/^[^#]/,$$d' requirements.lock > requirements.lock.new
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -89,7 +89,7 @@ lock:
 	  --no-emit-find-links --no-header --no-annotate --quiet --group notebook \
 	  -c requirements.lock pyproject.toml; } > requirements-notebook.lock
 
-clean: ## Remove what was built or written, but not .venv and .java
+clean: ## Remove build products and outputs, but not .venv and .java
 	rm -rf dist build out spark-warehouse metastore_db derby.log artifacts
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -not -path './.java/*' -prune -exec rm -rf {} +

@@ -68,7 +68,7 @@ class RemoteOffsetStore:
         self._memory[queue] = offset
 
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
-        """One-way commit; a broker that is down never sees it and nobody is told."""
+        """One-way commit: a broker that is down never sees it, and the client gets no error."""
         offset = self._memory.get(queue)
         if offset is None or not brokers.commit(queue, offset):
             return None

@@ -1,4 +1,8 @@
-"""Every table once: name, type, null, unit, meaning; everything about tables derives from here."""
+"""Every table, declared once: columns, types, which may be null, units, meanings, keys.
+
+Schemas, row checks and docs/data-dictionary.md derive from these declarations. Begin with `table`,
+then `ledger`. May import `model`, and pyarrow for Arrow schemas.
+"""
 
 from rebalance_core.contracts.inputs import INPUT_TABLES
 from rebalance_core.contracts.ledger import (

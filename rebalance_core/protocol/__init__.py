@@ -1,1 +1,5 @@
-"""RocketMQ's single decisions, one per file: pure functions of plain values, per version."""
+"""RocketMQ's single decisions, one per file: pure functions of plain values, per version.
+
+Where a client starts to read, which queues a route offers, how long a change takes to reach all
+members. Begin with `start_offset`. May import `model`, `contracts` and `strategies`.
+"""

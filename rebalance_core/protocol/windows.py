@@ -29,7 +29,7 @@ _WINDOW_MS = {
     events.CONSUMER_SUSPEND: 0,
     events.CONSUMER_RESUME: OWN_PASS_MS,
     events.UNSUBSCRIBE: OWN_PASS_MS,
-    events.REQUEST_MODE: OWN_PASS_MS,  # nobody is told (rocketmq.md §14)
+    events.REQUEST_MODE: OWN_PASS_MS,  # no member is notified (rocketmq.md §14)
     events.SUBSCRIBE: ROUTE_MS,
     events.BROKER_UP: ROUTE_MS,
     events.BROKER_DOWN: ROUTE_MS,

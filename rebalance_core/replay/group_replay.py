@@ -1,4 +1,4 @@
-"""All ledger rows of one group: the plain oracle of the simulator, kept for ever."""
+"""All ledger rows of one group: the oracle that the kernels are compared with."""
 
 from __future__ import annotations
 

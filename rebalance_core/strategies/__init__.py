@@ -1,4 +1,8 @@
-"""RocketMQ's allocation strategies: one literal port per file, made by name or from a text."""
+"""RocketMQ's allocation strategies: one literal port per file, made by name or from a text.
+
+Begin with `spi`, then `averagely`; `registry` lists the names, `group` allocates for a whole group.
+May import `model` and `contracts`; no third party.
+"""
 
 from rebalance_core.strategies.group import allocate_group
 from rebalance_core.strategies.registry import make_strategy

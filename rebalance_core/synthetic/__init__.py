@@ -1,1 +1,5 @@
-"""Fleets made up from a seed: brokers, topics, consumer groups and their days, as input tables."""
+"""Synthetic fleets from a seed: brokers, topics, consumer groups and their days, as input tables.
+
+Begin with `fleet`, then `tables`; docs/trace-format.md says what is random, and how. May import
+`model`, `contracts`, `strategies`, `protocol` and `client`, and numpy.
+"""

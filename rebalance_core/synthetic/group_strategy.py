@@ -18,7 +18,7 @@ STRATEGIES_WITH_ROOMS: Mix[str] = (
     ("MACHINE_ROOM_NEARBY-AVG", 26), ("MACHINE_ROOM", 6),
 )  # fmt: skip
 VIRTUAL_NODES: Mix[int] = ((10, 8), (100, 2), (1, 0.5))
-ONE_ROOM_CHANCE = 0.2  # of MACHINE_ROOM: the other rooms' queues are nobody's
+ONE_ROOM_CHANCE = 0.2  # of MACHINE_ROOM: the other rooms' queues have no owner
 MOST_CONFIG_MEMBERS = 8  # a list of queues for each member is kept by hand
 
 

@@ -8,26 +8,29 @@ from tests.mutants.sites import Site
 
 KERNELS = "rebalance_core/kernels"
 EQUIVALENT = {
-    (f"{KERNELS}/changes.py", "entry = np.full(len(block.entry), -1, np.int64)", "1", "2"): (
-        "every element is overwritten: all but the first at once, the first as a run's first"
-    ),
-    (f"{KERNELS}/changes.py", "other = np.full(len(cell), -1, np.int64)", "1", "2"): (
+    (
+        f"{KERNELS}/ownership/changes.py",
+        "entry = np.full(len(block.entry), -1, np.int64)",
+        "1",
+        "2",
+    ): ("every element is overwritten: all but the first at once, the first as a run's first"),
+    (f"{KERNELS}/ownership/changes.py", "other = np.full(len(cell), -1, np.int64)", "1", "2"): (
         "every element is overwritten: each row is an ADD or a DROP"
     ),
-    (f"{KERNELS}/membership.py", "GONE = -1", "1", "2"): (
+    (f"{KERNELS}/state/membership.py", "GONE = -1", "1", "2"): (
         "a state of its own, asked for by name or as negative; the others count from 0"
     ),
-    (f"{KERNELS}/owners/machine_room_nearby.py", "NO_ROOM = -1", "1", "2"): (
+    (f"{KERNELS}/ownership/owners/machine_room_nearby.py", "NO_ROOM = -1", "1", "2"): (
         "a name for no room, written and compared here alone; rooms count from 0"
     ),
     (
-        f"{KERNELS}/roster.py",
+        f"{KERNELS}/state/roster.py",
         "return np.int32 if len(self) <= MOST_NARROW else np.int64",
         "len(self) <= MOST_NARROW",
         "(not (len(self) <= MOST_NARROW))",
     ): "the same numbers in twice the memory; 2^31 entries fit into no test",
     (
-        f"{KERNELS}/routes.py",
+        f"{KERNELS}/state/routes.py",
         "of = np.concatenate([config_of.reshape(-1), on])",
         "1",
         "2",

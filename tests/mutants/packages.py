@@ -14,15 +14,15 @@ VECTORS = (
 KERNELS = (
     f"{UNIT}/kernels/test_small_histories.py",
     f"{UNIT}/kernels/test_segments.py",
-    f"{UNIT}/kernels/test_holdings.py",
+    f"{UNIT}/kernels/ownership/test_holdings.py",
     f"{UNIT}/kernels/test_owners.py",
-    f"{UNIT}/kernels/test_topic_sets.py",
+    f"{UNIT}/kernels/codes/test_topic_sets.py",
     f"{UNIT}/kernels/test_places.py",
     f"{UNIT}/kernels/test_start_modes.py",
     f"{UNIT}/kernels/test_chain_lows.py",
-    f"{UNIT}/kernels/test_lookups.py",
-    f"{UNIT}/kernels/test_codes.py",
-    f"{UNIT}/kernels/test_fleet.py",
+    f"{UNIT}/kernels/tables/starts/test_lookups.py",
+    f"{UNIT}/kernels/codes/test_codes.py",
+    f"{UNIT}/kernels/codes/test_fleet.py",
     f"{UNIT}/kernels/test_reasons.py",
     f"{UNIT}/kernels/test_recordings_equality.py",
 )
@@ -31,11 +31,12 @@ EQUALITY = (f"{UNIT}/kernels/test_equality.py",)  # minutes, so only for what th
 # Stages in their order. Within one, a test that bears the mutated module's name comes first.
 PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "rebalance_core/model": (
-        (f"{UNIT}/model", f"{UNIT}/rules", f"{UNIT}/strategies"),
+        (f"{UNIT}/model", f"{UNIT}/protocol", f"{UNIT}/strategies"),
         (f"{UNIT}/replay", *VECTORS),
     ),
-    "rebalance_core/rules": ((f"{UNIT}/rules", f"{UNIT}/replay", *VECTORS), KERNELS),
+    "rebalance_core/protocol": ((f"{UNIT}/protocol", f"{UNIT}/replay", *VECTORS), KERNELS),
     "rebalance_core/strategies": ((f"{UNIT}/strategies", *VECTORS, f"{UNIT}/replay"),),
+    "rebalance_core/client": ((f"{UNIT}/client", f"{UNIT}/replay", *VECTORS),),
     "rebalance_core/replay": ((f"{UNIT}/replay", *VECTORS), KERNELS, EQUALITY),
     "rebalance_core/kernels": (KERNELS, EQUALITY),
 }

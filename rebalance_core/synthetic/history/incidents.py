@@ -55,7 +55,7 @@ def restart(life: Life, seat: Seat) -> None:
 
 
 def crash(life: Life) -> None:
-    """A process dies and comes back, mostly; sometimes nobody is told (EXPIRED)."""
+    """A process dies and comes back, mostly; sometimes no member is notified (EXPIRED)."""
     seats = life.running()
     if not seats:
         return
@@ -110,10 +110,10 @@ def second_copy(life: Life) -> None:
     if seats:
         seat = life.draws.pick(seats)
         assert seat.process is not None
-        twin = life.reconnect(seat, seat.process.client_id)
-        if twin is not None:
+        duplicate = life.reconnect(seat, seat.process.client_id)
+        if duplicate is not None:
             stay_ms = int(life.draws.scattered(5.0 * MINUTE_MS, 8.0 * HOUR_MS))
-            life.after(stay_ms, life.tell, twin, events.CONSUMER_LEAVE)
+            life.after(stay_ms, life.tell, duplicate, events.CONSUMER_LEAVE)
 
 
 def suspend(life: Life) -> None:
