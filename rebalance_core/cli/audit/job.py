@@ -60,7 +60,8 @@ def run_audit(options: AuditOptions) -> JobReport:
         simulated, tables = _simulated(session, options, settings, source, run, place)
         say("judging every group")
         output = AuditOutput(options, settings, run, session, now, expired)
-        with audit_tables(tables, **options.judging(settings.audit, accepted, now)) as result:
+        judging = options.judging(settings.audit, accepted, now)
+        with simulated, audit_tables(tables, **judging) as result:
             written, outcome = output.write(result, tables, table_records(simulated.tables))
         record = run.finish(
             Outcome(

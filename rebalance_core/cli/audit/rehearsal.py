@@ -1,6 +1,7 @@
 """`audit --dry-run`: the whole audit but for its output, so that it ends as the run would."""
 
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -48,9 +49,15 @@ class Rehearsal:
         if self.options.previous is not None:
             read_previous_audit(self.options.previous, session)
         say("auditing; nothing is written")
-        inputs, observed = self._inputs(session)
+        with ExitStack() as kept:
+            return self._audited(session, kept)
+
+    def _audited(self, session: SparkSession, kept: ExitStack) -> JobReport:
+        """The audit up to its verdict; ``kept`` releases the rows that it keeps."""
+        inputs, observed = self._inputs(session, kept)
         simulation = simulation_options(self.settings)
         checked, counts = check_rows(inputs, simulation.max_queue_nums, warn)
+        kept.callback(checked.close)
         simulation = sized(simulation, counts, session)
         forecast = row_forecast(checked, counts, simulation, bad_row_limits(self.settings))
         if self.options.redact_clients:
@@ -67,9 +74,9 @@ class Rehearsal:
         verdict = {"verdict": str(word), "findings": dict(by_severity)}
         return self._report(foretold, verdict, ExitCode.DIFFERENCES if fails else ExitCode.OK)
 
-    def _inputs(self, session: SparkSession) -> tuple[InputTables, Observed]:
+    def _inputs(self, session: SparkSession, kept: ExitStack) -> tuple[InputTables, Observed]:
         if self.collection is not None:
-            return tables_of_collection(session, self.collection, self.assumed)
+            return tables_of_collection(session, self.collection, self.assumed, kept)
         source = spark_location(self.options.input or "")
         return InputTables.read(session, source), read_observed(session, source)
 

@@ -21,10 +21,10 @@ from rebalance_core.spark.tables.read import InputTables
 
 
 def tables_of_collection(
-    session: SparkSession, collection: Collection, assumed: Assumptions
+    session: SparkSession, collection: Collection, assumed: Assumptions, kept: ExitStack
 ) -> tuple[InputTables, Observed]:
-    """What an audit reads, ingested from a collection; lazy."""
-    tables = ingest(session, collection, assumed).tables
+    """What an audit reads, ingested from a collection; lazy. ``kept`` releases it in the end."""
+    tables = kept.enter_context(ingest(session, collection, assumed)).tables
     inputs = InputTables(
         tables["cluster_events"],
         tables["consumer_groups"],
@@ -45,8 +45,8 @@ def count_unwritten(
         observations: what it is compared with.
         options: those of `audit_tables`.
     """
-    frames = simulate_checked(checked, simulation).frames()
     with ExitStack() as kept:
+        frames = kept.enter_context(simulate_checked(checked, simulation)).frames()
         # Judged from several times: kept, where a run reads what it wrote.
         ledger = {name: frames[name].persist() for name in LEDGER_TABLES}
         for frame in ledger.values():
