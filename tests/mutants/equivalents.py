@@ -17,6 +17,12 @@ EQUIVALENT = {
     (f"{KERNELS}/membership.py", "GONE = -1", "1", "2"): (
         "a state of its own, asked for by name or as negative; the others count from 0"
     ),
+    (
+        f"{KERNELS}/metrics.py",
+        "could = np.flatnonzero(block.cells.readable & (still >= 0) & world.grid.active[of])",
+        ">=",
+        ">",
+    ): "entry 0 is in the first epoch of all, and what follows an entry is in a later one",
     (f"{KERNELS}/owners/machine_room_nearby.py", "NO_ROOM = -1", "1", "2"): (
         "a name for no room, written and compared here alone; rooms count from 0"
     ),
@@ -32,6 +38,9 @@ EQUIVALENT = {
         "1",
         "2",
     ): "numpy takes any negative size for the one that is not given",
+    (f"{KERNELS}/seats.py", "self._steps = np.zeros(nodes[-1] + 1, np.int32)", "1", "2"): (
+        "one more step at the end, which nobody looks at"
+    ),
 }
 
 
