@@ -20,6 +20,12 @@ EQUIVALENT = {
     (f"{KERNELS}/state/membership.py", "GONE = -1", "1", "2"): (
         "a state of its own, asked for by name or as negative; the others count from 0"
     ),
+    (
+        f"{KERNELS}/tables/metrics.py",
+        "could = np.flatnonzero(block.cells.readable & (still >= 0) & prepared.grid.active[of])",
+        ">=",
+        ">",
+    ): "entry 0 is in the first epoch of all, and what follows an entry is in a later one",
     (f"{KERNELS}/ownership/owners/machine_room_nearby.py", "NO_ROOM = -1", "1", "2"): (
         "a name for no room, written and compared here alone; rooms count from 0"
     ),
@@ -35,6 +41,12 @@ EQUIVALENT = {
         "1",
         "2",
     ): "numpy takes any negative size for the one that is not given",
+    (
+        f"{KERNELS}/tables/topic_members.py",
+        "self._steps = np.zeros(nodes[-1] + 1, np.int32)",
+        "1",
+        "2",
+    ): ("one more step at the end, which nobody looks at"),
 }
 
 

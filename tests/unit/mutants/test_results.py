@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import __main__ as driver
-from tests.mutants import equivalents, report
+from tests.mutants import equivalents, report, runner
+from tests.mutants import results as kept
 from tests.mutants.packages import PACKAGES, TREE
 from tests.mutants.sites import Site, sites_of
 
@@ -20,7 +21,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in ((FILE, SOURCE), ("tests/test_f.py", "")):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(driver, "TREE", tmp_path)
+    monkeypatch.setattr(kept, "TREE", tmp_path)
     monkeypatch.setattr(report, "TREE", tmp_path)
     return tmp_path
 
@@ -29,8 +30,8 @@ def plus() -> Site:
     return next(site for site in sites_of(FILE, SOURCE.encode()) if site.before == "+")
 
 
-def results(tree: Path) -> driver.Results:
-    return driver.Results(tree / "results.jsonl")
+def results(tree: Path) -> kept.Results:
+    return kept.Results(tree / "results.jsonl")
 
 
 @pytest.mark.parametrize("status", ["killed", "survived"])
@@ -87,11 +88,11 @@ def test_the_tests_of_every_package_are_there() -> None:
     for package, stages in PACKAGES.items():
         assert (TREE / package).is_dir()
         for stage in range(len(stages)):
-            tests = driver.tests_of(f"{package}/none.py", stage, TREE)
+            tests = runner.tests_of(f"{package}/none.py", stage, TREE)
             assert tests
             assert [test for test in tests if not (TREE / test).is_file()] == []
 
 
 def test_the_test_of_the_same_name_comes_first() -> None:
-    first, *_ = driver.tests_of("rebalance_core/protocol/thresholds.py", 0, TREE)
+    first, *_ = runner.tests_of("rebalance_core/protocol/thresholds.py", 0, TREE)
     assert first == "tests/unit/protocol/test_thresholds.py"
