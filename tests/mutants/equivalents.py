@@ -13,7 +13,7 @@ EQUIVALENT = {
         "entry = np.full(len(block.entry), -1, np.int64)",
         "1",
         "2",
-    ): ("every element is overwritten: all but the first at once, the first as a run's first"),
+    ): "every element is overwritten: all but the first at once, the first as a run's first",
     (f"{KERNELS}/ownership/changes.py", "other = np.full(len(cell), -1, np.int64)", "1", "2"): (
         "every element is overwritten: each row is an ADD or a DROP"
     ),
