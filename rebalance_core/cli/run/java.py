@@ -11,7 +11,7 @@ from rebalance_core.model.errors import UsageError
 
 OLDEST_JAVA = 17  # Spark 4's own minimum
 INSTALLED = Path("/usr/lib/jvm")
-FETCHED = Path(__file__).resolve().parents[2] / ".java"  # put there by `make setup`
+FETCHED = Path(__file__).resolve().parents[3] / ".java"  # put there by `make setup`
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 

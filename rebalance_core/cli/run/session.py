@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from rebalance_core.cli.run.java import require_java_home
 from rebalance_core.cli.run.jvm_output import jvm_output
 
-TREE_CONF = Path(__file__).resolve().parents[2] / "conf"
+TREE_CONF = Path(__file__).resolve().parents[3] / "conf"
 
 # All that results depend on; everything else is the operator's.
 RESULT_SETTINGS = {

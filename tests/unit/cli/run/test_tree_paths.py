@@ -1,0 +1,21 @@
+"""What lies beside the package in a checkout is found, wherever in it the code that asks stands."""
+
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.cli.run.java import FETCHED
+from rebalance_core.cli.run.session import TREE_CONF
+
+pytestmark = pytest.mark.unit
+
+TREE = Path(__file__).resolve().parents[4]
+
+
+def test_sessions_take_the_checkouts_configuration() -> None:
+    assert TREE_CONF == TREE / "conf"
+    assert (TREE_CONF / "spark-defaults.conf").is_file()
+
+
+def test_a_fetched_java_lies_in_the_checkout() -> None:
+    assert FETCHED == TREE / ".java"
