@@ -90,6 +90,7 @@ def test_events_of_a_member_that_is_not_there_are_rejected_and_counted(
     words = ["--input", str(folder), "--output", str(tmp_path / "plan"), "--scenario", GROW]
     assert main("plan", [*words, "--set", "max_bad_share=0.0001"]) == 4
     assert "UNKNOWN_MEMBER 1, first cluster_events.jsonl:1:" in capsys.readouterr().err
+    words[3] = str(folder)
     assert main("plan", [*words, "--set", "max_bad_share=0.0001", "--dry-run"]) == 5
     words[3] = str(tmp_path / "other")
     assert main("plan", [*words, "--set", "max_bad_share=0.0001", "--dry-run"]) == 4
