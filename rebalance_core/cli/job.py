@@ -21,6 +21,7 @@ class JobOptions:
     break_lock: bool = False
     debug: bool = False
     master: str | None = None
+    run_on: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -59,4 +60,5 @@ def common_values(arguments: argparse.Namespace, argv: tuple[str, ...]) -> dict[
         "break_lock": arguments.break_lock,
         "debug": arguments.debug,
         "master": arguments.master,
+        "run_on": arguments.run_on,
     }

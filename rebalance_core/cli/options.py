@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from rebalance_core.cli.job import Job, JobOptions
 from rebalance_core.cli.option_values import master_mistakes
+from rebalance_core.cli.run.run_on import AUTO, RUN_ON, run_on_mistakes
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
@@ -43,6 +44,12 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
         "--debug", action="store_true", help="whole stack traces, and what Spark prints"
     )
     common.add_argument("--master", metavar="URL", help="Spark master, e.g. local[4]")
+    common.add_argument(
+        "--run-on",
+        metavar="WHERE",
+        default=AUTO,
+        help="|".join(RUN_ON) + "; auto: Spark for large inputs, and under spark-submit",
+    )
 
 
 def build_parser(jobs: Mapping[str, Job]) -> argparse.ArgumentParser:
@@ -79,6 +86,7 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     if unknown:
         raise UsageError("\n".join(_unknown_options(unknown, job)))
     mistakes = list(master_mistakes(arguments.master))
+    mistakes += run_on_mistakes(arguments.run_on, arguments.master)
     try:
         options = job.read_options(arguments, tuple(argv))
     except UsageError as error:

@@ -8,8 +8,9 @@ Begin with `engine.simulate`.
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.spark.engine.ledger import Ledger
-from rebalance_core.spark.engine.simulate import SimulationOptions, simulate
+from rebalance_core.spark.engine.simulate import simulate
 from rebalance_core.spark.tables.read import InputTables
 
 __all__ = ["DataFrame", "InputTables", "Ledger", "SimulationOptions", "SparkSession", "simulate"]

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pyspark.sql import SparkSession
 
 from rebalance_core.cli.run.session import open_session
+from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.planning.scenario.file import parse_scenario
 from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.variants import LEAGUE_STRATEGIES, read_strategies, variants_of
-from rebalance_core.spark import InputTables, SimulationOptions
+from rebalance_core.spark import InputTables
 from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.generate import generate

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.spark.engine.fan_out import GROUP
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, Task
 
 OPTIONS = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)

@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts.technical_columns import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.spark.tables.conform import TECHNICAL, conform
+from rebalance_core.spark.tables.conform import conform
 from rebalance_core.spark.tables.lines import number_lines
 from rebalance_core.spark.tables.read import InputTables
 

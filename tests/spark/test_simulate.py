@@ -9,11 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.codes.eligibility import REASONS
 from rebalance_core.model.errors import UsageError
-from rebalance_core.spark import InputTables, Ledger, SimulationOptions, simulate
+from rebalance_core.spark import InputTables, Ledger, simulate
 from rebalance_core.spark.engine.prepared import prepared_rows
 from rebalance_core.spark.engine.table_pass import table_of
 from rebalance_core.spark.engine.work_units import assign_to_tasks

@@ -27,12 +27,14 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "ingest": ("pyarrow",),
         "synthetic": ("numpy",),
     },
+    {"engine": ("numpy", "pyarrow")},
     {
         "planning": (),
         "explain": (),
         "audit": (),
         "report": ("jinja2", "markupsafe", "matplotlib", "numpy", "pandas"),
     },
+    {"process": ("numpy", "pyarrow")},
     {"spark": ("numpy", "py4j", "pyarrow", "pyspark")},
     {"cli": ("pyarrow",)},
 )

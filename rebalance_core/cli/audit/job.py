@@ -25,10 +25,11 @@ from rebalance_core.cli.run.input_files import fingerprint, tables_in
 from rebalance_core.cli.run.output_folder import LocalFolder, is_local, local_path, spark_location
 from rebalance_core.cli.run.output_run import Outcome, OutputRun
 from rebalance_core.cli.run.run_record import table_records
-from rebalance_core.cli.run.running import running, say, warn
+from rebalance_core.cli.run.running import running
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.assumptions import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import FINDING_TABLES, LEDGER_TABLES
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.ingest.rows import FINDING_IDS

@@ -15,8 +15,8 @@ from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.previous import read_previous_audit
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import TableRecord
-from rebalance_core.cli.run.running import say
 from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES
 from rebalance_core.model.severities import INFO
 from rebalance_core.report.audit_report import ShownFinding

@@ -16,8 +16,9 @@ from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.engine_settings import bad_row_limits, simulation_options
 from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.row_report import RowReport
-from rebalance_core.cli.run.running import check_free, open_for, say, warn
+from rebalance_core.cli.run.running import check_free, open_for
 from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.terminal import say, warn
 from rebalance_core.model.severities import SEVERITIES
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.audit.unwritten import count_unwritten, tables_of_collection

@@ -8,9 +8,10 @@ from rebalance_core.cli.generate.summary import generate_facts, render_generate,
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.output_run import Outcome
 from rebalance_core.cli.run.run_record import table_records
-from rebalance_core.cli.run.running import check_free, running, say
+from rebalance_core.cli.run.running import check_free, running
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark.generate import generate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan

@@ -11,10 +11,11 @@ from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import local_path
 from rebalance_core.cli.run.output_run import Outcome
 from rebalance_core.cli.run.run_record import table_records
-from rebalance_core.cli.run.running import check_free, running, say
+from rebalance_core.cli.run.running import check_free, running
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.assumptions import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.ingest.in_process import understood

@@ -18,9 +18,10 @@ from rebalance_core.cli.run.output_folder import is_local, spark_location
 from rebalance_core.cli.run.output_run import Outcome, OutputRun
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run.run_record import InputRecord, table_records
-from rebalance_core.cli.run.running import check_free, open_for, running, say, warn
+from rebalance_core.cli.run.running import check_free, open_for, running
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.planning.variants import idle_switches
 from rebalance_core.spark import DataFrame, InputTables, SparkSession

@@ -128,6 +128,11 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
     )
 
 
+def local_bytes(location: str) -> int:
+    """Size of a local file, of all files of a folder, or of what a pattern matches."""
+    return sum(size for _, size in _local_files(local_path(location)))
+
+
 def _local_files(pattern: Path) -> list[tuple[str, int]]:
     files: list[tuple[str, int]] = []
     for match in map(Path, glob(str(pattern))):  # noqa: PTH207  # absolute patterns

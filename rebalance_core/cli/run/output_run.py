@@ -42,6 +42,7 @@ class Outcome:
     replayed_groups: int | None = None
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
+    run_on: str | None = None
     seed: int | None = None
     audit: Mapping[str, Any] | None = None
     exit_code: int = ExitCode.OK
@@ -195,6 +196,7 @@ class OutputRun:
             replayed_groups=outcome.replayed_groups,
             replay_reasons=outcome.replay_reasons,
             versions=dict(outcome.versions),
+            run_on=outcome.run_on,
             seed=outcome.seed,
             audit=outcome.audit,
             error=error,

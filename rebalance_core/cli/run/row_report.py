@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rebalance_core.cli.exit_codes import ExitCode
-from rebalance_core.spark.engine.row_forecast import RowForecast
+from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.spark.tables.row_limits import complaint_lines
 
 

@@ -4,6 +4,7 @@ It is written last: a folder without it is not a result.
 """
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -58,12 +59,19 @@ class RunRecord:
     replayed_groups: int | None = None
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
+    run_on: str | None = None
+    """Where it ran: `process` or `spark`."""
     seed: int | None = None
     audit: Mapping[str, Any] | None = None
     """Audit: the verdict, what fails a night, and the counts of findings and groups."""
     error: str | None = None
     library_version: str = LIBRARY_VERSION
     contract_version: int = CONTRACT_VERSION
+
+
+def python_version() -> str:
+    """The version of this Python."""
+    return ".".join(map(str, sys.version_info[:3]))
 
 
 def write_run(folder: OutputFolder, record: RunRecord) -> None:

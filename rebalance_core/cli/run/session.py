@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.cli.run.java import require_java_home
 from rebalance_core.cli.run.jvm_output import jvm_output
+from rebalance_core.cli.run.run_on import under_spark_submit
+from rebalance_core.cli.run.run_record import python_version
 
 TREE_CONF = Path(__file__).resolve().parents[3] / "conf"
 
@@ -39,7 +41,7 @@ def prepare_environment(master: str | None) -> None:
     """
     # Other workers than this interpreter would not have this package's dependencies.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if _under_spark_submit():
+    if under_spark_submit():
         return
     if master is None or master.startswith("local"):
         # A host name that does not resolve, as in many containers, would end the session.
@@ -47,11 +49,6 @@ def prepare_environment(master: str | None) -> None:
     if "SPARK_HOME" not in os.environ and (TREE_CONF / "spark-defaults.conf").is_file():
         os.environ.setdefault("SPARK_CONF_DIR", str(TREE_CONF))
     os.environ["JAVA_HOME"] = str(require_java_home())
-
-
-def _under_spark_submit() -> bool:
-    """True if the JVM is there already, with its own configuration and output."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def open_session(
@@ -81,7 +78,7 @@ def open_session(
         # Static settings only count before the session is there.
         for key, value in {**QUICK_SETTINGS, **RESULT_SETTINGS, **(settings or {})}.items():
             builder = builder.config(key, value)
-        with nullcontext() if _under_spark_submit() else jvm_output(shown=show_spark):
+        with nullcontext() if under_spark_submit() else jvm_output(shown=show_spark):
             session = builder.getOrCreate()
         # A JVM that exits with its executors still there reports them as failures.
         atexit.register(_stop, session)
@@ -104,6 +101,6 @@ def versions(session: SparkSession) -> dict[str, str | None]:
         java = str(jvm.System.getProperty("java.version"))
     return {
         "spark": session.version,
-        "python": ".".join(map(str, sys.version_info[:3])),
+        "python": python_version(),
         "java": java,
     }

@@ -56,6 +56,7 @@ SETTING_KEYS = {
             low=1,
             high=2**31 - 1,
         ),
+        SettingKey("limits.process_bytes", int, "a whole number of bytes from 0 up", low=0),
         *(
             SettingKey(
                 f"generate.{name}",

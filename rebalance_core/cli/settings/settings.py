@@ -19,9 +19,10 @@ SECTIONS = {path.partition(".")[0] for path in SETTING_KEYS if "." in path}
 
 @dataclass(frozen=True)
 class Limits:
-    """Where a value is absurd rather than large."""
+    """Where a value is absurd rather than large, and where an input is too large for a process."""
 
     max_queue_nums: int
+    process_bytes: int
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,21 @@
-"""`simulate`: settings, session, lock, run, record, summary, in this order."""
+"""`simulate`: settings, place, lock, run, record, summary, in this order."""
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any
 
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run import engine_settings
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
-from rebalance_core.cli.run.output_folder import is_local, local_path, spark_location
-from rebalance_core.cli.run.output_run import Outcome
+from rebalance_core.cli.run.output_folder import is_local, local_path
 from rebalance_core.cli.run.row_report import RowReport
-from rebalance_core.cli.run.run_record import table_records
-from rebalance_core.cli.run.running import check_free, open_for, running, say, warn
+from rebalance_core.cli.run.run_on import SPARK, run_on_of
 from rebalance_core.cli.run.secrets import redact_text
-from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.spark import InputTables, SimulationOptions, SparkSession
-from rebalance_core.spark.engine.row_forecast import RowForecast, row_forecast
-from rebalance_core.spark.engine.write_ledger import simulate_and_write, sized
-from rebalance_core.spark.tables.row_counts import check_rows
+from rebalance_core.engine.options import SimulationOptions
 
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
@@ -35,43 +28,22 @@ def run_simulate(options: SimulateOptions) -> JobReport:
         {"on_bad_rows": options.on_bad_rows, "max_bad_share": options.max_bad_share},
     )
     inputs = find_inputs(options)
+    simulation = _simulation_options(options, settings)
+    places = [*(inputs.values() or [options.input]), options.output]
+    on_spark = run_on_of(options, settings, places) == SPARK
+    if on_spark:  # pyspark takes a second to import
+        from rebalance_core.cli.simulate import on_spark as carrier
+    else:
+        from rebalance_core.cli.simulate import in_process as carrier  # type: ignore[no-redef]
     if options.dry_run:
-        return _dry_run(options, settings, inputs)
-    with running("simulate", options, settings, LEDGER_TABLES) as (run, session):
-        tables = _read_inputs(session, options, inputs)
-        records = [fingerprint(t, p, session) for t, p in (inputs or tables.paths).items()]
-        say(f"simulating; inputs: {', '.join(record.table for record in records)}")
-        with simulate_and_write(
-            session,
-            tables,
-            run.folder.table_location(""),
-            _simulation_options(options, settings),
-            engine_settings.ledger_config(settings),
-            before_writing=run.clear,
-            warn=warn,
-        ) as written:
-            record = run.finish(
-                Outcome(
-                    outputs=table_records(written.tables),
-                    inputs=[replace(r, rows=written.input_rows.get(r.table)) for r in records],
-                    rejected=written.rejected,
-                    replayed_groups=sum(written.replay_reasons.values()),
-                    replay_reasons=written.replay_reasons,
-                    versions=versions(session),
-                )
-            )
+        report = RowReport(carrier.forecast(options, settings, inputs, simulation))
+        return _dry_run(options, settings, inputs, report)
+    written, record = carrier.simulate(options, settings, inputs, simulation)
     rows = {name: table.rows for name, table in written.tables.items()}
-    facts = summary_facts(options.output, written.facts, written.rejected, rows, record.seconds)
+    facts = summary_facts(
+        options.output, written.facts, written.rejected, rows, record.seconds, record.run_on
+    )
     return JobReport(render_summary(facts), facts)
-
-
-def _read_inputs(
-    session: SparkSession, options: SimulateOptions, inputs: Mapping[str, str]
-) -> InputTables:
-    """The input tables, lazy. Local ones were found by name already; a remote folder is listed."""
-    remote = options.input if options.input is not None and not inputs else None
-    paths = {name: spark_location(path) for name, path in inputs.items()}
-    return InputTables.read(session, remote, **paths, input_format=options.input_format)
 
 
 def _simulation_options(options: SimulateOptions, settings: Settings) -> SimulationOptions:
@@ -86,7 +58,7 @@ def _simulation_options(options: SimulateOptions, settings: Settings) -> Simulat
 
 
 def find_inputs(options: SimulateOptions) -> dict[str, str]:
-    """Path or URI per input table; what is missing is said before Spark starts.
+    """Path or URI per input table; what is missing is said before anything starts.
 
     Raises:
         InputRefused: a path that is not there, or a folder without the required table.
@@ -106,11 +78,10 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
     return inputs
 
 
-def _dry_run(options: SimulateOptions, settings: Settings, inputs: Mapping[str, str]) -> JobReport:
+def _dry_run(
+    options: SimulateOptions, settings: Settings, inputs: Mapping[str, str], report: RowReport
+) -> JobReport:
     """What a run would do: all that decides how it ends, and nothing is written."""
-    check_free("simulate", options, settings)
-    session = open_for("simulate", options, settings)
-    report = RowReport(_forecast(session, options, settings, inputs))
     facts = {
         "job": "simulate",
         "dry_run": True,
@@ -130,17 +101,6 @@ def _dry_run(options: SimulateOptions, settings: Settings, inputs: Mapping[str, 
     lines += ["", f"engine  {options.engine}", "", "settings"]
     lines += [f"  {key} = {value}" for key, value in _flat(settings.as_dict())]
     return JobReport("\n".join([*lines, *report.lines()]), facts, report.exit_code)
-
-
-def _forecast(
-    session: SparkSession, options: SimulateOptions, settings: Settings, inputs: Mapping[str, str]
-) -> RowForecast:
-    simulation = _simulation_options(options, settings)
-    tables = _read_inputs(session, options, inputs)
-    checked, counts = check_rows(tables, simulation.max_queue_nums, warn)
-    with closing(checked):
-        limits = engine_settings.bad_row_limits(settings)
-        return row_forecast(checked, counts, sized(simulation, counts, session), limits)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

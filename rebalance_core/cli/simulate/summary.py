@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.utc import utc
 
 
@@ -12,6 +13,7 @@ def summary_facts(
     rejected: Mapping[str, int],
     rows: Mapping[str, int],
     seconds: float,
+    run_on: str,
 ) -> dict[str, Any]:
     """The `--json` object of a simulation; `render_summary` reads the same.
 
@@ -22,6 +24,7 @@ def summary_facts(
         rejected: bad rows per issue code.
         rows: rows per output table.
         seconds: how long the run took.
+        run_on: where it took place, `process` or `spark`.
     """
     return {
         "job": "simulate",
@@ -33,6 +36,7 @@ def summary_facts(
         "rejected": dict(rejected),
         "rows": dict(rows),
         "seconds": seconds,
+        "run_on": run_on,
     }
 
 
@@ -53,7 +57,7 @@ def render_summary(facts: Mapping[str, Any]) -> str:
     ]
     width = max(len(f"{count:,}") for _, count, _ in numbers)
     lines = [
-        f"Ledger in {facts['output']} ({facts['seconds']:.0f} s)",
+        f"Ledger in {facts['output']} ({duration(facts['seconds'])} {place(facts['run_on'])})",
         f"Changes from {utc(facts['first_ms'])} to {utc(facts['last_ms'])}",
         "",
         *[f"  {name:<20} {count:>{width},}  {note}".rstrip() for name, count, note in numbers],

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.kernels.codes.columns import (
     COMMITS,
     EVENTS,
@@ -94,17 +95,17 @@ class CodedGroups:
 
 
 def read_coded_groups(
-    rows: pa.Table, options: EngineOptions, strategy_for: StrategyFor, *, table_column: str
+    rows: Mapping[str, pa.Table], options: EngineOptions, strategy_for: StrategyFor
 ) -> CodedGroups:
     """Rows of whole groups, in any order, as codes.
 
     Args:
-        rows: rows of the input tables; every group has at least one of cluster_events.
+        rows: of the input tables, by name; every group has at least one of cluster_events. A table
+            that is not there has no rows; only cluster_events must be.
         options: see `EngineOptions`.
         strategy_for: (strategy text, client version) -> strategy.
-        table_column: the column that tells which table a row belongs to.
     """
-    tables = {name: Columns(rows.filter(pc.equal(rows[table_column], name))) for name in TABLES}
+    tables = {name: Columns(rows[name] if name in rows else _no_rows(name)) for name in TABLES}
     clusters, group_names, numbers = _number_groups(tables)
     tables[GROUPS] = _one_row_a_group(tables[GROUPS], numbers[GROUPS], len(group_names))
     retry_topics = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, group_names, "")
@@ -149,6 +150,10 @@ def read_coded_groups(
         if options.committed_offsets_given
         else None,
     )  # fmt: skip
+
+
+def _no_rows(table: str) -> pa.Table:
+    return INPUT_TABLES[table].arrow_schema().empty_table()
 
 
 def _retry_topics(topics: pa.StringArray) -> Bools:

@@ -10,11 +10,11 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import AUDITED_TABLES
+from rebalance_core.engine.units import GROUP
 from rebalance_core.model import events
 from rebalance_core.model.severities import ERROR, INFO, WORST_FIRST
 from rebalance_core.model.verdicts import UNKNOWN
 from rebalance_core.spark.audit.group_cases import table_rows
-from rebalance_core.spark.engine.fan_out import GROUP
 
 Row = dict[str, Any]
 

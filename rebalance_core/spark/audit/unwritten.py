@@ -9,11 +9,12 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.audit.verdict import Count
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.spark.audit.audit import audit_tables
 from rebalance_core.spark.audit.queries import count_findings
-from rebalance_core.spark.engine.simulate import SimulationOptions, simulate_checked
+from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.ingest.ingest import ingest
 from rebalance_core.spark.tables.observed import Observed, observed
 from rebalance_core.spark.tables.quarantine import Quarantined

@@ -13,13 +13,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from rebalance_core.contracts.technical_columns import RAW, SOURCE, TABLE
+from rebalance_core.engine.units import GROUP
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
-from rebalance_core.spark.tables.conform import RAW, SOURCE
 
-GROUP = ("cluster", "consumer_group")
-TABLE = "_table"
-"""Which input table a row of the frame comes from."""
 _NAME, _OF_TOPIC = "_name", "_of_topic"
 """The topic or broker that an event or a group's interest is about."""
 

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.engine.group_rows import by_table, history_of, ledger_table, strategy_for
+from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.replay.group_replay import replay_group
-from rebalance_core.spark.engine.fan_out import GROUP
-from rebalance_core.spark.engine.group_rows import history_of, ledger_table, strategy_for
 
 
 def replayed_tables(
@@ -34,7 +34,7 @@ def _replay(options: EngineOptions) -> Callable[[pa.Table], pa.Table]:
 
     def replay(group: pa.Table) -> pa.Table:
         history = history_of(
-            group,
+            by_table(group),
             queue_offsets_given=options.queue_offsets_given,
             committed_offsets_given=options.committed_offsets_given,
         )

@@ -1,16 +1,16 @@
-"""How a run would end for the rows of its input; for dry runs."""
+"""How a run on Spark would end for the rows of its input; for dry runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Self
 
 from pyspark.sql import DataFrame
 
+from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.spark.engine.simulate import SimulationOptions, simulate_checked
+from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.row_counts import Complaint, RowCounts, complaints
 from rebalance_core.spark.tables.row_limits import (
@@ -18,26 +18,6 @@ from rebalance_core.spark.tables.row_limits import (
     refuse_bad_rows,
     with_unknown_members,
 )
-
-
-@dataclass(frozen=True)
-class RowForecast:
-    """What a run would make of its rows.
-
-    Attributes:
-        counts: Rows of each input table; without a refusal those that the replay rejects count.
-        complaints: What is wrong with them.
-        refusal: What the run would raise; None: the rows let it go on.
-    """
-
-    counts: Mapping[str, RowCounts]
-    complaints: Sequence[Complaint]
-    refusal: InputRefused | None
-
-    def without_rows(self) -> Self:
-        """The same without any row's text: rows may name clients."""
-        refusal = self.refusal and InputRefused(str(self.refusal).partition("\n")[0])
-        return replace(self, complaints=(), refusal=refusal)
 
 
 def row_forecast(

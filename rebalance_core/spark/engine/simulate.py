@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.engine.options import REFERENCE, SimulationOptions, check_options, like_pattern
+from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.model.errors import UsageError
-from rebalance_core.spark.engine.fan_out import GROUP, fan_out, of_groups_with_events
+from rebalance_core.spark.engine.fan_out import fan_out, of_groups_with_events
 from rebalance_core.spark.engine.ledger import Ledger
 from rebalance_core.spark.engine.prepared import prepared_rows
 from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import replayed_groups, table_of
 from rebalance_core.spark.engine.work_units import assign_to_tasks
-from rebalance_core.spark.tables.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
+from rebalance_core.spark.tables.quarantine import Quarantined, quarantine
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.strategies import parse_strategy
-
-VECTORIZED, REFERENCE = "vectorized", "reference"
-ENGINES = (VECTORIZED, REFERENCE)
-
-
-@dataclass(frozen=True)
-class SimulationOptions:
-    """What may be chosen about a simulation.
-
-    ``strategy`` replaces every group's and member's own; ``group`` is a glob (``*``, ``?``) of the
-    groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
-    the history. ``partitions``: tasks of the vectorized engine; None: Spark joins small ones.
-    """
-
-    engine: str = VECTORIZED
-    strategy: str | None = None
-    group: str | None = None
-    from_ms: int | None = None
-    to_ms: int | None = None
-    include_retry_topics: bool = True
-    max_queue_nums: int = MAX_QUEUE_NUMS
-    partitions: int | None = None
 
 
 def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> Ledger:
@@ -62,10 +40,7 @@ def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> L
 
 def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger:
     """`simulate` of tables that `quarantine` checked; closing the ledger leaves those kept."""
-    if options.engine not in ENGINES:
-        raise UsageError(f"unknown engine {options.engine!r}; there is: {', '.join(ENGINES)}")
-    if options.strategy is not None:
-        parse_strategy(options.strategy)
+    check_options(options)
     pattern = None if options.group is None else like_pattern(options.group)
     engine = EngineOptions(
         queue_offsets_given="queue_offsets" in checked.tables,
@@ -89,16 +64,6 @@ def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger
         replayed = replayed_groups(assigned, engine)
     frames["rejected"] = checked.rejected.unionByName(frames["rejected"])
     return Ledger(**_within(frames, options), replayed=replayed, kept=(kept,))
-
-
-def like_pattern(glob: str) -> str:
-    r"""A glob with ``*`` and ``?`` as an SQL LIKE pattern; everything else stands for itself.
-
-    >>> print(like_pattern("GID_*"))
-    GID\_%
-    """
-    translated = {"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}
-    return "".join(translated.get(character, character) for character in glob)
 
 
 def _within(frames: dict[str, DataFrame], options: SimulationOptions) -> dict[str, DataFrame]:

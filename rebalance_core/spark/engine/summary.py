@@ -6,9 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-GROUP = ["cluster", "consumer_group"]
-WORST_GROUPS = 5
-"""Groups that a summary lists unless told otherwise."""
+from rebalance_core.engine.units import GROUP
 
 
 def rejected_per_code(rejected: DataFrame) -> dict[str, int]:
@@ -76,8 +74,8 @@ def _per_group(tables: Mapping[str, DataFrame]) -> DataFrame:
         .agg(sf.count(sf.lit(1)).alias("failed_starts"))
     )
     return (
-        states.join(moves, on=GROUP, how="left")
-        .join(failures, on=GROUP, how="left")
+        states.join(moves, on=list(GROUP), how="left")
+        .join(failures, on=list(GROUP), how="left")
         .select(
             *GROUP,
             "epochs",

@@ -9,18 +9,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.engine.prepared import REJECTED, REPLAYED, Prepared, prepare
+from rebalance_core.engine.units import chunks
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.tables.ledger import ledger_rows
-from rebalance_core.spark.engine.packing import chunks
-from rebalance_core.spark.engine.prepared import (
-    REJECTED,
-    REPLAYED,
-    WITH_OFFSETS,
-    Prepared,
-    prepare,
-    prepared_chunks,
-)
+from rebalance_core.spark.engine.prepared import WITH_OFFSETS, prepared_chunks
 from rebalance_core.spark.engine.work_units import AssignedRows
 
 Batches = Iterator[pa.RecordBatch]

@@ -4,44 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.spark.engine.simulate import SimulationOptions, simulate_checked
-from rebalance_core.spark.engine.summary import (
-    WORST_GROUPS,
-    ledger_facts,
-    rejected_per_code,
-    replay_reasons,
-)
+from rebalance_core.spark.engine.simulate import simulate_checked
+from rebalance_core.spark.engine.summary import ledger_facts, rejected_per_code, replay_reasons
 from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.row_counts import Complaint, RowCounts, check_rows, complaints
 from rebalance_core.spark.tables.row_limits import (
-    BadRowLimits,
     refuse_bad_rows,
     with_unknown_members,
 )
 from rebalance_core.spark.tables.write import TableWritten, write_table
-
-
-@dataclass(frozen=True)
-class LedgerConfig:
-    """How a ledger is written.
-
-    Attributes:
-        bad_rows: How bad the input may be.
-        private: A refusal shows no row: rows may name clients.
-        worst_groups: How many groups the facts list.
-    """
-
-    bad_rows: BadRowLimits = field(default_factory=BadRowLimits)
-    private: bool = False
-    worst_groups: int = WORST_GROUPS
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.engine.units import GROUP, chunks, split_units
 from rebalance_core.planning.variants import HistoryEdits
-from rebalance_core.spark.engine.fan_out import GROUP, TABLE
-from rebalance_core.spark.engine.packing import chunks, split_units
 from rebalance_core.spark.plan.history_names import SEPARATOR
 
 EVENTS, GROUPS = "cluster_events", "consumer_groups"

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.engine.units import GROUP, PART
 from rebalance_core.model import events
 from rebalance_core.planning.variants import HistoryEdits
-from rebalance_core.spark.engine.fan_out import GROUP, TABLE
-from rebalance_core.spark.engine.packing import PART
 from rebalance_core.spark.plan.edit_task import (
     CLUSTER,
     EVENTS,

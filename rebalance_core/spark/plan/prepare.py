@@ -9,14 +9,14 @@ from typing import Self
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from rebalance_core.engine.options import like_pattern
+from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model import events
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.scenario.cluster import ClusterNames
 from rebalance_core.planning.scenario.scenario import unmatched
 from rebalance_core.planning.variants import HistoryEdits, Variants, first_edit_ms
-from rebalance_core.spark.engine.fan_out import GROUP
-from rebalance_core.spark.engine.simulate import like_pattern
 from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks
 from rebalance_core.spark.plan.histories import (
     Histories,

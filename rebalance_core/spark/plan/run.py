@@ -9,10 +9,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.planning.variants import Variants
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.spark.engine.row_forecast import RowForecast, row_forecast
-from rebalance_core.spark.engine.simulate import SimulationOptions, simulate_checked
+from rebalance_core.spark.engine.row_forecast import row_forecast
+from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.engine.summary import rejected_per_code
 from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.engine.write_ledger import sized

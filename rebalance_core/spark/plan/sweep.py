@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_STEPS
+from rebalance_core.engine.group_rows import by_table, history_of
+from rebalance_core.engine.prepared import prepare
+from rebalance_core.engine.units import GROUP, PART, chunks, split_units
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
-from rebalance_core.spark.engine.fan_out import GROUP
-from rebalance_core.spark.engine.group_rows import history_of
-from rebalance_core.spark.engine.packing import PART, chunks, split_units, unpacked
-from rebalance_core.spark.engine.prepared import prepare
+from rebalance_core.spark.engine.packing import unpacked
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, Task
 from rebalance_core.spark.engine.work_units import AssignedRows
 from rebalance_core.spark.plan.sweep_rows import counted, marked, start_sums, step_rows
@@ -126,7 +126,7 @@ class SweepTask:
             if unit[PART][0].as_py():
                 continue
             history = history_of(
-                unit,
+                by_table(unit),
                 queue_offsets_given=options.queue_offsets_given,
                 committed_offsets_given=options.committed_offsets_given,
             )

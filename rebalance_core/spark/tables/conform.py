@@ -5,13 +5,8 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import ISSUES_TYPE
+from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
-
-SOURCE = "_source"
-RAW = "_raw"
-READ_ISSUES = "_read_issues"
-TECHNICAL = (SOURCE, RAW, READ_ISSUES)
-"""Beside the contract columns: where a row came from, the row as read, what of it did not read."""
 
 SHOWN_CHARACTERS = 200  # of a bad value in a message; the whole row is in `rejected.raw`
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.contracts.technical_columns import RAW, SOURCE
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.conform import RAW, SOURCE
 
 
 def numbered_lines(spark: SparkSession, path: str, header: str | None = None) -> DataFrame:

@@ -12,19 +12,13 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
+from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
 from rebalance_core.contracts.times import TIME_RANGES
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.request_mode import parse_request_mode
 from rebalance_core.model.versions import parse_version
-from rebalance_core.spark.tables.conform import (
-    RAW,
-    READ_ISSUES,
-    SOURCE,
-    conform,
-    found_issues,
-    issue,
-)
+from rebalance_core.spark.tables.conform import conform, found_issues, issue
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.strategies import parse_strategy
 

@@ -14,18 +14,10 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.formats import FORMATS, format_of, untold_format
+from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
 from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.spark.tables.conform import (
-    RAW,
-    READ_ISSUES,
-    SOURCE,
-    TECHNICAL,
-    conform,
-    found_issues,
-    issue,
-    no_issues,
-)
+from rebalance_core.spark.tables.conform import conform, found_issues, issue, no_issues
 from rebalance_core.spark.tables.lines import numbered_lines
 
 

@@ -15,8 +15,8 @@ from rebalance_core.cli.plan.summary import (
     render_plan,
 )
 from rebalance_core.cli.run.row_report import RowReport
+from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import UsageError
-from rebalance_core.spark.engine.row_forecast import RowForecast
 
 TREE = Path(__file__).resolve().parents[3]
 GROW = str(TREE / "conf/scenarios/add-consumers.toml")

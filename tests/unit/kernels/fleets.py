@@ -114,7 +114,7 @@ def build(
         strategy_override=override,
     )
     table = fleet_table(histories) if rows is None else rows
-    prepared = prepare_groups(read_coded_groups(table, options, strategy_for, table_column=TABLE))
+    prepared = prepare_groups(read_coded_groups(by_table(table), options, strategy_for))
     kept: PreparedGroups = pickle.loads(pickle.dumps(prepared))
     return kept
 

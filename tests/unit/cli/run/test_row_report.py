@@ -1,6 +1,6 @@
 from rebalance_core.cli.run.row_report import RowReport
+from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.engine.row_forecast import RowForecast
 from rebalance_core.spark.tables.row_counts import Complaint, RowCounts
 
 COUNTS = {"cluster_events": RowCounts(2, 2)}

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.engine.units import PART
 from rebalance_core.planning.variants import History, HistoryEdits
-from rebalance_core.spark.engine.fan_out import TABLE
-from rebalance_core.spark.engine.packing import PART
 from rebalance_core.spark.plan.edit_task import (
     CLUSTER,
     EVENTS,

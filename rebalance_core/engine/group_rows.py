@@ -8,15 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
+from rebalance_core.contracts.technical_columns import RAW, SOURCE, TABLE
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
 from rebalance_core.replay.settle import StrategyKey
-from rebalance_core.spark.engine.fan_out import TABLE
-from rebalance_core.spark.tables.conform import RAW, SOURCE
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 Row = Mapping[str, Any]
@@ -31,19 +31,22 @@ def strategy_for(key: StrategyKey) -> AllocationStrategy:
     return parse_strategy(key[0], version=key[1])
 
 
+def by_table(rows: pa.Table) -> dict[str, pa.Table]:
+    """Rows of several tables, which ``_table`` tells apart, by table."""
+    return {name: rows.filter(pc.equal(rows[TABLE], name)) for name in INPUT_TABLES}
+
+
 def history_of(
-    table: pa.Table, *, queue_offsets_given: bool, committed_offsets_given: bool
+    tables: Mapping[str, pa.Table], *, queue_offsets_given: bool, committed_offsets_given: bool
 ) -> GroupHistory:
-    """The history of the group whose fanned-out rows these are.
+    """The history of the group whose rows these are.
 
     Args:
-        table: rows of `fan_out` of one group.
+        tables: the rows of one group, by table.
         queue_offsets_given: there is a queue_offsets table, so no row means not observed.
         committed_offsets_given: there is a committed_offsets table, so no row means none.
     """
-    rows: dict[str, list[Row]] = {}
-    for row in table.to_pylist():
-        rows.setdefault(row[TABLE], []).append(row)
+    rows: dict[str, list[Row]] = {name: table.to_pylist() for name, table in tables.items()}
     first = rows["cluster_events"][0]
     offsets = tuple(map(_queue_offset, rows.get("queue_offsets", [])))
     commits = tuple(map(_committed_offset, rows.get("committed_offsets", [])))

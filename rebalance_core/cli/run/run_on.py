@@ -1,0 +1,53 @@
+"""Where a run takes place: in this process, or on Spark."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rebalance_core.cli.run.input_files import local_bytes
+from rebalance_core.cli.run.output_folder import is_local
+from rebalance_core.cli.run.secrets import redact_text
+from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.model.errors import UsageError
+
+AUTO, PROCESS, SPARK = RUN_ON = ("auto", "process", "spark")
+
+
+def run_on_mistakes(run_on: str, master: str | None) -> Iterator[str]:
+    """What is wrong with --run-on."""
+    if run_on not in RUN_ON:
+        yield f"--run-on {run_on}: one of {', '.join(RUN_ON)}"
+    if run_on == PROCESS and master is not None:
+        yield f"--run-on process and --master {master} exclude each other"
+
+
+def run_on_of(options: Any, settings: Settings, places: Iterable[str | None]) -> str:
+    """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
+
+    Spark: under spark-submit, with --master, where an input or the output is not local, or the
+    input is larger than ``limits.process_bytes``.
+
+    Args:
+        options: of the run; its ``run_on`` and ``master``.
+        settings: of the run.
+        places: paths and URIs of the inputs, and of the output; None is none.
+
+    Raises:
+        UsageError: --run-on process, and something is not local.
+    """
+    given = [place for place in places if place is not None]
+    remote = [place for place in given if not is_local(place)]
+    if options.run_on == PROCESS and remote:
+        raise UsageError(
+            f"--run-on process reads and writes local files only; {redact_text(remote[0])} is not"
+        )
+    if options.run_on != AUTO:
+        return str(options.run_on)
+    if under_spark_submit() or options.master is not None or remote:
+        return SPARK
+    return SPARK if sum(map(local_bytes, given)) > settings.limits.process_bytes else PROCESS
+
+
+def under_spark_submit() -> bool:
+    """True if the JVM is there already, with its own configuration and output."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ

@@ -1,0 +1,66 @@
+"""What every job in this process does around its work: a local output folder and its lock."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder
+from rebalance_core.cli.run.output_lock import breakable_lock
+from rebalance_core.cli.run.output_run import OutputRun, check_output, output_errors
+from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.terminal import say
+
+
+class WritingOptions(Protocol):
+    """The options of a job that writes a folder."""
+
+    @property
+    def output(self) -> str:
+        """Path or URI of the folder."""
+
+    @property
+    def overwrite(self) -> bool:
+        """An earlier result may go."""
+
+    @property
+    def break_lock(self) -> bool:
+        """The lock of a dead run may go."""
+
+    @property
+    def debug(self) -> bool:
+        """Everything is shown."""
+
+    @property
+    def master(self) -> str | None:
+        """Spark master."""
+
+
+@contextmanager
+def running_here(
+    job: str, options: Any, settings: Settings, tables: Iterable[str]
+) -> Iterator[OutputRun]:
+    """The output folder, reserved for this run."""
+    folder = LocalFolder(options.output)
+    with OutputRun(folder, job, options, settings.as_dict(), tables) as run:
+        say_broken_lock(run)
+        yield run
+
+
+def check_free_here(options: WritingOptions) -> None:
+    """Raise what `running_here` would raise about the output folder, and touch nothing."""
+    folder = LocalFolder(options.output)
+    with output_errors(folder.location):
+        folder.check_makeable()
+    check_unlocked(folder, options)
+
+
+def check_unlocked(folder: OutputFolder, options: WritingOptions) -> None:
+    """Raise `OutputExists` if a run could not have the folder now."""
+    dead = breakable_lock(folder, break_lock=options.break_lock)
+    check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
+
+
+def say_broken_lock(run: OutputRun) -> None:
+    """Tell whose lock the run broke, if it did."""
+    if run.broken is not None:
+        say(f"broke the lock of a dead run: {run.broken}")

@@ -1,0 +1,278 @@
+"""Every input row to exactly the groups it concerns, as row numbers by group.
+
+Consumer events, request modes and commits name their group. A topic event or a queue's offsets
+concern the groups that ever subscribe the topic; a broker event those with a topic ever configured
+on that broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.kernels.codes.codes import encode
+from rebalance_core.kernels.codes.columns import COMMITS, EVENTS, GROUPS, OFFSETS, TABLES
+from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
+from rebalance_core.model import events
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """The rows of all tables by group; a shared row is there once for each group it concerns.
+
+    Attributes:
+        clusters: Cluster of each group.
+        groups: Name of each group; groups are in the order of both.
+        tables: The rows.
+        rows: By table: row numbers, those of one group together, in the order of groups.
+        first: By table: where the rows of each group begin, and the end; shape (groups + 1,).
+    """
+
+    clusters: pa.StringArray
+    groups: pa.StringArray
+    tables: Mapping[str, pa.Table]
+    rows: Mapping[str, Ints]
+    first: Mapping[str, Ints]
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def chunks(self, rows_per_chunk: int) -> Iterator[tuple[int, int]]:
+        """Ranges of groups with about so many rows, one group at least."""
+        total: Ints = sum((self.first[name] for name in self.first), np.zeros(1, np.int64))
+        at = 0
+        while at < len(self):
+            end = int(np.searchsorted(total, total[at] + rows_per_chunk, side="right")) - 1
+            end = min(max(end, at + 1), len(self))
+            yield at, end
+            at = end
+
+    def of(self, begin: int, end: int) -> dict[str, pa.Table]:
+        """The rows of a range of groups by table, each with its group's name."""
+        found = {}
+        for name, table in self.tables.items():
+            first = self.first[name]
+            group = np.repeat(np.arange(begin, end), np.diff(first[begin : end + 1]))
+            taken = table.take(pa.array(self.rows[name][first[begin] : first[end]]))
+            group_names = self.groups.take(pa.array(group))
+            place = taken.schema.get_field_index("consumer_group")
+            found[name] = (
+                taken.append_column("consumer_group", group_names)
+                if place < 0
+                else taken.set_column(place, "consumer_group", group_names)
+            )
+        return found
+
+
+def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) -> GroupedRows:
+    """The rows of the groups that have consumer events.
+
+    Args:
+        tables: The used rows by table name; only cluster_events must be there.
+        group_pattern: SQL LIKE pattern of the groups wanted; None: all.
+    """
+    keys = _Keys(tables, group_pattern)
+    topics = _group_topics(tables, keys)
+    found = {EVENTS: _event_rows(tables[EVENTS], keys, topics)}
+    if GROUPS in tables:
+        found[GROUPS] = keys.own_rows(GROUPS)
+    if OFFSETS in tables:
+        of_topics = _with_retry_topics(topics, keys)
+        found[OFFSETS] = of_topics.groups_of(keys.topic_key(OFFSETS))
+    if COMMITS in tables:
+        found[COMMITS] = keys.own_rows(COMMITS)
+    sorted_rows, first = {}, {}
+    for name, (row, group) in found.items():
+        order = np.argsort(group, kind="stable")
+        sorted_rows[name] = row[order]
+        first[name] = pointers(np.bincount(group, minlength=len(keys)))
+    # The text of a row is only wanted for an event that names an unknown member.
+    kept = {
+        name: (table if name == EVENTS else table.drop_columns([SOURCE, RAW])).combine_chunks()
+        for name, table in tables.items()
+        if name in found
+    }
+    return GroupedRows(keys.clusters, keys.groups, kept, sorted_rows, first)
+
+
+Pairs = tuple[Ints, Ints]
+"""A row number and a group number each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Interests:
+    """Groups by a key that they have an interest in: sorted, distinct pairs."""
+
+    key: Ints
+    group: Ints
+
+    @classmethod
+    def of(cls, key: Ints, group: Ints) -> _Interests:
+        return cls(*distinct_pairs(key, group))
+
+    def groups_of(self, key: Ints) -> Pairs:
+        """Each row once for each group with an interest in its key; -1 is nobody's."""
+        first = np.searchsorted(self.key, key, side="left")
+        count = np.searchsorted(self.key, key, side="right") - first
+        row = np.repeat(np.arange(len(key)), count)
+        return row, self.group[ranges(first, count)]
+
+
+class _Keys:
+    """Names as codes: those of all tables are numbered together.
+
+    Args:
+        tables: The used rows.
+        group_pattern: As of `fan_out`.
+    """
+
+    def __init__(self, tables: Mapping[str, pa.Table], group_pattern: str | None) -> None:
+        self._tables = {name: tables[name] for name in TABLES if name in tables}
+        self._clusters, self.cluster = self._encode("cluster", *TABLES)
+        self._groups, self._group = self._encode("consumer_group", EVENTS, GROUPS, COMMITS)
+        lists = self._lists()
+        self._topics, self.topic = self._encode("topic", EVENTS, OFFSETS, lists=lists)
+        self.brokers, broker = self._encode("broker_name", EVENTS)
+        self.broker = broker[EVENTS]
+        self.type = tables[EVENTS]["event_type"]
+        own = self.is_type(*events.CONSUMER_EVENTS) & (self._group[EVENTS] >= 0)
+        if group_pattern is not None:
+            wanted = pc.match_like(self._groups, group_pattern).to_numpy(zero_copy_only=False)
+            own &= wanted[self._group[EVENTS]]
+        self._numbers = np.unique(self._group_key(EVENTS)[own])
+        cluster, group = np.divmod(self._numbers, max(1, len(self._groups)))
+        self.cluster_of = cluster
+        self.clusters = self._clusters.take(pa.array(cluster))
+        self.groups = self._groups.take(pa.array(group))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def group(self, table: str) -> Ints:
+        """By row: number of the group it names; -1: none that is wanted."""
+        key = self._group_key(table)
+        place = np.searchsorted(self._numbers, key).clip(max=max(0, len(self) - 1))
+        found = self._numbers[place] == key if len(self) else np.zeros(len(key), np.bool_)
+        return np.where(found & (self._group[table] >= 0), place, -1)
+
+    def own_rows(self, table: str) -> Pairs:
+        """The rows that name a group that is wanted."""
+        group = self.group(table)
+        rows = np.flatnonzero(group >= 0)
+        return rows, group[rows]
+
+    def topic_key(self, table: str) -> Ints:
+        """By row: the key of (cluster, topic); -1 without a topic."""
+        return self.key_of(self.cluster[table], self.topic[table])
+
+    def key_of(self, cluster: Ints, topic: Ints) -> Ints:
+        """The key of (cluster, topic); -1 without a topic."""
+        return np.where(topic < 0, -1, cluster * len(self._topics) + topic)
+
+    def is_type(self, *types: str) -> Bools:
+        """By row of cluster_events: it is of one of these types."""
+        found = pc.is_in(self.type, pa.array(types))
+        return _flat(found).to_numpy(zero_copy_only=False)
+
+    def topic_codes(self, names: pa.StringArray) -> Ints:
+        """Codes of topics; -1 for one that no table names."""
+        return pc.fill_null(pc.index_in(names, self._topics), -1).to_numpy().astype(np.int64)
+
+    def _group_key(self, table: str) -> Ints:
+        return self.cluster[table] * len(self._groups) + self._group[table]
+
+    def _lists(self) -> dict[str, pa.Array]:
+        names = (EVENTS, GROUPS)
+        return {n: _flat(self._tables[n]["subscriptions"]) for n in names if n in self._tables}
+
+    def _encode(
+        self, column: str, *tables: str, lists: Mapping[str, pa.Array] | None = None
+    ) -> tuple[pa.StringArray, dict[str, Ints]]:
+        """The names of a column in these tables, and by table the codes.
+
+        Args:
+            column: Its name.
+            tables: Those that have it; one that is not there has no rows.
+            lists: More names, in lists; their codes are by table and ``[]``.
+        """
+        arrays = {
+            name: _flat(self._tables[name][column]) for name in tables if name in self._tables
+        }
+        arrays |= {f"{name}[]": values.flatten() for name, values in (lists or {}).items()}
+        names, codes = encode(*arrays.values())
+        return names, dict(zip(arrays, codes, strict=True))
+
+
+def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
+    """Which groups ever subscribe which (cluster, topic)."""
+    subscribing = keys.is_type(events.CONSUMER_JOIN, events.SUBSCRIBE)
+    group = np.where(subscribing, keys.group(EVENTS), -1)
+    lists = _flat(tables[EVENTS]["subscriptions"])
+    parts = [_listed(lists, keys.topic[f"{EVENTS}[]"], group)]
+    single = np.flatnonzero(lists.is_null().to_numpy(zero_copy_only=False) & (group >= 0))
+    parts.append((keys.topic[EVENTS][single], group[single]))
+    if GROUPS in tables:
+        settings = _flat(tables[GROUPS]["subscriptions"])
+        parts.append(_listed(settings, keys.topic[f"{GROUPS}[]"], keys.group(GROUPS)))
+    topic, group = (np.concatenate(column) for column in zip(*parts, strict=True))
+    named = topic >= 0
+    topic, group = topic[named], group[named]
+    return _Interests.of(keys.key_of(keys.cluster_of[group], topic), group)
+
+
+def _listed(lists: pa.ListArray, codes: Ints, group: Ints) -> tuple[Ints, Ints]:
+    """The topics of the lists, and the group of each; rows without a group are left out."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    of = np.repeat(group, lengths)
+    return codes[of >= 0], of[of >= 0]
+
+
+def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
+    """The interests, and those of each group with a topic in its retry topic."""
+    names = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, keys.groups, "")
+    group = np.unique(topics.group)
+    retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))[group]
+    known = retry >= 0
+    return _Interests.of(
+        np.concatenate([topics.key, retry[known]]), np.concatenate([topics.group, group[known]])
+    )
+
+
+def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
+    """Events of a group for itself; those of topics and brokers for whom they concern."""
+    of_group, of_topic = keys.is_type(*events.GROUP_EVENTS), keys.is_type(*events.TOPIC_EVENTS)
+    own = np.where(of_group, keys.group(EVENTS), -1)
+    own_rows = np.flatnonzero(own >= 0)
+    topic_key = keys.topic_key(EVENTS)
+    of_topics = topics.groups_of(np.where(of_topic & ~of_group, topic_key, -1))
+    brokers = keys.cluster[EVENTS] * max(1, len(keys.brokers)) + keys.broker
+    brokers = np.where(keys.broker < 0, -1, brokers)
+    configured = np.flatnonzero(keys.is_type(events.TOPIC_CONFIG) & (brokers >= 0))
+    topic, broker = distinct_pairs(topic_key[configured], brokers[configured])
+    place, group = topics.groups_of(topic)
+    hosts = _Interests.of(broker[place], group)
+    of_brokers = hosts.groups_of(np.where(of_topic | of_group, -1, brokers))
+    parts = ((own_rows, own[own_rows]), of_topics, of_brokers)
+    row, group = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return row, group
+
+
+def distinct_pairs(one: Ints, other: Ints) -> tuple[Ints, Ints]:
+    """The different pairs of two codes, sorted; both are 0 or more.
+
+    >>> distinct_pairs(np.array([7, 0, 7]), np.array([1, 2, 1]))
+    (array([0, 7]), array([2, 1]))
+    """
+    count = int(other.max(initial=0)) + 1
+    pairs = np.unique(one * count + other)
+    return pairs // count, pairs % count
+
+
+def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

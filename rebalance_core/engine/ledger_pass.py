@@ -1,0 +1,93 @@
+"""One pass over some groups: the rows of every ledger table, owners worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.engine.group_rows import history_of, strategy_for
+from rebalance_core.engine.prepared import REPLAYED, REPLAYED_SCHEMA, prepare_tables
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.state.cells import Piece
+from rebalance_core.kernels.tables.ledger import ledger_rows
+from rebalance_core.replay.group_replay import replay_group
+
+Rows = Iterator[tuple[str, pa.RecordBatch]]
+"""Name of a table and rows of it."""
+
+MOST_KEPT_CELLS = 1 << 21
+"""Owners of more cells are worked out anew for each table: at 8 bytes and more a cell they would
+not fit beside the rows."""
+REFERENCE_REASON = "REFERENCE"
+
+
+def ledger_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Rows:
+    """Rows of all ledger tables, and of `REPLAYED`, for whole groups; ``epochs`` come first.
+
+    Args:
+        tables: the rows of the groups by input table, each with its group's name.
+        options: see `EngineOptions`.
+    """
+    made = prepare_tables(tables, options, LEDGER_TABLES)
+    for _, prepared in made.groups:
+        holdings = _HoldingsOnce(prepared)
+        for name in SIMULATED_TABLES:
+            for rows in ledger_rows(name, prepared, holdings):
+                yield name, rows
+    for name in (*LEDGER_TABLES, REPLAYED):
+        for rows in made.rows.get(name, ()):
+            yield name, rows
+
+
+def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Rows:
+    """`ledger_pass` of one group by the replay alone."""
+    history = history_of(
+        tables,
+        queue_offsets_given=options.queue_offsets_given,
+        committed_offsets_given=options.committed_offsets_given,
+    )
+    ledger = replay_group(
+        history,
+        strategy_for,
+        include_retry_topics=options.include_retry_topics,
+        strategy_override=options.strategy_override,
+    )
+    for name, table in LEDGER_TABLES.items():
+        yield name, pa.RecordBatch.from_pylist(ledger.get(name, []), table.arrow_schema())
+    replayed = dict(
+        zip(
+            REPLAYED_SCHEMA.names,
+            (history.cluster, history.consumer_group, REFERENCE_REASON),
+            strict=True,
+        )
+    )
+    yield REPLAYED, pa.RecordBatch.from_pylist([replayed], REPLAYED_SCHEMA)
+
+
+class _HoldingsOnce(Holdings):
+    """Holdings whose pieces are kept while they are few."""
+
+    def __init__(self, prepared: PreparedGroups) -> None:
+        super().__init__(prepared)
+        self._kept: list[Piece] | None = None
+
+    def pieces(self) -> Iterator[Piece]:
+        """As `Holdings.pieces`."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept: list[Piece] = []
+        cells = 0
+        for piece in super().pieces():
+            cells += len(piece.cells)
+            if cells <= MOST_KEPT_CELLS:
+                kept.append(piece)
+            else:
+                kept.clear()
+            yield piece
+        if cells <= MOST_KEPT_CELLS:
+            self._kept = kept

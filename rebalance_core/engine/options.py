@@ -1,0 +1,69 @@
+"""What may be chosen about a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MAX_QUEUE_NUMS = 65536
+from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.model.errors import UsageError
+from rebalance_core.strategies import parse_strategy
+
+VECTORIZED, REFERENCE = "vectorized", "reference"
+ENGINES = (VECTORIZED, REFERENCE)
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """What may be chosen about a simulation.
+
+    ``strategy`` replaces every group's and member's own; ``group`` is a glob (``*``, ``?``) of the
+    groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
+    the history. ``partitions``: tasks of the vectorized engine; None: Spark joins small ones.
+    """
+
+    engine: str = VECTORIZED
+    strategy: str | None = None
+    group: str | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+    include_retry_topics: bool = True
+    max_queue_nums: int = MAX_QUEUE_NUMS
+    partitions: int | None = None
+
+
+def check_options(options: SimulationOptions) -> None:
+    """Raise `UsageError` for an unknown engine or a strategy text that does not parse."""
+    if options.engine not in ENGINES:
+        raise UsageError(f"unknown engine {options.engine!r}; there is: {', '.join(ENGINES)}")
+    if options.strategy is not None:
+        parse_strategy(options.strategy)
+
+
+def like_pattern(glob: str) -> str:
+    r"""A glob with ``*`` and ``?`` as an SQL LIKE pattern; everything else stands for itself.
+
+    >>> print(like_pattern("GID_*"))
+    GID\_%
+    """
+    translated = {"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}
+    return "".join(translated.get(character, character) for character in glob)
+
+
+WORST_GROUPS = 5
+"""Groups that a summary lists unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class LedgerConfig:
+    """How a ledger is written.
+
+    Attributes:
+        bad_rows: How bad the input may be.
+        private: A refusal shows no row: rows may name clients.
+        worst_groups: How many groups the facts list.
+    """
+
+    bad_rows: BadRowLimits = field(default_factory=BadRowLimits)
+    private: bool = False
+    worst_groups: int = WORST_GROUPS

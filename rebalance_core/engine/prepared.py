@@ -1,0 +1,143 @@
+"""Work units made ready for every table: groups prepared once, and the rows of the replay."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.engine.group_rows import by_table, event_of, history_of, strategy_for
+from rebalance_core.engine.units import GROUP, PART, PARTS, split_units
+from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels.codes.columns import EVENTS
+from rebalance_core.kernels.codes.eligibility import REASONS, REGULAR
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
+from rebalance_core.replay.group_replay import GroupLedger, rejected_row
+
+REJECTED = "rejected"
+REPLAYED = "replayed"
+REPLAYED_SCHEMA = pa.schema(
+    [("cluster", pa.string()), ("consumer_group", pa.string()), ("reason", pa.string())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A chunk of units.
+
+    Attributes:
+        groups: each with (i, n): it has the i-th of n ranges of its groups' queues.
+        rows: by table, what does not come from the kernels; `REPLAYED` has groups and reasons.
+    """
+
+    groups: list[tuple[tuple[int, int], PreparedGroups]] = field(default_factory=list)
+    rows: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
+
+
+def prepare(chunk: pa.Table, options: EngineOptions, wanted: Iterable[str]) -> Prepared:
+    """Follow the events of a chunk of units: groups in one part together, giants' parts alone.
+
+    Args:
+        chunk: rows of all tables, told apart by ``_table``, with ``_part`` and ``_parts``.
+        options: see `EngineOptions`.
+        wanted: tables that rows of the replay are wanted of.
+    """
+    wanted = tuple(wanted)
+    alone = pc.greater(chunk[PARTS], 1)
+    made = Prepared()
+    together = chunk.filter(pc.invert(alone))
+    if together.num_rows:
+        _prepare_part(made, by_table(together), (0, 1), options, wanted)
+    for unit in split_units(chunk.filter(alone)):
+        part = (unit[PART][0].as_py(), unit[PARTS][0].as_py())
+        _prepare_part(made, by_table(unit), part, options, wanted)
+    return made
+
+
+def prepare_tables(
+    tables: Mapping[str, pa.Table], options: EngineOptions, wanted: Iterable[str]
+) -> Prepared:
+    """Follow the events of whole groups; arguments as `prepare`, but the rows are by table."""
+    made = Prepared()
+    _prepare_part(made, tables, (0, 1), options, tuple(wanted))
+    return made
+
+
+def _prepare_part(
+    made: Prepared,
+    tables: Mapping[str, pa.Table],
+    part: tuple[int, int],
+    options: EngineOptions,
+    wanted: tuple[str, ...],
+) -> None:
+    prepared = prepare_groups(read_coded_groups(tables, options, strategy_for))
+    made.groups.append((part, prepared))
+    if part[0]:
+        return  # what is not by queue comes with the first part
+    made.rows.setdefault(REPLAYED, []).append(_replayed(prepared))
+    if REJECTED in wanted:
+        made.rows.setdefault(REJECTED, []).append(_unknown_members(prepared, tables[EVENTS]))
+    for ledger in _ledgers(prepared, tables, options):
+        for table in wanted:
+            batch = pa.RecordBatch.from_pylist(
+                ledger.rows(table), LEDGER_TABLES[table].arrow_schema()
+            )
+            made.rows.setdefault(table, []).append(batch)
+
+
+def _ledgers(
+    prepared: PreparedGroups, tables: Mapping[str, pa.Table], options: EngineOptions
+) -> Iterator[GroupLedger]:
+    """The groups that the kernels do not take, one after the other."""
+    names = prepared.coded.names
+    for group in np.flatnonzero(prepared.reason != REGULAR).tolist():
+        rows = _rows_of(tables, names.clusters[group], names.groups[group])
+        yield GroupLedger(
+            history_of(
+                rows,
+                queue_offsets_given=options.queue_offsets_given,
+                committed_offsets_given=options.committed_offsets_given,
+            ),
+            strategy_for,
+            include_retry_topics=options.include_retry_topics,
+            strategy_override=options.strategy_override,
+        )
+
+
+def _rows_of(
+    tables: Mapping[str, pa.Table], cluster: pa.Scalar, group: pa.Scalar
+) -> dict[str, pa.Table]:
+    """The rows of one group."""
+    keys = zip(GROUP, (cluster, group), strict=True)
+    wanted = reduce(operator.and_, (pc.field(column) == value for column, value in keys))
+    return {name: table.filter(wanted) for name, table in tables.items()}
+
+
+def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
+    left = np.flatnonzero(prepared.reason != REGULAR)
+    names, codes = prepared.coded.names, list(REASONS)
+    reasons = [codes[reason] for reason in prepared.reason[left].tolist()]
+    return pa.RecordBatch.from_arrays(
+        [
+            names.clusters.take(pa.array(left)),
+            names.groups.take(pa.array(left)),
+            pa.array(reasons, pa.string()),
+        ],
+        schema=REPLAYED_SCHEMA,
+    )
+
+
+def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch:
+    """The events of regular groups that name a process which is not there."""
+    events = prepared.coded.events
+    unknown = prepared.membership.unknown
+    unknown = unknown[prepared.reason[events.group[unknown]] == REGULAR]
+    given = rows.take(pa.array(events.row[unknown]))
+    rejected = [rejected_row(event_of(row)) for row in given.to_pylist()]
+    return pa.RecordBatch.from_pylist(rejected, LEDGER_TABLES[REJECTED].arrow_schema())

@@ -1,0 +1,108 @@
+"""A whole simulation in this process: check the input, replay it, write the ledger, sum it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.input_tables import InputTables
+from rebalance_core.checks.row_checks import Checked, check_tables, complaints
+from rebalance_core.checks.row_counts import Complaint
+from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.engine.options import LedgerConfig, SimulationOptions, check_options
+from rebalance_core.process.facts import LedgerFacts
+from rebalance_core.process.simulate import ledger_rows
+from rebalance_core.process.table_writer import TableWriters
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+
+
+@dataclass(frozen=True, eq=False)
+class LedgerWritten:
+    """What a simulation wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        facts: What a summary says of them (`LedgerFacts.totals`).
+        rejected: How often each issue code occurs in ``rejected``.
+        input_rows: Rows of every input table.
+        replay_reasons: How many groups the replay took instead of the kernels, by reason.
+        checked: The input.
+    """
+
+    tables: Mapping[str, TableWritten]
+    facts: Mapping[str, Any]
+    rejected: Mapping[str, int]
+    input_rows: Mapping[str, int]
+    replay_reasons: Mapping[str, int]
+    checked: Checked
+
+
+def simulate_and_write(
+    inputs: InputTables,
+    output: Path,
+    options: SimulationOptions | None = None,
+    config: LedgerConfig | None = None,
+    *,
+    more_rejected: pa.Table | None = None,
+    before_writing: Callable[[], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+) -> LedgerWritten:
+    """Simulate, and write the ledger. Memory: the input, and the rows of some groups at a time.
+
+    Args:
+        inputs: The input tables.
+        output: A local folder, which gets the tables of the ledger; none of them may be there.
+        options: What to simulate.
+        config: See `LedgerConfig`.
+        more_rejected: Rows of ``rejected`` that came up before.
+        before_writing: Called once few enough rows are bad, before the first table is written.
+        warn: Gets a text for whatever was passed over.
+
+    Raises:
+        UsageError: An unknown engine, or a strategy text that does not parse.
+        InputRefused: The input has no event or too many bad rows. Events that name a member who is
+            not there count too, and are known only once all is written.
+        OutputExists: A table is in the folder already.
+    """
+    options, config = options or SimulationOptions(), config or LedgerConfig()
+    check_options(options)
+    if warn is not None:
+        for name, columns in inputs.unknown_columns.items():
+            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
+
+    def shown(rejected: pa.Table) -> Callable[[], list[Complaint]]:
+        return lambda: [] if config.private else complaints(rejected)
+
+    refuse_bad_rows(checked.counts, config.bad_rows, shown(checked.rejected))
+    if before_writing is not None:
+        before_writing()
+    facts = LedgerFacts()
+    rejected = []
+    with TableWriters(output, tuple(LEDGER_TABLES)) as writers:
+        for batch in () if more_rejected is None else more_rejected.to_batches():
+            writers.write("rejected", batch)
+            facts.add("rejected", batch)
+        for name, rows in ledger_rows(checked, options):
+            facts.add(name, rows)
+            if name in LEDGER_TABLES:
+                writers.write(name, rows)
+            if name == "rejected":
+                rejected.append(rows)
+    unknown = with_unknown_members(checked.counts, facts.rejected[UNKNOWN_MEMBER])
+    schema = LEDGER_TABLES["rejected"].arrow_schema()
+    refuse_bad_rows(unknown, config.bad_rows, shown(pa.Table.from_batches(rejected, schema)))
+    return LedgerWritten(
+        tables=writers.written(),
+        facts=facts.totals(config.worst_groups),
+        rejected=dict(sorted(facts.rejected.items())),
+        input_rows={name: count.rows for name, count in checked.counts.items()},
+        replay_reasons=dict(sorted(facts.replay_reasons.items())),
+        checked=checked,
+    )
