@@ -25,7 +25,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "replay": (),
         "kernels": ("numpy", "pyarrow"),
         "ingest": ("pyarrow",),
-        "synthetic": ("numpy",),
+        "synthetic": ("numpy", "pyarrow"),
     },
     {"engine": ("numpy", "pyarrow")},
     {
