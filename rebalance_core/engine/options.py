@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 MAX_QUEUE_NUMS = 65536
-from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.spark.tables.row_limits import BadRowLimits
 from rebalance_core.model.errors import UsageError
 from rebalance_core.strategies import parse_strategy
 
