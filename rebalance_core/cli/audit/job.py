@@ -22,7 +22,7 @@ from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.engine_settings import ledger_config, simulation_options
 from rebalance_core.cli.run.input_files import fingerprint, tables_in
-from rebalance_core.cli.run.output_folder import LocalFolder, is_local, local_path, spark_location
+from rebalance_core.cli.run.output_folder import LocalFolder, spark_location
 from rebalance_core.cli.run.output_run import Outcome, OutputRun
 from rebalance_core.cli.run.run_record import table_records
 from rebalance_core.cli.run.running import running
@@ -34,6 +34,7 @@ from rebalance_core.contracts import FINDING_TABLES, LEDGER_TABLES
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.model.locations import is_local, local_path
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
 from rebalance_core.spark.audit.audit import audit_tables
 from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and_write

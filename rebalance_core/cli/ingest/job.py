@@ -8,7 +8,6 @@ from rebalance_core.cli.ingest.options import IngestOptions
 from rebalance_core.cli.ingest.summary import ingest_facts, render_ingest
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.output_folder import local_path
 from rebalance_core.cli.run.output_run import Outcome
 from rebalance_core.cli.run.run_record import table_records
 from rebalance_core.cli.run.running import check_free, running
@@ -19,6 +18,7 @@ from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.ingest.in_process import understood
+from rebalance_core.model.locations import local_path
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
 
 

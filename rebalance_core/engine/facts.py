@@ -46,6 +46,14 @@ class LedgerFacts:
         elif table == REPLAYED:
             self.replay_reasons.update(_counts(rows["reason"]))
 
+    def merge(self, other: LedgerFacts) -> None:
+        """Add what was counted of other groups, or of other parts of the same."""
+        self._groups |= other._groups
+        self._moved += other._moved
+        self._failed += other._failed
+        self.rejected += other.rejected
+        self.replay_reasons += other.replay_reasons
+
     def totals(self, worst: int) -> dict[str, Any]:
         """The totals over all groups, and the ``worst`` groups.
 

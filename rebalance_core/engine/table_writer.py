@@ -14,7 +14,7 @@ from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.model.errors import OutputExists
 
-ROWS_PER_ROW_GROUP = 1 << 18
+ROWS_PER_ROW_GROUP = 1 << 17
 FILE_NAME = "part-00000.zstd.parquet"
 _CODEC = "zstd"
 
@@ -57,9 +57,10 @@ class TableWriter:
         self._flush()
         self._writer.close()
 
-    def written(self) -> TableWritten:
-        """Rows and digest of what was written."""
-        return self._digest.result()
+    @property
+    def digest(self) -> TableDigest:
+        """Of the rows so far."""
+        return self._digest
 
     def _flush(self) -> None:
         if self._waiting:
@@ -90,7 +91,11 @@ class TableWriters:
 
     def written(self) -> Mapping[str, TableWritten]:
         """Rows and digest of every table."""
-        return {name: writer.written() for name, writer in self._writers.items()}
+        return {name: digest.result() for name, digest in self.digests().items()}
+
+    def digests(self) -> Mapping[str, TableDigest]:
+        """The digests of every table, which those of other files can be merged with."""
+        return {name: writer.digest for name, writer in self._writers.items()}
 
     def __enter__(self) -> Self:
         return self
