@@ -49,7 +49,7 @@ def test_a_whole_collection_has_nothing_missing() -> None:
 def test_an_expected_broker_without_files_is_missing() -> None:
     facts = [row for row in WHOLE if row["kind"] != "BROKER_FILE" or row["broker_name"] != "b"]
     run, (findings,) = audit_run_of(facts, DUMPS, frozenset(), 6.0)
-    assert (findings.broker_name, run.missing) == ("b", {"b"})
+    assert (findings.broker_name, run.missing) == ("b", frozenset("b"))
     assert "expects" in findings.summary
 
 

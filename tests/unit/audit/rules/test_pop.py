@@ -15,7 +15,7 @@ def mode(detail: str = POP, name: str = "T", at: float = 20) -> Event:
     return event(REQUEST_MODE, at, topic=name, detail=detail)
 
 
-def test_a_topic_that_is_popped_is_named_and_not_compared():
+def test_a_topic_that_is_popped_is_named_and_not_compared() -> None:
     case = case_of(topic(), *TWO, mode(), settings=BROKER)
     (one,) = findings_of(RULE, case)
     assert (one.topic, one.severity, one.evidence["mode"]) == ("T", "INFO", POP)
@@ -23,7 +23,7 @@ def test_a_topic_that_is_popped_is_named_and_not_compared():
     assert (compare(case).verdict, compare(case).reason) == ("UNKNOWN", "POP")
 
 
-def test_members_that_pull_beside_the_others():
+def test_members_that_pull_beside_the_others() -> None:
     case = case_of(topic(), *TWO, join("z", rebalance_mode="CLIENT"), mode(), settings=BROKER)
     (one,) = findings_of(RULE, case)
     assert severities(RULE, case) == ["WARNING"]
@@ -39,13 +39,13 @@ def test_members_that_pull_beside_the_others():
         GroupSettings(rebalance_mode="BROKER", client_version="4.9"),
     ],
 )
-def test_a_mode_without_effect(settings: GroupSettings):
+def test_a_mode_without_effect(settings: GroupSettings) -> None:
     case = case_of(topic(), *TWO, mode(), settings=settings)
     assert findings_of(RULE, case) == []
     assert compare(case).reason != "POP"
 
 
-def test_back_to_pull_and_nobody_left():
+def test_back_to_pull_and_nobody_left() -> None:
     assert (
         findings_of(RULE, case_of(topic(), *TWO, mode(), mode("PULL", at=30), settings=BROKER))
         == []
@@ -54,13 +54,13 @@ def test_back_to_pull_and_nobody_left():
     assert findings_of(RULE, case_of(topic(), *TWO, mode(), *gone, settings=BROKER)) == []
 
 
-def test_members_that_pop_are_not_idle():
+def test_members_that_pop_are_not_idle() -> None:
     case = case_of(topic(), *TWO, mode(), settings=BROKER)
     assert findings_of("IDLE_MEMBER", case) == []
     assert findings_of("ORPHAN_QUEUES", case) == []
 
 
-def test_retry_topics_of_pop_are_not_compared():
+def test_retry_topics_of_pop_are_not_compared() -> None:
     """Members that ask the broker read what is left there once the topic is pulled again."""
     observation = fact("DUMP", 800, command="consumerStatus", client_id="x")
     held = [

@@ -6,7 +6,7 @@ import pytest
 
 from rebalance_core.report.audit_report import Cause, GroupTimeline, QueueHistory, Stretch
 from rebalance_core.report.page.causes import flags_of, in_window
-from rebalance_core.report.page.timeline import draw_timeline
+from rebalance_core.report.page.timeline import Picture, draw_timeline
 from rebalance_core.report.timeline.axis import Axis
 from rebalance_core.report.timeline.cells import MOST_CELLS, cells_of, row_cells
 from rebalance_core.report.timeline.folding import rows_of
@@ -20,7 +20,11 @@ def words(svg: str) -> list[str]:
     return ["".join(text.itertext()) for text in ET.fromstring(svg).iter() if "text" in text.tag]
 
 
-def draw(*queues, causes=(), named=frozenset()):
+def draw(
+    *queues: QueueHistory,
+    causes: tuple[Cause, ...] = (),
+    named: frozenset[tuple[str, str, int]] = frozenset(),
+) -> Picture:
     return draw_timeline(GroupTimeline("g", queues, causes), FROM, TO, "t1", named)
 
 
@@ -116,7 +120,7 @@ def test_a_picture_has_a_bounded_number_of_cells() -> None:
         (30 * 24 * HOUR, "2026-11-26", "2026-12-03"),
     ],
 )
-def test_ticks_are_round_and_name_the_day(span, first, second) -> None:
+def test_ticks_are_round_and_name_the_day(span: int, first: str, second: str) -> None:
     ticks = Axis(MIDNIGHT, MIDNIGHT + span, 0, 700).ticks()
     assert [text for _, text in ticks[:2]] == [first, second]
     assert len(ticks) <= 9
