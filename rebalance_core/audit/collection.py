@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.case import AuditRun, Row
-from rebalance_core.audit.evidence.formatting import clock, listed, plural
+from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR
+from rebalance_core.model.time_units import HOUR_MS
+from rebalance_core.model.utc import utc
 from rebalance_core.model.verdicts import NO_DUMP, STALE_DUMP
 
-HOUR_MS = 3_600_000
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
 MEMBER_COMMANDS = ("consumerConnection",)
 CLUSTER_KINDS = (
@@ -71,7 +72,7 @@ def audit_run_of(
         late = _hours(not_before_ms - run.end_ms)
         what = f"the newest file of the collection is {late} older than a night may be"
         findings.append(
-            _incomplete(what, {"end": clock(run.end_ms), "not_before": clock(not_before_ms)})
+            _incomplete(what, {"end": utc(run.end_ms), "not_before": utc(not_before_ms)})
         )
     stores: dict[str, int] = {}
     for row in by_kind.get("GROUP_CONFIGS", ()):
@@ -118,7 +119,7 @@ def _missing_brokers(
         else:
             continue
         missing.add(broker)
-        evidence = {"broker": broker} | {kind: clock(ms) for kind, ms in files.items()}
+        evidence = {"broker": broker} | {kind: utc(ms) for kind, ms in files.items()}
         findings.append(_incomplete(what, evidence, broker_name=broker))
     return missing, findings
 
@@ -152,7 +153,7 @@ def _missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
             age = _hours(run.end_ms - last)
             yield _incomplete(
                 f"the newest dump of {names} is {age} old: {what} now is unknown",
-                {"newest": clock(last), "end": clock(run.end_ms)},
+                {"newest": utc(last), "end": utc(run.end_ms)},
             )
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rebalance_core.model import events
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.synthetic.draws import Draws, Mix
-from rebalance_core.synthetic.fleet import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, FleetPlan
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.history.event_rows import EventRows, Row
 from rebalance_core.synthetic.names import broker_names, cluster_name
 

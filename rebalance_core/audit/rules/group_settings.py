@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.formatting import clock, listed
+from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
 from rebalance_core.audit.evidence.topics import configs, is_system_group, subscribed_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.utc import utc
 
 ASKED = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC")
 """Kinds of facts that say that a client of the group is there."""
@@ -77,7 +78,7 @@ def find_back(case: GroupCase) -> Iterator[Finding]:
         "a broker by itself, for a client that was still running"
     )  # fmt: skip
     yield Finding(
-        f"The group was deleted at {clock(max(deleted.values()))} and is back on "
+        f"The group was deleted at {utc(max(deleted.values()))} and is back on "
         f"{listed(brokers, 5)}, created by {how}.",
         {"brokers": listed(brokers), "created_by": listed(sorted(by)) or "unknown"},
         severity=INFO if set(by) == {"admin"} and not stored else WARNING,

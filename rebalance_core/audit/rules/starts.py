@@ -17,14 +17,16 @@ from rebalance_core.audit.evidence.first_starts import (
     first_starts,
     last_settled,
 )
-from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model import statuses
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.utc import utc
 
 JUMPED = ("MAX_OFFSET", "TIMESTAMP_SEARCH", "RETRY_MAX")
 """Rules without a commit that start behind what is stored; after a commit nothing is skipped."""
@@ -83,7 +85,7 @@ def _skipped(topic: str, rule: str, rows: list[Row], why: str) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     return Finding(
         f"{messages(count)} of {topic} skipped: {plural(len(rows), 'queue')} ({queues}) without a "
-        f"commit began at {begins(rows)} ({rule}, from {clock(rows[0]['change_ms'])}); {why}.",
+        f"commit began at {begins(rows)} ({rule}, from {utc(rows[0]['change_ms'])}); {why}.",
         {"queues": queues, "rule": rule, "skipped": str(count)},
         severity=INFO if why == NEW else WARNING,
         topic=topic,
@@ -141,7 +143,9 @@ def _unwanted(case: GroupCase, row: Row) -> int:
 def find_failed(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic on whose queues a member cannot start."""
     last = {row["epoch"] for row in case.epochs if not row["transient"]}
-    rows = [r for r in case.rows("pull_starts") if r["status"] == "FAILED" and r["epoch"] in last]
+    rows = [
+        r for r in case.rows("pull_starts") if r["status"] == statuses.FAILED and r["epoch"] in last
+    ]
     for topic, of_topic in by_topic(rows).items():
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in of_topic)
         ids = sorted({row["client_id"] for row in of_topic})

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.run_record import read_run
-from rebalance_core.cli.utc import utc
 from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.utc import utc
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

@@ -1,28 +1,17 @@
 """An explanation as a person reads it."""
 
 from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 
 from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
 from rebalance_core.explain.explainer import queue_text
 from rebalance_core.explain.reason import Reason
 from rebalance_core.explain.start import start_lines
+from rebalance_core.model.utc import utc_ms
 
 LONGEST_LIST = 40
 AROUND = 2
 """Entries shown on either side of one that matters."""
-MILLIS = 1000
-
-
-def utc_ms(time_ms: int) -> str:
-    """A time with its milliseconds.
-
-    >>> utc_ms(1795231709901)
-    '2026-11-21 03:28:29.901Z'
-    """
-    whole = datetime.fromtimestamp(time_ms // MILLIS, UTC)
-    return f"{whole:%Y-%m-%d %H:%M:%S}.{time_ms % MILLIS:03}Z"
 
 
 def render_explanation(explanation: Explanation) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from matplotlib.axes import Axes
 
+from rebalance_core.model.utc import utc
 from rebalance_core.report.timeline.axis import Axis
-from rebalance_core.report.timeline.times import utc
 
 UNITS_PER_INCH = 100.0
 OPEN_SHARE = 0.08

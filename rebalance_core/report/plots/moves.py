@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from rebalance_core.model.utc import utc
 from rebalance_core.report.plots.names import short
 from rebalance_core.report.plots.steps import (
     BELOW_ONE,
@@ -43,7 +44,6 @@ from rebalance_core.report.plots.style import (
     whole,
 )
 from rebalance_core.report.plots.table import Rows
-from rebalance_core.report.timeline.times import utc
 
 TITLE = "Queues moved by each rebalance"
 MOST_STRATEGIES = 12

@@ -11,6 +11,7 @@ from rebalance_core.contracts.planning import (
     PLAN_SUMMARY,
     VARIANT_KEY,
 )
+from rebalance_core.model.statuses import FROZEN
 from rebalance_core.planning.variants import Variants
 from rebalance_core.spark.plan.history_names import given_cluster, history_number
 from rebalance_core.spark.plan.sweep import NUMBER
@@ -107,7 +108,7 @@ def _aggregates() -> list[Column]:
     )
     last_before = sf.when(~counted, sf.col("epoch"))
     meant = counted & (sf.col("members") > 0) & (sf.col("queues") > 0)
-    frozen = (sf.col("status") == "FROZEN") & counted
+    frozen = (sf.col("status") == FROZEN) & counted
     return [
         sf.sum(counted.cast("INT")).cast("INT").alias("rebalances"),
         sf.max_by(state, last_before).alias("before"),
@@ -121,7 +122,7 @@ def _aggregates() -> list[Column]:
         sf.coalesce(sf.bool_or(meant & (sf.col("orphaned") > 0)), sf.lit(False)).alias("_unowned"),
         (
             sf.coalesce(sf.bool_or(frozen), sf.lit(False))
-            | (sf.max_by("status", "epoch") == "FROZEN")
+            | (sf.max_by("status", "epoch") == FROZEN)
         ).alias("_frozen"),
     ]
 

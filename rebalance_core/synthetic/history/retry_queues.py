@@ -8,8 +8,9 @@ import numpy as np
 
 from rebalance_core.model.group_settings import BROADCASTING, PUSH
 from rebalance_core.model.queue import retry_topic
+from rebalance_core.model.time_units import DAY_MS
 from rebalance_core.synthetic.draws import Draws
-from rebalance_core.synthetic.fleet import DAY_MS, FleetPlan
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import Group
 from rebalance_core.synthetic.offsets.queue_table import QueueTable
 from rebalance_core.synthetic.topics import READ_WRITE, Topic, TopicConfig, topic_of

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from rebalance_core.synthetic.draws import Draws, key_of, noise
-from rebalance_core.synthetic.fleet import DAY_MS, HOUR_MS, MINUTE_MS, FleetPlan
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import Group, group_of
 from rebalance_core.synthetic.history.retry_queues import retry_table
 from rebalance_core.synthetic.history.seats import Seats

@@ -6,8 +6,9 @@ import json
 import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.model.time_units import DAY_MS
 from rebalance_core.synthetic import clusters, topics
-from rebalance_core.synthetic.fleet import DAY_MS, FleetPlan
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.history import retry_queues
 from rebalance_core.synthetic.offsets import queue_table
 from rebalance_core.synthetic.tables import PARTS
