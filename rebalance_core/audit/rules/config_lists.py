@@ -9,7 +9,12 @@ from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import has_settled, span_of
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.topics import READ, configs, readable_queues, subscribed_topics
+from rebalance_core.audit.evidence.topic_configs import (
+    READ,
+    configs,
+    readable_queues,
+    subscribed_topics,
+)
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled
-from rebalance_core.audit.evidence.topics import (
+from rebalance_core.audit.evidence.topic_configs import (
     READ,
     configs,
     is_deleted,

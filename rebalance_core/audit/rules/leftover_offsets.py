@@ -10,7 +10,7 @@ from rebalance_core.audit.evidence.dumps import fresh, listed_members
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
-from rebalance_core.audit.evidence.topics import (
+from rebalance_core.audit.evidence.topic_configs import (
     is_deleted,
     is_system_group,
     is_system_topic,

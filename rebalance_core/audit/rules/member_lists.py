@@ -8,7 +8,7 @@ from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.causes import cause_before, explained, window_around
 from rebalance_core.audit.evidence.dumps import fresh, member_rounds, said_steadily
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.evidence.topics import configs
+from rebalance_core.audit.evidence.topic_configs import configs
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING

@@ -12,7 +12,7 @@ from rebalance_core.audit.evidence.duplicate_ids import listed_duplicates, logge
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.topics import is_system_topic
+from rebalance_core.audit.evidence.topic_configs import is_system_topic
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.topics import is_deleted, last_topics
+from rebalance_core.audit.evidence.topic_configs import is_deleted, last_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.model.severities import INFO, WARNING

@@ -10,8 +10,8 @@ from rebalance_core.synthetic.draws import Draws, Mix
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import Group, group_of
 from rebalance_core.synthetic.history import incidents
-from rebalance_core.synthetic.history.event_rows import Row
 from rebalance_core.synthetic.history.life import Life
+from rebalance_core.synthetic.history.numbered_rows import Row
 
 WEEKEND_FACTOR = 0.15
 WORKING_HOURS: Mix[int] = (

@@ -15,7 +15,7 @@ from rebalance_core.planning.hypothetical import (
     step_row,
     unallocated_replay,
 )
-from rebalance_core.planning.strategies.registry import planning_strategy
+from rebalance_core.planning.strategies.known_strategies import planning_strategy
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.replay.histories import event, history, join, leave, strategy_for, topic

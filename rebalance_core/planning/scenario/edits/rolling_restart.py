@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rebalance_core.model.time_units import MINUTE_MS
-from rebalance_core.planning.scenario.edits.spi import LOSS_DETAILS, GroupEdit
-from rebalance_core.planning.scenario.group import GroupLife, Member
+from rebalance_core.planning.scenario.edits.edit import LOSS_DETAILS, GroupEdit
+from rebalance_core.planning.scenario.group_life import GroupLife, Member
 from rebalance_core.planning.scenario.keys import Key, number, one_of, patterns, required
 from rebalance_core.planning.scenario.time import read_duration
 

@@ -11,7 +11,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.planning.strategies import bounded_hash
 from rebalance_core.planning.strategies.bounded_hash import ConsistentHashBounded, capacity
-from rebalance_core.planning.strategies.registry import planning_strategy
+from rebalance_core.planning.strategies.known_strategies import planning_strategy
 from rebalance_core.strategies import allocate_group, parse_strategy
 
 EXAMPLES = 400

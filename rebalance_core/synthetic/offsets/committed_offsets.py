@@ -17,9 +17,9 @@ from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from rebalance_core.synthetic.draws import Draws, key_of, noise
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import Group, group_of
-from rebalance_core.synthetic.history.retry_queues import retry_table
+from rebalance_core.synthetic.history.retry_topic import retry_table
 from rebalance_core.synthetic.history.seats import Seats
-from rebalance_core.synthetic.offsets.offset_rows import Columns, OffsetRows
+from rebalance_core.synthetic.offsets.offset_columns import Columns, OffsetRows
 from rebalance_core.synthetic.offsets.queue_table import QueueTable, queue_table
 from rebalance_core.synthetic.offsets.traffic import Longs
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Self
 
-from rebalance_core.planning.scenario.cluster import ClusterLife
-from rebalance_core.planning.scenario.group import GroupLife
+from rebalance_core.planning.scenario.cluster_life import ClusterLife
+from rebalance_core.planning.scenario.group_life import GroupLife
 from rebalance_core.planning.scenario.keys import Key, patterns
 from rebalance_core.planning.scenario.time import END_MOMENT, Moment, read_moment
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.audit.accepted import Acceptance, write_accepted
-from rebalance_core.audit.collection import COLLECTION_INCOMPLETE
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.prometheus import render_metrics
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.cli.audit.options import AuditOptions
-from rebalance_core.cli.audit.previous import read_previous_audit
+from rebalance_core.cli.audit.previous_folder import read_previous_audit
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import TableRecord
 from rebalance_core.cli.run.running import say
@@ -23,7 +23,7 @@ from rebalance_core.report.audit_report import ShownFinding
 from rebalance_core.spark import DataFrame, SparkSession
 from rebalance_core.spark.audit.audit import AuditResult
 from rebalance_core.spark.audit.outcome import AuditOutcome, audit_outcome
-from rebalance_core.spark.audit.previous import PreviousAudit
+from rebalance_core.spark.audit.previous_audit import PreviousAudit
 from rebalance_core.spark.audit.queries import to_accept, worst_groups
 from rebalance_core.spark.audit.report_data import audit_report, shown_findings
 from rebalance_core.spark.audit.write_audit import read_audit, write_audit, write_redacted_ledger

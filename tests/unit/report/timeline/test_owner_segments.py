@@ -3,7 +3,7 @@
 import random
 
 from rebalance_core.report.audit_report import Stretch
-from rebalance_core.report.timeline.histories import (
+from rebalance_core.report.timeline.owner_segments import (
     NOBODY,
     Segment,
     client_shares,

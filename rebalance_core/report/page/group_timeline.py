@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rebalance_core.report.audit_report import Cause, GroupTimeline
-from rebalance_core.report.page.causes import Flag, flags_of, in_window
+from rebalance_core.report.page.cause_flags import Flag, flags_of, in_window
 from rebalance_core.report.page.frame import (
     LABELS,
     RIGHT,
@@ -24,13 +24,13 @@ from rebalance_core.report.page.patterns import marks_of
 from rebalance_core.report.page.svg import XMLNS, number, tag
 from rebalance_core.report.page.visible import visible
 from rebalance_core.report.timeline.axis import Axis
-from rebalance_core.report.timeline.cells import Cell, cells_of
 from rebalance_core.report.timeline.folding import Row, rows_of
-from rebalance_core.report.timeline.histories import (
+from rebalance_core.report.timeline.owner_segments import (
     ClientShare,
     client_shares,
     segments,
 )
+from rebalance_core.report.timeline.painted_cells import Cell, cells_of
 
 STYLE = """
 .timeline text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1e293b}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.what_if.states import Column
 
 MOST_ROWS = 26

@@ -1,6 +1,7 @@
 """What changes would do to each consumer, as a table: today, and after each change.
 
-`states` gives the columns, `rows` the rows, `cells` draws both; the page around them is here.
+`states` gives the columns, `consumer_rows` the rows, `drawing` draws both; the page around them is
+here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.labels import short
+from rebalance_core.report.plots.plan_table import draw_summary
 from rebalance_core.report.plots.steps import BELOW_ONE
 from rebalance_core.report.plots.style import (
     LETTER,
@@ -26,10 +28,9 @@ from rebalance_core.report.plots.style import (
     panel,
     styled,
 )
-from rebalance_core.report.plots.summary import draw_summary
-from rebalance_core.report.plots.table import Rows
-from rebalance_core.report.plots.what_if.cells import draw_cells, draw_figures
-from rebalance_core.report.plots.what_if.rows import Row, rows_of
+from rebalance_core.report.plots.tabular import Rows
+from rebalance_core.report.plots.what_if.consumer_rows import Row, rows_of
+from rebalance_core.report.plots.what_if.drawing import draw_cells, draw_figures
 from rebalance_core.report.plots.what_if.states import (
     Column,
     PlannedChange,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rebalance_core.report.timeline.axis import Axis
 from rebalance_core.report.timeline.folding import Row
-from rebalance_core.report.timeline.histories import NOBODY, Segment, State, is_shared
+from rebalance_core.report.timeline.owner_segments import NOBODY, Segment, State, is_shared
 
 THINNEST_PX = 2.0
 CROWD_PX = (3, 6, 12, 24, 48)

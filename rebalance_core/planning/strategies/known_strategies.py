@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.strategies.bounded_hash import ConsistentHashBounded
-from rebalance_core.planning.strategies.spi import (
+from rebalance_core.planning.strategies.planning_strategy import (
     HypotheticalStrategy,
     PlanningStrategy,
     Previous,
@@ -17,7 +17,7 @@ from rebalance_core.planning.strategies.sticky_balanced import StickyBalanced
 from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES
-from rebalance_core.strategies.text_form.text import settings_of, whole_number
+from rebalance_core.strategies.text_form.parser import settings_of, whole_number
 from rebalance_core.strategies.text_form.unknown_name import unknown_name
 
 

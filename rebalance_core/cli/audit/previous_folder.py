@@ -6,7 +6,7 @@ from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, is_l
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark import SparkSession
-from rebalance_core.spark.audit.previous import PreviousAudit, previous_audit
+from rebalance_core.spark.audit.previous_audit import PreviousAudit, previous_audit
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 
 

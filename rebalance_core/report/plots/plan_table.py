@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
-from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.style import (
     ALARM,
     IDLE_HATCH,
@@ -32,7 +32,7 @@ from rebalance_core.report.plots.style import (
     styled,
     whole,
 )
-from rebalance_core.report.plots.table import Rows, table
+from rebalance_core.report.plots.tabular import Rows, table
 
 TITLE = "What if: before and after"
 KEYS = ("consumer_group", "scenario", "strategy")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.collection import audit_run_of
+from rebalance_core.audit.completeness import audit_run_of
 from rebalance_core.audit.judge import judge_cluster, missing_of_groups, missing_reason
 from tests.unit.audit.comparison.group_rows import fact
 

@@ -13,10 +13,9 @@ from matplotlib.patches import Patch
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.report.audit_report import QueueHistory, Stretch
-from rebalance_core.report.plots import table as tables
-from rebalance_core.report.plots.clock import clock, draw_clock, from_to
+from rebalance_core.report.plots import tabular
+from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.marks import Mark, marks_of
-from rebalance_core.report.plots.names import short
 from rebalance_core.report.plots.style import (
     ALARM,
     INK,
@@ -37,9 +36,10 @@ from rebalance_core.report.plots.style import (
     panel,
     styled,
 )
-from rebalance_core.report.timeline.cells import Cell, cells_of
+from rebalance_core.report.plots.time_axis import clock, draw_clock, from_to
 from rebalance_core.report.timeline.folding import Row, Rows, rows_of
-from rebalance_core.report.timeline.histories import NOBODY, is_shared, segments
+from rebalance_core.report.timeline.owner_segments import NOBODY, is_shared, segments
+from rebalance_core.report.timeline.painted_cells import Cell, cells_of
 
 TITLE = "Who owned which queue"
 COLUMNS = ("consumer_group", "topic", "broker_name", "queue_id", "client_id", "from_ms", "to_ms")
@@ -53,7 +53,7 @@ Corners = list[tuple[float, float]]
 
 
 @styled
-def draw_ownership(ownership: tables.Rows) -> Figure:
+def draw_ownership(ownership: tabular.Rows) -> Figure:
     """A row for each queue, time to the right, each owner a letter with its tint and hatch.
 
     Of more than 48 queues only those that changed hands are drawn (if any did), and queues of one
@@ -65,8 +65,8 @@ def draw_ownership(ownership: tables.Rows) -> Figure:
     Raises:
         UsageError: Columns are missing, or the rows are of several groups.
     """
-    frame = tables.table(ownership, COLUMNS, {"cluster": "", "holders": 1})
-    _, group = tables.only(frame, ("cluster", "consumer_group"), TITLE)
+    frame = tabular.table(ownership, COLUMNS, {"cluster": "", "holders": 1})
+    _, group = tabular.only(frame, ("cluster", "consumer_group"), TITLE)
     frame = frame[[not str(topic).startswith(RETRY) for topic in frame["topic"]]]
     if frame.empty:
         return nothing_to_draw(TITLE, "No queue.")

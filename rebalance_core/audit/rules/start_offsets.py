@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.backlog import messages
-from rebalance_core.audit.evidence.first_starts import (
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.persistence import is_broadcasting
+from rebalance_core.audit.evidence.queues import by_topic, queue_of
+from rebalance_core.audit.evidence.start_positions import (
     FROM_OLD,
     FROM_TIMESTAMP,
     asked_from,
@@ -17,9 +20,6 @@ from rebalance_core.audit.evidence.first_starts import (
     first_starts,
     last_settled,
 )
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model import statuses
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG

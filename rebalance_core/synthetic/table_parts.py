@@ -9,9 +9,9 @@ from rebalance_core.synthetic.clusters import broker_events
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
 from rebalance_core.synthetic.history.days import group_events
-from rebalance_core.synthetic.history.event_rows import Row
-from rebalance_core.synthetic.offsets.commits import committed_offsets
-from rebalance_core.synthetic.offsets.offset_rows import Columns
+from rebalance_core.synthetic.history.numbered_rows import Row
+from rebalance_core.synthetic.offsets.committed_offsets import committed_offsets
+from rebalance_core.synthetic.offsets.offset_columns import Columns
 from rebalance_core.synthetic.offsets.queue_offsets import retry_offsets, topic_offsets
 from rebalance_core.synthetic.topics import topic_events
 

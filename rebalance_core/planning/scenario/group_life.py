@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance_core.model import events
+from rebalance_core.planning.scenario.edited_rows import Row, RowLog, entity_of
 from rebalance_core.planning.scenario.ids import ProcessKey, newcomer, restarted
-from rebalance_core.planning.scenario.rows import Row, RowLog, entity_of
 from rebalance_core.planning.scenario.timeline import Timeline
 from rebalance_core.synthetic.draws import Draws
 

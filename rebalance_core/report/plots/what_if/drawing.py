@@ -9,7 +9,7 @@ from matplotlib.collections import PolyCollection
 
 from rebalance_core.report.plots.shades import shade, text_on
 from rebalance_core.report.plots.style import IDLE_HATCH, INK, MONO, PAPER, QUIET, SMALL
-from rebalance_core.report.plots.what_if.rows import Row
+from rebalance_core.report.plots.what_if.consumer_rows import Row
 from rebalance_core.report.plots.what_if.states import Column
 
 IDLE = "idle"

@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.steps import BELOW_ONE
 from rebalance_core.report.plots.style import (
     ACCENT,
@@ -31,7 +31,7 @@ from rebalance_core.report.plots.style import (
     styled,
     whole,
 )
-from rebalance_core.report.plots.table import Rows, table
+from rebalance_core.report.plots.tabular import Rows, table
 
 TITLE = "Movement beside balance"
 COLUMNS = ("strategy", "of_rocketmq", "rebalances", "moved_per_rebalance", "mean_peak_ratio",
