@@ -16,7 +16,7 @@ from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process.simulate import Ledger, simulate
 from rebalance_core.process.write_ledger import simulate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.tables import PARTS
+from rebalance_core.synthetic.table_parts import PARTS
 from tests.recordings.tables import DATA, RECORDINGS, Row, Tables, ledger_of, replayed, rows
 
 JOIN_LEAVE = DATA / "join-leave" / "tables"
