@@ -35,7 +35,7 @@ test: setup ## Run the lanes unit, conformance, spark and jobs
 	$(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)"
 
 test-unit: setup ## Run the lane that needs no JVM (90 s)
-	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)" tests/unit
+	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)"
 
 test-all: setup ## Run every test but the oracle, the slow ones too
 	$(BIN)/python -m pytest -m "not oracle"

@@ -39,7 +39,7 @@ def cluster_rows(
 
     Args:
         spans: cluster, and first_ms and last_ms of its events.
-        facts: observed facts of `collection.CLUSTER_KINDS`.
+        facts: observed facts of `completeness.CLUSTER_KINDS`.
         dumps: cluster, broker_name, command, first_ms and last_ms of the newest dumps.
         broker_events: `BROKER_EVENT_COLUMNS` of clusters that have a span.
     """

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.verdict import Count, Verdict, verdict_of
+from rebalance_core.audit.verdict import Count, verdict_of
+from rebalance_core.model.verdicts import RunVerdict
 
 
 class Judged(Protocol):
@@ -38,7 +39,7 @@ class AuditOutcome:
     """
 
     cluster: str
-    verdict: Verdict
+    verdict: RunVerdict
     fails: bool
     fail_on: str
     start_ms: int

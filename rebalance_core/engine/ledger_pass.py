@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.group_rows import history_of, strategy_for
-from rebalance_core.engine.prepared import REPLAYED, REPLAYED_SCHEMA, prepare_tables
+from rebalance_core.engine.prepared import REPLAYED, REPLAYED_SCHEMA, Prepared, prepare_tables
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -19,6 +19,10 @@ from rebalance_core.replay.group_replay import replay_group
 Rows = Iterator[tuple[str, pa.RecordBatch]]
 """Name of a table and rows of it."""
 
+BY_QUEUE = ("ownership", "diffs", "pull_starts")
+"""Tables with rows of single queues: the parts of a giant group have their own."""
+WHOLE = (0, 1)
+"""The part that a group in one part is."""
 MOST_KEPT_CELLS = 1 << 21
 """Owners of more cells are worked out anew for each table: at 8 bytes and more a cell they would
 not fit beside the rows."""
@@ -26,17 +30,29 @@ REFERENCE_REASON = "REFERENCE"
 
 
 def ledger_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Rows:
-    """Rows of all ledger tables, and of `REPLAYED`, for whole groups; ``epochs`` come first.
+    """Rows of all ledger tables, and of `REPLAYED`, for whole groups.
 
     Args:
         tables: the rows of the groups by input table, each with its group's name.
         options: see `EngineOptions`.
     """
-    made = prepare_tables(tables, options, LEDGER_TABLES)
-    for _, prepared in made.groups:
-        holdings = _HoldingsOnce(prepared)
+    yield from rows_of(prepare_tables(tables, options, LEDGER_TABLES))
+
+
+def rows_of(made: Prepared) -> Rows:
+    """Rows of all ledger tables, and of `REPLAYED`; ``epochs`` come first.
+
+    Args:
+        made: groups with the rows of the replay of every ledger table. What is not by queue comes
+            with the first part of a group.
+    """
+    for part, prepared in made.groups:
+        first, whole = part[0] == 0, part == WHOLE
+        holdings = _HoldingsOnce(prepared, WHOLE) if first else None
+        of_part = holdings if whole and holdings else _HoldingsOnce(prepared, part)
         for name in SIMULATED_TABLES:
-            for rows in ledger_rows(name, prepared, holdings):
+            of_table = of_part if name in BY_QUEUE else holdings
+            for rows in ledger_rows(name, prepared, of_table) if of_table else ():
                 yield name, rows
     for name in (*LEDGER_TABLES, REPLAYED):
         for rows in made.rows.get(name, ()):
@@ -71,8 +87,8 @@ def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Ro
 class _HoldingsOnce(Holdings):
     """Holdings whose pieces are kept while they are few."""
 
-    def __init__(self, prepared: PreparedGroups) -> None:
-        super().__init__(prepared)
+    def __init__(self, prepared: PreparedGroups, part: tuple[int, int]) -> None:
+        super().__init__(prepared, part)
         self._kept: list[Piece] | None = None
 
     def pieces(self) -> Iterator[Piece]:

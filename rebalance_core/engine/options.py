@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 MAX_QUEUE_NUMS = 65536
 from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.strategies import parse_strategy
 
@@ -38,6 +40,26 @@ def check_options(options: SimulationOptions) -> None:
         raise UsageError(f"unknown engine {options.engine!r}; there is: {', '.join(ENGINES)}")
     if options.strategy is not None:
         parse_strategy(options.strategy)
+
+
+def engine_options(tables: Container[str], options: SimulationOptions) -> EngineOptions:
+    """What the kernels are told.
+
+    Args:
+        tables: names of the input tables there are.
+        options: of the simulation.
+    """
+    return EngineOptions(
+        queue_offsets_given="queue_offsets" in tables,
+        committed_offsets_given="committed_offsets" in tables,
+        include_retry_topics=options.include_retry_topics,
+        strategy_override=options.strategy,
+    )
+
+
+def group_pattern(options: SimulationOptions) -> str | None:
+    """The SQL LIKE pattern of the groups wanted; None: all."""
+    return None if options.group is None else like_pattern(options.group)
 
 
 def like_pattern(glob: str) -> str:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import FleetWritten
-from rebalance_core.process.table_writer import TableWriters
 from rebalance_core.synthetic.arrow import arrow_batches
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.tables import PARTS
+from rebalance_core.synthetic.table_parts import PARTS
 
 
 def generate_and_write(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,12 +10,17 @@ import pyarrow as pa
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked, check_tables
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.fan_out import GroupedRows, fan_out
+from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import Rows, ledger_pass, reference_pass
-from rebalance_core.engine.options import REFERENCE, SimulationOptions, check_options, like_pattern
+from rebalance_core.engine.options import (
+    REFERENCE,
+    SimulationOptions,
+    check_options,
+    engine_options,
+    group_pattern,
+)
 from rebalance_core.engine.time_range import within
 from rebalance_core.engine.units import ROWS_PER_CHUNK
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,29 +75,25 @@ def simulate(
     return Ledger(**tables)
 
 
-def ledger_rows(checked: Checked, options: SimulationOptions) -> Rows:
+def ledger_rows(
+    checked: Checked,
+    options: SimulationOptions,
+    progress: Callable[[int, int], object] | None = None,
+) -> Rows:
     """Rows of every table of the ledger, some groups after the others.
 
     Args:
         checked: the input.
         options: as `check_options` wants them.
+        progress: told how many groups are done, of how many.
     """
     for rows in checked.rejected.to_batches():
         yield "rejected", rows
-    engine = EngineOptions(
-        queue_offsets_given="queue_offsets" in checked.tables,
-        committed_offsets_given="committed_offsets" in checked.tables,
-        include_retry_topics=options.include_retry_topics,
-        strategy_override=options.strategy,
-    )
-    pattern = None if options.group is None else like_pattern(options.group)
-    grouped = fan_out(checked.tables, pattern)
-    for each in _passes(grouped, engine, alone=options.engine == REFERENCE):
-        yield from within(each, options)
-
-
-def _passes(grouped: GroupedRows, engine: EngineOptions, *, alone: bool) -> Iterator[Rows]:
-    """A pass over every range of groups; ``alone``: by the replay, one group at a time."""
+    engine = engine_options(checked.tables, options)
+    grouped = fan_out(checked.tables, group_pattern(options))
+    alone = options.engine == REFERENCE
     make = reference_pass if alone else ledger_pass
     for begin, end in grouped.chunks(1 if alone else ROWS_PER_CHUNK):
-        yield make(grouped.of(begin, end), engine)
+        yield from within(make(grouped.of(begin, end), engine), options)
+        if progress is not None:
+            progress(end, len(grouped))

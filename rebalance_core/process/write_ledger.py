@@ -15,10 +15,10 @@ from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_counts import Complaint
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions, check_options
-from rebalance_core.process.facts import LedgerFacts
+from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.process.simulate import ledger_rows
-from rebalance_core.process.table_writer import TableWriters
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
 
@@ -52,6 +52,7 @@ def simulate_and_write(
     more_rejected: pa.Table | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> LedgerWritten:
     """Simulate, and write the ledger. Memory: the input, and the rows of some groups at a time.
 
@@ -63,6 +64,7 @@ def simulate_and_write(
         more_rejected: Rows of ``rejected`` that came up before.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for whatever was passed over.
+        progress: Told how many groups are done, of how many.
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.
@@ -89,7 +91,7 @@ def simulate_and_write(
         for batch in () if more_rejected is None else more_rejected.to_batches():
             writers.write("rejected", batch)
             facts.add("rejected", batch)
-        for name, rows in ledger_rows(checked, options):
+        for name, rows in ledger_rows(checked, options, progress):
             facts.add(name, rows)
             if name in LEDGER_TABLES:
                 writers.write(name, rows)

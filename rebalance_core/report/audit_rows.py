@@ -9,7 +9,14 @@ from typing import Any, Protocol
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
-from rebalance_core.model.verdicts import DIFFERS, EQUAL, OFFLINE, UNKNOWN, UNSTABLE
+from rebalance_core.model.verdicts import (
+    DIFFERS,
+    EQUAL,
+    OFFLINE,
+    UNKNOWN,
+    UNSTABLE,
+    RunVerdict,
+)
 from rebalance_core.report.audit_report import (
     AuditReport,
     Cause,
@@ -20,7 +27,6 @@ from rebalance_core.report.audit_report import (
     QueueHistory,
     ShownFinding,
     Stretch,
-    Verdict,
 )
 from rebalance_core.version import LIBRARY_VERSION
 
@@ -70,7 +76,7 @@ class Outcome(Protocol):
         """Names of the clusters."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RunVerdict:
         """One word for all findings."""
 
     @property

@@ -15,7 +15,7 @@ from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
 from rebalance_core.synthetic.arrow import arrow_batches
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.tables import PARTS, Part
+from rebalance_core.synthetic.table_parts import PARTS, Part
 
 
 def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.arrow_rows import batch_of_columns, batch_of_rows
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.tables import Part, Piece
+from rebalance_core.synthetic.table_parts import Part, Piece
 
 ROWS_PER_BATCH = 20_000  # a piece stays together, so a batch may be larger
 

@@ -130,7 +130,7 @@ def test_the_terminal_shows_our_lines_alone_and_with_debug_all(
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/log4j2.properties").write_text(CHATTY)
     (tables / "queue_offsets.jsonl.gz").write_bytes(gzip.compress(ROWS)[:-100])
-    words = ("--input", tables, "--output", tmp_path / "out")
+    words = ("--input", tables, "--output", tmp_path / "out", "--run-on", "spark")
     quiet = simulate(*words, SPARK_CONF_DIR=str(tmp_path / "conf"))
     assert (quiet.returncode, quiet.stdout) == (4, "")
     assert quiet.stderr.splitlines() == [
@@ -145,7 +145,7 @@ def test_the_terminal_shows_our_lines_alone_and_with_debug_all(
 
 
 def test_a_jvm_that_does_not_start_has_its_say(tmp_path: Path, tables: Path) -> None:
-    words = ("--input", tables, "--output", tmp_path / "out")
+    words = ("--input", tables, "--output", tmp_path / "out", "--run-on", "spark")
     done = simulate(*words, PYSPARK_SUBMIT_ARGS="--driver-memory 1k pyspark-shell")
     assert (done.returncode, done.stdout) == (1, "")
     assert "Too small maximum heap" in done.stderr

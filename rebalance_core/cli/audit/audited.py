@@ -13,9 +13,7 @@ from rebalance_core.report.audit_rows import Rows
 class Audited(Judged, Protocol):
     """The findings of a run: all of them, and once `write` is done those that were written."""
 
-    def write(
-        self, findings_per_rule: int, redact_salt: str | None
-    ) -> Mapping[str, TableWritten]:
+    def write(self, findings_per_rule: int, redact_salt: str | None) -> Mapping[str, TableWritten]:
         """Write findings and verdicts, and the ledger if it is to be redacted.
 
         Args:

@@ -8,15 +8,21 @@ import pyarrow as pa
 from rebalance_core.audit.verdict import Count
 from rebalance_core.checks.input_tables import InputTables, read_input_tables
 from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.cli.audit.audit_output import (
+    INGESTED,
+    PRIVATE,
+    WRITTEN,
+    AuditOutput,
+    NightWritten,
+)
 from rebalance_core.cli.audit.night import Night
-from rebalance_core.cli.audit.output import INGESTED, PRIVATE, WRITTEN, AuditOutput, NightWritten
-from rebalance_core.cli.audit.previous import audit_record
+from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.run.engine_settings import (
     bad_row_limits,
     ledger_config,
     simulation_options,
 )
-from rebalance_core.cli.run.output_folder import LocalFolder, local_path
+from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_on import PROCESS
 from rebalance_core.cli.run.run_record import python_version
@@ -25,9 +31,10 @@ from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
+from rebalance_core.model.locations import local_path
 from rebalance_core.process.audit.audit import audit_tables
 from rebalance_core.process.audit.audited import Audited
-from rebalance_core.process.audit.previous import PreviousAudit, previous_audit
+from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
 from rebalance_core.process.audit.unwritten import count_unwritten, tables_of_collection
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.observed import Observed, read_observed
@@ -73,9 +80,7 @@ def _ingested(night: Night, run: OutputRun, place: Path) -> tuple[str, list[dict
     if collection is None:
         return night.options.input or "", []
     say(f"reading {len(collection.files):,} files of {night.options.collection}")
-    done = ingest_and_write(
-        collection, place / INGESTED, night.assumed, before_writing=run.clear
-    )
+    done = ingest_and_write(collection, place / INGESTED, night.assumed, before_writing=run.clear)
     return str(place / INGESTED), understood(done.stats)
 
 

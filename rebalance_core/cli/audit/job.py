@@ -7,21 +7,22 @@ from types import ModuleType
 
 from rebalance_core.audit.accepted import Acceptance, read_accepted
 from rebalance_core.audit.judge import MEANINGS
+from rebalance_core.cli.audit.audit_output import NEVER_ACCEPTED
 from rebalance_core.cli.audit.night import Night
 from rebalance_core.cli.audit.options import AuditOptions
-from rebalance_core.cli.audit.output import NEVER_ACCEPTED
-from rebalance_core.cli.audit.previous import audit_record
+from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.audit.rehearsal import rehearsal_report
 from rebalance_core.cli.audit.summary import audit_facts, render_audit
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.input_files import tables_in
-from rebalance_core.cli.run.output_folder import LocalFolder, is_local, local_path
+from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.run_on import SPARK, run_on_of
-from rebalance_core.cli.settings.assumptions import assumptions
+from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import resolve_settings
 from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.model.locations import is_local, local_path
 
 
 def run_audit(options: AuditOptions) -> JobReport:

@@ -4,15 +4,21 @@ from contextlib import ExitStack
 from typing import Any
 
 from rebalance_core.audit.verdict import Count
+from rebalance_core.cli.audit.audit_output import (
+    INGESTED,
+    PRIVATE,
+    WRITTEN,
+    AuditOutput,
+    NightWritten,
+)
 from rebalance_core.cli.audit.night import Night
-from rebalance_core.cli.audit.output import INGESTED, PRIVATE, WRITTEN, AuditOutput, NightWritten
-from rebalance_core.cli.audit.previous import audit_record
+from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.run.engine_settings import (
     bad_row_limits,
     ledger_config,
     simulation_options,
 )
-from rebalance_core.cli.run.output_folder import LocalFolder, is_local, spark_location
+from rebalance_core.cli.run.output_folder import LocalFolder, spark_location
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_on import SPARK
 from rebalance_core.cli.run.running import check_free, open_for, running
@@ -21,10 +27,11 @@ from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
+from rebalance_core.model.locations import is_local
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
 from rebalance_core.spark.audit.audit import audit_tables
 from rebalance_core.spark.audit.audited import Audited
-from rebalance_core.spark.audit.previous import PreviousAudit, previous_audit
+from rebalance_core.spark.audit.previous_audit import PreviousAudit, previous_audit
 from rebalance_core.spark.audit.unwritten import count_unwritten, tables_of_collection
 from rebalance_core.spark.engine.row_forecast import row_forecast
 from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and_write, sized
@@ -46,7 +53,9 @@ def audit(night: Night) -> NightWritten:
         with simulated, audit_tables(tables, **night.judging) as result:
             previous = _previous(session, options.previous)
             folder = run.folder.table_location("").rstrip("/")
-            return output.write(Audited(session, result, tables, folder, previous), simulated, files)
+            return output.write(
+                Audited(session, result, tables, folder, previous), simulated, files
+            )
 
 
 def forecast(night: Night) -> tuple[RowForecast, list[Count] | None]:

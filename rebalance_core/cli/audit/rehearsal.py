@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rebalance_core.audit.verdict import Count, verdict_of
+from rebalance_core.cli.audit.audit_output import PRIVATE, WRITTEN
 from rebalance_core.cli.audit.night import Night
-from rebalance_core.cli.audit.output import PRIVATE, WRITTEN
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.row_report import RowReport
@@ -14,9 +14,7 @@ from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.severities import SEVERITIES
 
 
-def rehearsal_report(
-    night: Night, rows: RowForecast, counts: Sequence[Count] | None
-) -> JobReport:
+def rehearsal_report(night: Night, rows: RowForecast, counts: Sequence[Count] | None) -> JobReport:
     """What a run would read and write, and how it would end.
 
     Args:

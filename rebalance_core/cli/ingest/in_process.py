@@ -2,7 +2,6 @@
 
 from rebalance_core.cli.ingest.finish import finish, say_begin
 from rebalance_core.cli.ingest.options import IngestOptions
-from rebalance_core.cli.run.output_folder import local_path
 from rebalance_core.cli.run.run_on import PROCESS
 from rebalance_core.cli.run.run_record import RunRecord, python_version
 from rebalance_core.cli.run.running_here import check_free_here, running_here
@@ -11,6 +10,7 @@ from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.engine.written import IngestWritten
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.model.locations import local_path
 from rebalance_core.process.ingest import ingest_and_write
 
 

@@ -7,12 +7,12 @@ from types import ModuleType
 from rebalance_core.cli.ingest.options import IngestOptions
 from rebalance_core.cli.ingest.summary import ingest_facts, render_ingest
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.run.output_folder import local_path
 from rebalance_core.cli.run.run_on import SPARK, run_on_of
-from rebalance_core.cli.settings.assumptions import assumptions
+from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.ingest.collection.collection import Collection, open_collection
+from rebalance_core.model.locations import local_path
 
 
 def run_ingest(options: IngestOptions) -> JobReport:

@@ -14,7 +14,7 @@ from rebalance_core.cli.plan.summary import (
 )
 from rebalance_core.cli.run.engine_settings import bad_row_limits
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.output_folder import is_local, spark_location
+from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.output_run import Outcome, OutputRun
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run.run_record import InputRecord, table_records
@@ -23,6 +23,7 @@ from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
+from rebalance_core.model.locations import is_local
 from rebalance_core.planning.variants import idle_switches
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
 from rebalance_core.spark.plan import run as service

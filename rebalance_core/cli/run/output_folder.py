@@ -6,13 +6,12 @@ through Hadoop (`rebalance_core.spark.tables.hadoop_folder`).
 
 import errno
 import os
-import re
 import shutil
 import uuid
 from pathlib import Path
 from typing import Protocol
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+from rebalance_core.model.locations import is_local, local_path
 
 
 class OutputFolder(Protocol):
@@ -40,18 +39,6 @@ class OutputFolder(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove a file or a table; nothing to do if it is not there."""
-
-
-def is_local(location: str) -> bool:
-    """True for a path and for a ``file:`` URI."""
-    return _SCHEME.match(location) is None or location.lower().startswith("file:")
-
-
-def local_path(location: str) -> Path:
-    """The path of a local location."""
-    if location.lower().startswith("file:"):
-        return Path(location[len("file:") :].removeprefix("//"))
-    return Path(location)
 
 
 def spark_location(location: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, is_local
+from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.running_here import (
     WritingOptions,
@@ -14,6 +14,7 @@ from rebalance_core.cli.run.running_here import (
 )
 from rebalance_core.cli.run.session import open_session
 from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.model.locations import is_local
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from rebalance_core.checks.input_tables import InputTables, read_input_tables
 from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.engine_settings import bad_row_limits, ledger_config
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.output_folder import local_path
 from rebalance_core.cli.run.run_on import PROCESS
 from rebalance_core.cli.run.run_record import RunRecord, python_version
 from rebalance_core.cli.run.running_here import check_free_here, running_here
@@ -18,6 +18,7 @@ from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import LedgerWritten
+from rebalance_core.model.locations import local_path
 from rebalance_core.process.row_forecast import row_forecast
 from rebalance_core.process.write_ledger import simulate_and_write
 
@@ -39,14 +40,16 @@ def simulate(
     with running_here("simulate", options, settings, LEDGER_TABLES) as run:
         records = [fingerprint(table, path) for table, path in inputs.items()]
         say_begin(records)
-        written = simulate_and_write(
-            _read(options, inputs),
-            local_path(options.output).absolute(),
-            simulation,
-            ledger_config(settings),
-            before_writing=run.clear,
-            warn=warn,
-        )
+        with progress_of("groups") as progress:
+            written = simulate_and_write(
+                _read(options, inputs),
+                local_path(options.output).absolute(),
+                simulation,
+                ledger_config(settings),
+                before_writing=run.clear,
+                warn=warn,
+                progress=progress,
+            )
         return written, finish(run, PROCESS, records, written, {"python": python_version()})
 
 

@@ -19,7 +19,7 @@ from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.model.severities import INFO
 from rebalance_core.process.audit import report_data
 from rebalance_core.process.audit.audit import AuditResult
-from rebalance_core.process.audit.previous import PreviousAudit
+from rebalance_core.process.audit.previous_audit import PreviousAudit
 from rebalance_core.process.audit.write_audit import write_audit, write_redacted_ledger
 from rebalance_core.process.written_tables import read_written
 from rebalance_core.report.audit_report import Previous, ShownFinding

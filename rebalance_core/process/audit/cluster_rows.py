@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.clusters import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
-from rebalance_core.audit.collection import CLUSTER_KINDS
+from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.model import events
 

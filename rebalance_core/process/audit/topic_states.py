@@ -34,9 +34,7 @@ def topic_states(cluster_events: pa.Table) -> pa.Table:
     gone_ms, gone_sequence = _gone(topic, event_ms, sequence, last[everywhere])
     deleted = pc.equal(rows["event_type"], events.TOPIC_DELETED).to_numpy()
     deleted_ms = np.where(deleted, event_ms, _NEVER)
-    there_ms = (
-        np.maximum.reduceat(deleted_ms, first) if len(first) else deleted_ms
-    )[~everywhere]
+    there_ms = (np.maximum.reduceat(deleted_ms, first) if len(first) else deleted_ms)[~everywhere]
     last = last[~everywhere]
     topic, event_ms, sequence = topic[last], event_ms[last], sequence[last]
     gone_ms, gone_sequence = gone_ms[topic], gone_sequence[topic]

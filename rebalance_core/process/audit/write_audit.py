@@ -11,9 +11,9 @@ from rebalance_core.audit.selection import capped
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows
+from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.process.audit.audit import AuditResult
-from rebalance_core.process.audit.redact import redacted
-from rebalance_core.process.table_writer import TableWriters
+from rebalance_core.process.audit.redacted_tables import redacted
 
 
 def write_audit(

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.clusters import judge_clusters
-from rebalance_core.audit.collection import CLUSTER_KINDS
+from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.audit.evidence.formatting import LISTED
 from rebalance_core.audit.group_judge import GroupJudge
 from rebalance_core.audit.verdict import Count
@@ -76,9 +76,7 @@ def audit_tables(
         not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
         redact_salt: show names for client ids, mixed with this; None: show the ids.
     """
-    clusters = judge_clusters(
-        read_cluster_rows(tables, CLUSTER_KINDS), stale_hours, not_before_ms
-    )
+    clusters = judge_clusters(read_cluster_rows(tables, CLUSTER_KINDS), stale_hours, not_before_ms)
     judge = GroupJudge(clusters.runs, accepted, redact_salt)
     judged = judge_groups(tables, judge).persist()
     try:

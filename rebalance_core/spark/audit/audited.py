@@ -17,7 +17,7 @@ from rebalance_core.report.audit_report import Previous, ShownFinding
 from rebalance_core.report.audit_rows import Rows
 from rebalance_core.spark.audit import queries, report_data
 from rebalance_core.spark.audit.audit import AuditResult
-from rebalance_core.spark.audit.previous import PreviousAudit
+from rebalance_core.spark.audit.previous_audit import PreviousAudit
 from rebalance_core.spark.audit.write_audit import read_audit, write_audit, write_redacted_ledger
 from rebalance_core.spark.tables.write import TableWritten
 

@@ -8,9 +8,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
-from rebalance_core.engine.options import REFERENCE, SimulationOptions, check_options, like_pattern
+from rebalance_core.engine.options import (
+    REFERENCE,
+    SimulationOptions,
+    check_options,
+    engine_options,
+    group_pattern,
+)
 from rebalance_core.engine.units import GROUP
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.spark.engine.fan_out import fan_out, of_groups_with_events
 from rebalance_core.spark.engine.ledger import Ledger
 from rebalance_core.spark.engine.prepared import prepared_rows
@@ -41,13 +46,7 @@ def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> L
 def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger:
     """`simulate` of tables that `quarantine` checked; closing the ledger leaves those kept."""
     check_options(options)
-    pattern = None if options.group is None else like_pattern(options.group)
-    engine = EngineOptions(
-        queue_offsets_given="queue_offsets" in checked.tables,
-        committed_offsets_given="committed_offsets" in checked.tables,
-        include_retry_topics=options.include_retry_topics,
-        strategy_override=options.strategy,
-    )
+    pattern, engine = group_pattern(options), engine_options(checked.tables, options)
     if options.engine == REFERENCE:
         fanned = of_groups_with_events(fan_out(checked.tables, pattern), checked.tables)
         kept, frames = replayed_tables(fanned, engine)

@@ -9,6 +9,24 @@ from pyspark.sql import functions as sf
 from rebalance_core.engine.units import GROUP
 
 
+class SparkFacts:
+    """What a summary tells of a ledger, from its tables as they were written.
+
+    Args:
+        tables: the ledger.
+        replay_reasons: as `replay_reasons` counts them.
+    """
+
+    def __init__(self, tables: Mapping[str, DataFrame], replay_reasons: Mapping[str, int]) -> None:
+        self._tables = tables
+        self.replay_reasons = replay_reasons
+        self.rejected = rejected_per_code(tables["rejected"])
+
+    def totals(self, worst: int) -> dict[str, Any]:
+        """See `ledger_facts`."""
+        return ledger_facts(self._tables, worst)
+
+
 def rejected_per_code(rejected: DataFrame) -> dict[str, int]:
     """How often each issue code occurs in `rejected`; a row may have several."""
     counts = rejected.select(sf.explode("issues.code").alias("code")).groupBy("code").count()

@@ -9,19 +9,28 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_core.engine.options import LedgerConfig, SimulationOptions
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
+from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.options import (
+    VECTORIZED,
+    LedgerConfig,
+    SimulationOptions,
+    check_options,
+    engine_options,
+    group_pattern,
+)
+from rebalance_core.model.locations import is_local, local_path
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.simulate import simulate_checked
-from rebalance_core.spark.engine.summary import ledger_facts, rejected_per_code, replay_reasons
-from rebalance_core.spark.engine.work_units import task_count
+from rebalance_core.spark.engine.summary import SparkFacts, replay_reasons
+from rebalance_core.spark.engine.work_units import assign_once, task_count
+from rebalance_core.spark.engine.write_pass import LedgerFolder, LedgerTask, RejectedTask
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.row_counts import Complaint, RowCounts, check_rows, complaints
-from rebalance_core.spark.tables.row_limits import (
-    refuse_bad_rows,
-    with_unknown_members,
-)
-from rebalance_core.spark.tables.write import TableWritten, write_table
+from rebalance_core.spark.tables.row_counts import check_rows, complaints
+from rebalance_core.spark.tables.write import write_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,30 +103,66 @@ def simulate_and_write(
     folder = output.rstrip("/")
     with ExitStack() as kept:
         kept.callback(checked.close)
+        check_options(options)
         refuse_bad_rows(counts, config.bad_rows, shown(checked.rejected))
-        ledger = kept.enter_context(simulate_checked(checked, sized(options, counts, session)))
-        frames = ledger.frames()
-        if more_rejected is not None:
-            frames["rejected"] = frames["rejected"].unionByName(more_rejected)
         if before_writing is not None:
             before_writing()
-        written = {name: write_table(frame, folder, name) for name, frame in frames.items()}
-        reasons = replay_reasons(ledger.replayed)
-        ledger.close()
-        back = {name: session.read.parquet(f"{folder}/{name}") for name in written}
-        rejected = rejected_per_code(back["rejected"])
-        with_unknown = with_unknown_members(counts, rejected.get(UNKNOWN_MEMBER, 0))
-        refuse_bad_rows(with_unknown, config.bad_rows, shown(back["rejected"]))
-        facts = ledger_facts(back, config.worst_groups)
+        options = sized(options, counts, session)
+        run = _Run(session, checked, folder, options, more_rejected)
+        by_tasks = options.engine == VECTORIZED and is_local(folder)
+        tables, summary = run.by_tasks(counts) if by_tasks else run.by_spark()
+        with_unknown = with_unknown_members(counts, summary.rejected.get(UNKNOWN_MEMBER, 0))
+        if with_unknown != counts:
+            rejected = session.read.parquet(f"{folder}/rejected")
+            refuse_bad_rows(with_unknown, config.bad_rows, shown(rejected))
         kept.pop_all()
     return LedgerWritten(
-        tables=written,
-        facts=facts,
-        rejected=rejected,
+        tables=tables,
+        facts=summary.totals(config.worst_groups),
+        rejected=dict(sorted(summary.rejected.items())),
         input_rows={name: count.rows for name, count in counts.items()},
-        replay_reasons=reasons,
+        replay_reasons=dict(sorted(summary.replay_reasons.items())),
         checked=checked,
     )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One ledger on its way into a folder."""
+
+    session: SparkSession
+    checked: Quarantined
+    folder: str
+    options: SimulationOptions
+    more_rejected: DataFrame | None
+
+    def by_tasks(
+        self, counts: Mapping[str, RowCounts]
+    ) -> tuple[Mapping[str, TableWritten], LedgerFacts]:
+        """One pass whose tasks write every table; the folder is local."""
+        engine = engine_options(self.checked.tables, self.options)
+        rows = assign_once(
+            self.checked.tables, group_pattern(self.options), self.options.partitions
+        )
+        bad = any(count.bad for count in counts.values())
+        rejected = [self.checked.rejected] * bad
+        rejected += [] if self.more_rejected is None else [self.more_rejected]
+        with LedgerFolder(local_path(self.folder).absolute()) as folder:
+            for frame in rejected:
+                folder.write(frame, RejectedTask(folder.attempts))
+            folder.write(rows, LedgerTask(folder.attempts, engine, self.options))
+            return folder.close(), folder.facts
+
+    def by_spark(self) -> tuple[Mapping[str, TableWritten], SparkFacts]:
+        """A pass for each table, through Spark's writer."""
+        with simulate_checked(self.checked, self.options) as ledger:
+            frames = ledger.frames()
+            if self.more_rejected is not None:
+                frames["rejected"] = frames["rejected"].unionByName(self.more_rejected)
+            written = {n: write_table(frame, self.folder, n) for n, frame in frames.items()}
+            reasons = replay_reasons(ledger.replayed)
+        back = {name: self.session.read.parquet(f"{self.folder}/{name}") for name in written}
+        return written, SparkFacts(back, reasons)
 
 
 def sized(

@@ -14,7 +14,7 @@ from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model import events
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
-from rebalance_core.planning.scenario.cluster import ClusterNames
+from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.scenario import unmatched
 from rebalance_core.planning.variants import HistoryEdits, Variants, first_edit_ms
 from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks
@@ -25,14 +25,14 @@ from rebalance_core.spark.plan.histories import (
     histories,
 )
 from rebalance_core.spark.plan.history_names import cluster_of
-from rebalance_core.spark.plan.sweep import STARTS, Sweep, swept
-from rebalance_core.spark.plan.tables import (
+from rebalance_core.spark.plan.plan_tables import (
     VariantNames,
     peak_rates,
     plan_ownership,
     plan_steps,
     start_messages,
 )
+from rebalance_core.spark.plan.sweep import STARTS, Sweep, swept
 
 _NAMED = {"groups": "consumer_group", "topics": "topic", "brokers": "broker_name"}
 

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
-from rebalance_core.cli.run.output_folder import LocalFolder, is_local, spark_location
+from rebalance_core.cli.run.output_folder import LocalFolder, spark_location
 from rebalance_core.cli.run.run_record import RunRecord, TableRecord, find_run, read_run, write_run
 from rebalance_core.cli.run.secrets import redact_arguments, redact_values
 from rebalance_core.contracts import CONTRACT_VERSION
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.locations import is_local
 
 
 def record(**changes: Any) -> RunRecord:

@@ -1,0 +1,172 @@
+"""The output of an audit: tables, page, metrics, acceptances and record, in its folder."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.audit.accepted import write_accepted
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.audit.judge import MEANINGS
+from rebalance_core.audit.outcome import AuditOutcome, audit_outcome
+from rebalance_core.audit.prometheus import render_metrics
+from rebalance_core.cli.audit.audited import Audited
+from rebalance_core.cli.audit.night import Night
+from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.output_run import Outcome, OutputRun
+from rebalance_core.cli.run.run_record import RunRecord, TableRecord, table_records
+from rebalance_core.cli.terminal import say
+from rebalance_core.contracts import AUDITED_TABLES
+from rebalance_core.engine.written import LedgerWritten
+from rebalance_core.report.audit_report import AuditReport, ShownFinding
+from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
+
+PAGE, METRICS = "report.html", "metrics.prom"
+INGESTED, PRIVATE = "ingested", "private"
+"""Folders in the output: what was ingested; what holds client ids until it is redacted."""
+WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE)
+TOP_FINDINGS = 12
+NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
+"""Incomplete is never green: what is not there is no longer to be expected, or to be collected."""
+
+
+@dataclass(frozen=True)
+class NightWritten:
+    """What came of an audit run, the worst findings for the terminal, and its record."""
+
+    outcome: AuditOutcome
+    top: Sequence[ShownFinding]
+    record: RunRecord
+
+
+@dataclass(frozen=True)
+class AuditOutput:
+    """Writes what was judged into the folder of its run.
+
+    Attributes:
+        night: what the run was given.
+        run: its folder.
+        run_on: who runs it.
+        versions: of Python and, if they take part, Spark and Java.
+        session: of Spark; None: the input is local.
+    """
+
+    night: Night
+    run: OutputRun
+    run_on: str
+    versions: Mapping[str, str | None]
+    session: Any = None
+
+    def write(
+        self, audited: Audited, simulated: LedgerWritten, files: Iterable[Mapping[str, Any]]
+    ) -> NightWritten:
+        """Write everything.
+
+        Args:
+            audited: findings and verdicts.
+            simulated: the ledger.
+            files: how each file of a collection was understood.
+        """
+        outcome = audit_outcome(audited, self.night.options.fail_on)
+        outputs = self._write_tables(audited, simulated)
+        self._write_page(audited, outcome)
+        self.run.folder.replace_text(METRICS, self._metrics(outcome))
+        self.run.folder.delete(PRIVATE)
+        self._write_accepted(audited)
+        record = self._finish(outcome, outputs, simulated, files)
+        return NightWritten(outcome, audited.shown(TOP_FINDINGS, with_info=False), record)
+
+    def _write_tables(self, audited: Audited, simulated: LedgerWritten) -> dict[str, TableRecord]:
+        """Findings and verdicts; the ledger is there already, or is written without client ids."""
+        settings, redact = self.night.settings.audit, self.night.options.redact_clients
+        written = audited.write(
+            settings.findings_per_rule, settings.redact_salt if redact else None
+        )
+        return table_records({**({} if redact else simulated.tables), **written})
+
+    def _write_page(self, audited: Audited, outcome: AuditOutcome) -> None:
+        from rebalance_core.report.page.page import render_page  # jinja2, checked before
+
+        self.run.folder.replace_text(PAGE, render_page(self._report(audited, outcome)))
+
+    def _report(self, audited: Audited, outcome: AuditOutcome) -> AuditReport:
+        worst = audited.worst_groups(self.night.settings.audit.timelines)
+        return audit_report(
+            outcome,
+            MEANINGS,
+            audited.shown(FINDINGS_ON_PAGE, with_info=True),
+            worst,
+            audited.rows_of_groups(worst),
+            audited.changes(self.night.redaction),
+            self._notes(audited.truncated()),
+            self.night.now_ms,
+        )
+
+    def _notes(self, truncated: Sequence[str]) -> list[str]:
+        notes = [
+            f"The acceptance of {one.rule_id} ({one.reason}) expired on {one.expires}."
+            for one in self.night.expired
+        ]
+        if truncated:
+            notes.append(
+                f"Which findings of {', '.join(truncated)} are new is not known: the last night "
+                "kept only the gravest (audit.findings_per_rule)."
+            )
+        redaction = self.night.redaction
+        if redaction is not None:
+            notes = [redaction.text(note) for note in notes]
+            notes.append("Client ids are replaced by names (--redact-clients).")
+        return notes
+
+    def _metrics(self, outcome: AuditOutcome) -> str:
+        return render_metrics(
+            outcome.cluster,
+            outcome.counts,
+            outcome.groups,
+            outcome.verdict,
+            outcome.end_ms,
+            self.night.now_ms,
+        )
+
+    def _write_accepted(self, audited: Audited) -> None:
+        """The file of acceptances: of all findings of the run, not only those that are kept."""
+        target = self.night.options.write_accepted
+        if target is None:
+            return
+        rows = [row for row in audited.to_accept() if row["rule_id"] not in NEVER_ACCEPTED]
+        Path(target).write_text(write_accepted(rows, self.night.now.date()), "utf-8")
+        say(f"{target} accepts what was found this night; give each entry its reason")
+
+    def _finish(
+        self,
+        outcome: AuditOutcome,
+        outputs: Mapping[str, TableRecord],
+        simulated: LedgerWritten,
+        files: Iterable[Mapping[str, Any]],
+    ) -> RunRecord:
+        options = self.night.options
+        return self.run.finish(
+            Outcome(
+                outputs=outputs,
+                inputs=[
+                    fingerprint("input", options.collection or options.input or "", self.session)
+                ],
+                rejected=simulated.rejected,
+                files=self._shown_files(files),
+                replayed_groups=sum(simulated.replay_reasons.values()),
+                replay_reasons=simulated.replay_reasons,
+                versions=self.versions,
+                run_on=self.run_on,
+                audit=outcome.record(),
+                exit_code=ExitCode.DIFFERENCES if outcome.fails else ExitCode.OK,
+            )
+        )
+
+    def _shown_files(self, files: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The collection's files for `_run.json`: dumps of clients are named after them."""
+        hide = self.night.redaction
+        return [
+            {k: hide.text(v) if hide and isinstance(v, str) else v for k, v in file.items()}
+            for file in files
+        ]

@@ -1,0 +1,147 @@
+"""One pass that writes every table of the ledger from the tasks, into a local folder.
+
+A task writes files of its own into a hidden folder and names them to the driver, which moves those
+of the attempts that succeeded to their tables: what an attempt leaves behind that was killed, or
+lost to another one, never is in a table. The folder must be one that driver and executors share.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from rebalance_core.checks.digest import TableDigest, TableWritten
+from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
+from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.ledger_pass import Rows, rows_of
+from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.prepared import prepare
+from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
+from rebalance_core.engine.time_range import within
+from rebalance_core.engine.units import chunks
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.model.errors import OutputExists, UsageError
+
+ATTEMPTS = "_attempts"
+"""Folder in the output for the files of tasks; gone when a run ends."""
+
+_SCHEMA = pa.schema([("attempt", pa.string()), ("digests", pa.binary()), ("facts", pa.binary())])
+_DDL = "attempt STRING, digests BINARY, facts BINARY"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTask:
+    """Writes the ledger of the units of one task."""
+
+    folder: str
+    engine: EngineOptions
+    options: SimulationOptions
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row: name of the attempt's folder, what was written, and its facts."""
+        yield from _written(self.folder, self._rows(batches))
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Rows:
+        for chunk in chunks(batches):
+            yield from within(rows_of(prepare(chunk, self.engine, LEDGER_TABLES)), self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedTask:
+    """Writes rows of ``rejected``, as they come."""
+
+    folder: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """As `LedgerTask`."""
+        schema = LEDGER_TABLES["rejected"].arrow_schema()
+        yield from _written(self.folder, (("rejected", rows.cast(schema)) for rows in batches))
+
+
+class LedgerFolder:
+    """Where the tables of a ledger are written; a context manager, which leaves no stray file.
+
+    Args:
+        folder: Local, and the same to every executor.
+
+    Raises:
+        OutputExists: A table of the ledger is there already.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        there = [name for name in LEDGER_TABLES if (folder / name).exists()]
+        if there:
+            raise OutputExists(f"{folder / there[0]} exists already; write into a fresh folder")
+        self._digests = {name: TableDigest(table) for name, table in LEDGER_TABLES.items()}
+        self._files = dict.fromkeys(LEDGER_TABLES, 0)
+        self.facts = LedgerFacts()
+
+    @property
+    def attempts(self) -> str:
+        """The folder for the files of tasks."""
+        return str(self._folder / ATTEMPTS)
+
+    def write(self, rows: DataFrame, task: LedgerTask | RejectedTask) -> None:
+        """Run a task over the rows, and take what it wrote; one Spark job.
+
+        Raises:
+            UsageError: The executors do not share the folder with the driver.
+        """
+
+        def body(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from task(batches)
+
+        for row in rows.mapInArrow(body, _DDL).collect():
+            self.facts.merge(pickle.loads(row["facts"]))
+            for name, digest in pickle.loads(row["digests"]).items():
+                if digest.rows:
+                    self._take(Path(self.attempts, row["attempt"], name, FILE_NAME), name)
+                self._digests[name].merge(digest)
+
+    def close(self) -> dict[str, TableWritten]:
+        """Give every table that has no row a file; rows and digest of each."""
+        with TableWriters(Path(self.attempts, "empty"), tuple(LEDGER_TABLES)):
+            pass
+        for name, files in self._files.items():
+            if not files:
+                self._take(Path(self.attempts, "empty", name, FILE_NAME), name)
+        return {name: digest.result() for name, digest in self._digests.items()}
+
+    def _take(self, file: Path, table: str) -> None:
+        target = self._folder / table
+        target.mkdir(parents=True, exist_ok=True)
+        number = self._files[table]
+        try:
+            file.replace(target / FILE_NAME.replace("00000", f"{number:05}"))
+        except FileNotFoundError as error:
+            raise UsageError(
+                f"the executors wrote to {self._folder} on hosts of their own; name an --output "
+                "that all of them and the driver share"
+            ) from error
+        self._files[table] += 1
+
+    def __enter__(self) -> LedgerFolder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        shutil.rmtree(self.attempts, ignore_errors=True)
+
+
+def _written(folder: str, rows: Rows) -> Iterator[pa.RecordBatch]:
+    attempt = uuid.uuid4().hex
+    facts = LedgerFacts()
+    with TableWriters(Path(folder, attempt), tuple(LEDGER_TABLES)) as writers:
+        for name, batch in rows:
+            facts.add(name, batch)
+            if name in ALL_TABLES:
+                writers.write(name, batch)
+    row = [attempt], [pickle.dumps(writers.digests())], [pickle.dumps(facts)]
+    yield pa.RecordBatch.from_arrays(list(map(pa.array, row)), schema=_SCHEMA)
