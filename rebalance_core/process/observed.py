@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rebalance_core.checks.conform import conform
 from rebalance_core.checks.reading.locations import local_tables
 from rebalance_core.checks.reading.tables import read_table
 from rebalance_core.checks.row_checks import check_table
@@ -47,7 +46,7 @@ def observed(tables: Mapping[str, pa.Table]) -> Observed:
         if name not in tables:
             good[name] = table.arrow_schema().empty_table()
             continue
-        rows, bad = check_table(name, conform(table, tables[name]))
-        good[name] = rows.select(table.column_names)
-        rejected.append(bad)
+        checked = check_table(name, tables[name])
+        good[name] = checked.tables[name].select(table.column_names)
+        rejected.append(checked.rejected)
     return Observed(good, pa.concat_tables(rejected))

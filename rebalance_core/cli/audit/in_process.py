@@ -35,7 +35,7 @@ from rebalance_core.model.locations import local_path
 from rebalance_core.process.audit.audit import audit_tables
 from rebalance_core.process.audit.audited import Audited
 from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
-from rebalance_core.process.audit.unwritten import count_unwritten, tables_of_collection
+from rebalance_core.process.audit.unwritten import audit_unwritten, tables_of_collection
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.observed import Observed, read_observed
 from rebalance_core.process.row_forecast import row_forecast
@@ -71,7 +71,8 @@ def forecast(night: Night) -> tuple[RowForecast, list[Count] | None]:
     rows = row_forecast(checked, simulation, bad_row_limits(night.settings))
     if rows.refusal is not None:
         return rows, None
-    return rows, count_unwritten(checked, simulation, observed, **night.judging)
+    result, _ = audit_unwritten(checked, simulation, observed, **night.judging)
+    return rows, result.counts()
 
 
 def _ingested(night: Night, run: OutputRun, place: Path) -> tuple[str, list[dict[str, Any]]]:

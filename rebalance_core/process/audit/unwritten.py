@@ -1,4 +1,4 @@
-"""An audit of which nothing is written: of a collection or of tables, straight to its counts."""
+"""An audit of which nothing is written: of a collection or of tables, straight to its findings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.audit.verdict import Count
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked
 from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES, LEDGER_TABLES
@@ -15,7 +14,7 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.in_process import read_collection
-from rebalance_core.process.audit.audit import audit_tables
+from rebalance_core.process.audit.audit import AuditResult, audit_tables
 from rebalance_core.process.observed import READ_TABLES, Observed, observed
 from rebalance_core.process.simulate import ledger_rows
 
@@ -33,10 +32,10 @@ def tables_of_collection(
     return inputs, observed({name: tables[name] for name in READ_TABLES})
 
 
-def count_unwritten(
+def audit_unwritten(
     checked: Checked, simulation: SimulationOptions, observations: Observed, **options: Any
-) -> list[Count]:
-    """How many findings there are of which kind.
+) -> tuple[AuditResult, dict[str, pa.Table]]:
+    """What is found, and the ledger by which it was found.
 
     Args:
         checked: the input.
@@ -45,7 +44,8 @@ def count_unwritten(
         options: those of `audit_tables`.
     """
     ledger = _ledger(checked, simulation)
-    return audit_tables({**checked.tables, **observations.tables, **ledger}, **options).counts()
+    tables = {**checked.tables, **observations.tables, **ledger}
+    return audit_tables(tables, **options), ledger
 
 
 def _ledger(checked: Checked, simulation: SimulationOptions) -> dict[str, pa.Table]:
