@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.cast_to_text import as_text
+from rebalance_core.checks.casts.from_text import value_of_text
+from rebalance_core.checks.casts.to_json import json_of_rows, json_of_values
+from rebalance_core.checks.casts.to_text import as_text
 from rebalance_core.checks.columns import (
     RAW,
     READ_ISSUES,
@@ -20,8 +22,6 @@ from rebalance_core.checks.columns import (
     issues_array,
     joined_issues,
 )
-from rebalance_core.checks.text_values import value_of_text
-from rebalance_core.checks.to_json import json_of_rows, json_of_values
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import Column, arrow_type
 from rebalance_core.model.errors import InputRefused
@@ -156,8 +156,7 @@ def _texts_of_lists(values: pa.Array) -> pa.Array:
         return values
     lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0))
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    texts = pa.ListArray.from_arrays(offsets, as_text(values.flatten()), mask=values.is_null())
-    return texts
+    return pa.ListArray.from_arrays(offsets, as_text(values.flatten()), mask=values.is_null())
 
 
 def _without_null_elements(values: pa.Array) -> pa.Array:

@@ -17,6 +17,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.columns import RAW, SOURCE
 from rebalance_core.cli.run.session import open_session
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
@@ -26,7 +27,6 @@ from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, replayed_groups, table_of
 from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks, task_count
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.tables.conform import RAW, SOURCE
 from rebalance_core.spark.tables.write import row_hash, write_table
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.result import arguments_of, say, show

@@ -45,17 +45,17 @@ def csv_rows(
         utf8: false for a line that was no UTF-8 before it was made text.
     """
     cells, complete = _cells(lines, len(names))
-    complete &= np.asarray(utf8)
+    bad = np.flatnonzero(~(complete & np.asarray(utf8)))
     wrong = f"the line has not the {len(names)} columns of the header"
-    issues = issues_array(
-        len(lines), [unparsable_lines(np.flatnonzero(~complete), utf8, wrong)]
-    )
+    issues = issues_array(len(lines), [unparsable_lines(bad, utf8, wrong)])
     columns = {
         name: pc.if_else(pa.array(complete), cell, pa.scalar(None, pa.string()))
         for name, cell in zip(names, cells, strict=True)
         if name in table.column_names
     }
-    return pa.table([*columns.values(), source, lines, issues], [*columns, SOURCE, RAW, READ_ISSUES])
+    return pa.table(
+        [*columns.values(), source, lines, issues], [*columns, SOURCE, RAW, READ_ISSUES]
+    )
 
 
 def _cells(lines: pa.Array, width: int) -> tuple[list[pa.Array], np.ndarray]:
@@ -84,6 +84,7 @@ def _cells(lines: pa.Array, width: int) -> tuple[list[pa.Array], np.ndarray]:
 
 
 _MOST_REPEATS = 1_000  # of RE2
+_BOM = b"\xef\xbb\xbf"
 
 
 def _parsed(lines: pa.Array, width: int) -> list[pa.Array] | None:
@@ -91,7 +92,7 @@ def _parsed(lines: pa.Array, width: int) -> list[pa.Array] | None:
     names = [str(n) for n in range(width)]
     block = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
     text = pc.binary_join(block, "\n")[0].as_buffer()
-    if len(lines) == 0 or memoryview(text)[:3] == b"\xef\xbb\xbf":
+    if len(lines) == 0 or memoryview(text)[:3].tobytes() == _BOM:
         return None  # pyarrow takes a byte order mark away
     try:
         parsed = pcsv.read_csv(

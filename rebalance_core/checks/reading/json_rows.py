@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from rebalance_core.checks.casts.java_text import without_surrogates
 from rebalance_core.checks.columns import (
     RAW,
     READ_ISSUES,
@@ -26,7 +27,6 @@ from rebalance_core.checks.columns import (
     without_issues,
 )
 from rebalance_core.checks.conform import conform
-from rebalance_core.checks.reading.java_text import without_surrogates
 from rebalance_core.checks.reading.json_text import names_of_line, object_of_line
 from rebalance_core.contracts import Table
 
@@ -130,7 +130,7 @@ def careful_rows(table: Table, lines: pa.Array, source: pa.Array, utf8: pa.Array
     return ReadRows(conform(table, rows), frozenset(unknown))
 
 
-def unparsable_lines(rows: Sequence[int], utf8: pa.Array, why: str) -> Found:
+def unparsable_lines(rows: Sequence[int] | np.ndarray, utf8: pa.Array, why: str) -> Found:
     """``UNPARSABLE`` for these lines: for ``why``, or because they are no UTF-8."""
     numbers = np.array(rows, np.int64)
     valid = utf8.take(pa.array(numbers)).to_pylist()
@@ -235,7 +235,7 @@ def _shapes(lines: pa.Array) -> dict[str, set[str]]:
     shapes: dict[str, set[str]] = {}
     for line in lines.slice(0, FEW_LINES).to_pylist():
         for name, quote, digits, fraction in _FIELD.findall(line):
-            shapes.setdefault(name, set()).add(quote or fraction or digits and "0")
+            shapes.setdefault(name, set()).add(quote or fraction or (digits and "0"))
     return shapes
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 
-from rebalance_core.checks.reading.java_text import (
+from rebalance_core.checks.casts.java_text import (
     double_text,
     escaped,
     has_surrogate,
@@ -120,7 +120,7 @@ class Reader:
         return "".join(parts), True, at
 
     def _copy_nested(self, at: int, parts: list[str]) -> int:
-        """Copy the array or object at ``at``; a loop, since it may be deeper than Python's stack."""
+        """Copy the array or object at ``at``; in a loop: it may be deeper than Python's stack."""
         open_names: list[set[str] | None] = []  # of each open object its names, of an array None
         while True:
             opening = self.text[at : at + 1]

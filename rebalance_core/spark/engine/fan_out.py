@@ -13,9 +13,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.columns import RAW, SOURCE
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
-from rebalance_core.spark.tables.conform import RAW, SOURCE
 
 GROUP = ("cluster", "consumer_group")
 TABLE = "_table"

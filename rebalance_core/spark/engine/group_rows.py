@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rebalance_core.checks.columns import RAW, SOURCE
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
@@ -16,7 +17,6 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
 from rebalance_core.replay.settle import StrategyKey
 from rebalance_core.spark.engine.fan_out import TABLE
-from rebalance_core.spark.tables.conform import RAW, SOURCE
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 Row = Mapping[str, Any]

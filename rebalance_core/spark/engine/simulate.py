@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import UsageError
@@ -16,7 +17,7 @@ from rebalance_core.spark.engine.prepared import prepared_rows
 from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import replayed_groups, table_of
 from rebalance_core.spark.engine.work_units import assign_to_tasks
-from rebalance_core.spark.tables.quarantine import MAX_QUEUE_NUMS, Quarantined, quarantine
+from rebalance_core.spark.tables.quarantine import Quarantined, quarantine
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.strategies import parse_strategy
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.columns import RAW, SOURCE
 from rebalance_core.model import events
 from rebalance_core.spark.engine.fan_out import GROUP, fan_out, group_topics, member_rows
 from rebalance_core.spark.engine.packing import PART, PARTS, packed
-from rebalance_core.spark.tables.conform import RAW, SOURCE
 
 SLOT = "_slot"
 GIANT_CELLS = 1 << 26

@@ -9,6 +9,13 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.checks.row_limits import (
+    BadRowLimits,
+    refuse_bad_rows,
+    with_unknown_members,
+)
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.simulate import SimulationOptions, simulate_checked
 from rebalance_core.spark.engine.summary import (
@@ -20,13 +27,8 @@ from rebalance_core.spark.engine.summary import (
 from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.row_counts import Complaint, RowCounts, check_rows, complaints
-from rebalance_core.spark.tables.row_limits import (
-    BadRowLimits,
-    refuse_bad_rows,
-    with_unknown_members,
-)
-from rebalance_core.spark.tables.write import TableWritten, write_table
+from rebalance_core.spark.tables.row_counts import check_rows, complaints
+from rebalance_core.spark.tables.write import write_table
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,10 @@
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.columns import RAW, READ_ISSUES, SHOWN_CHARACTERS, SOURCE, TECHNICAL
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import ISSUES_TYPE
 from rebalance_core.model.errors import InputRefused
-
-SOURCE = "_source"
-RAW = "_raw"
-READ_ISSUES = "_read_issues"
-TECHNICAL = (SOURCE, RAW, READ_ISSUES)
-"""Beside the contract columns: where a row came from, the row as read, what of it did not read."""
-
-SHOWN_CHARACTERS = 200  # of a bad value in a message; the whole row is in `rejected.raw`
 
 # pandas writes the integers of a column that has gaps as 4.0
 _WHOLE = r"^\s*([+-]?\d+)\.0+\s*$"

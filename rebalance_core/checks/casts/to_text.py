@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from rebalance_core.checks.reading.java_text import double_text, float_text
+from rebalance_core.checks.casts.java_text import double_text, float_text
 
 
 def as_text(values: pa.Array) -> pa.Array:
@@ -45,7 +44,9 @@ def _float_writer(kind: pa.DataType) -> Callable[[float], str]:
     if pa.types.is_float64(kind):
         return double_text
     narrow = np.float32
-    return lambda value: float_text(value, lambda x: np.format_float_scientific(narrow(x), trim="0"))
+    return lambda value: float_text(
+        value, lambda x: np.format_float_scientific(narrow(x), trim="0")
+    )
 
 
 def _timestamp(value: datetime) -> str:
@@ -65,7 +66,8 @@ def _nested(value: pa.Scalar) -> str | None:
         return f"{{{', '.join(f'{_element(k)} -> {_element(v)}' for k, v in entries)}}}"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return f"[{', '.join(_element(element) for element in value.values)}]"
-    return as_text(pa.array([value.as_py()], kind))[0].as_py()
+    text: str = as_text(pa.array([value.as_py()], kind))[0].as_py()
+    return text
 
 
 def _element(value: pa.Scalar) -> str:

@@ -42,7 +42,11 @@ def value_of_text(texts: pa.Array, sql_type: str) -> pa.Array:
     if sql_type == "DOUBLE":
         regular = pc.match_substring_regex(texts, r"^-?[0-9]{1,15}(?:\.[0-9]{1,15})?$")
         return _regular_cast(texts, regular, kind, _double)
-    parse = {"BOOLEAN": _boolean, "ARRAY<STRING>": array_of_text, "MAP<STRING, STRING>": map_of_text}
+    parse = {
+        "BOOLEAN": _boolean,
+        "ARRAY<STRING>": array_of_text,
+        "MAP<STRING, STRING>": map_of_text,
+    }
     return _each(texts, parse[sql_type], kind)
 
 
