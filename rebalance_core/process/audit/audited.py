@@ -80,7 +80,9 @@ class Audited:
 
         ``redaction``: for earlier findings, which may tell of clients; None: they may.
         """
-        return self.previous and self.previous.changes(self.result.findings, redaction)
+        if self.previous is None:
+            return None
+        return self.previous.changes(self.result.findings, redaction)
 
     def truncated(self) -> Sequence[str]:
         """Rules of which the previous audit did not keep all findings."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,7 +30,7 @@ def write_audit(
     Raises:
         OutputExists: a table is in the folder already.
     """
-    tables = {
+    tables: dict[str, Sequence[Mapping[str, Any]]] = {
         "findings": capped(result.findings, findings_per_rule),
         "group_verdicts": result.verdicts,
     }

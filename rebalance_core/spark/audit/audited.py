@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.verdict import Count
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.model.severities import INFO
 from rebalance_core.report.audit_report import Previous, ShownFinding
 from rebalance_core.report.audit_rows import Rows
@@ -19,7 +20,6 @@ from rebalance_core.spark.audit import queries, report_data
 from rebalance_core.spark.audit.audit import AuditResult
 from rebalance_core.spark.audit.previous_audit import PreviousAudit
 from rebalance_core.spark.audit.write_audit import read_audit, write_audit, write_redacted_ledger
-from rebalance_core.spark.tables.write import TableWritten
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,9 @@ class Audited:
 
         ``redaction``: for earlier findings, which may tell of clients; None: they may.
         """
-        return self.previous and self.previous.changes(self.result.findings, redaction)
+        if self.previous is None:
+            return None
+        return self.previous.changes(self.result.findings, redaction)
 
     def truncated(self) -> Sequence[str]:
         """Rules of which the previous audit did not keep all findings."""
