@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.scenario.file import read_scenarios
@@ -16,7 +17,6 @@ from rebalance_core.spark import InputTables
 from rebalance_core.spark.plan.prepare import SweepOptions, prepare_sweep
 from rebalance_core.spark.plan.run import PlanConfig, plan_forecast, run_plan
 from rebalance_core.spark.tables.quarantine import quarantine
-from rebalance_core.spark.tables.row_limits import BadRowLimits
 from tests.recordings.tables import DATA
 
 SCENARIOS = Path(__file__).parents[2] / "conf/scenarios"

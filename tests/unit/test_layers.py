@@ -24,6 +24,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
     {
         "replay": (),
         "kernels": ("numpy", "pyarrow"),
+        "checks": ("numpy", "pyarrow"),
         "ingest": ("pyarrow",),
         "synthetic": ("numpy",),
     },

@@ -9,6 +9,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.row_limits import (
+    BadRowLimits,
+    refuse_bad_rows,
+    with_unknown_members,
+)
+from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.planning.variants import Variants
@@ -22,15 +30,10 @@ from rebalance_core.spark.plan.league import plan_league
 from rebalance_core.spark.plan.plan_tables import plan_summary
 from rebalance_core.spark.plan.prepare import PreparedSweep, SweepOptions, prepare_sweep
 from rebalance_core.spark.plan.summary import league_rows, scenario_rows
-from rebalance_core.spark.tables.quarantine import MAX_QUEUE_NUMS, Quarantined
+from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.row_counts import RowCounts, check_rows, complaints
-from rebalance_core.spark.tables.row_limits import (
-    BadRowLimits,
-    refuse_bad_rows,
-    with_unknown_members,
-)
-from rebalance_core.spark.tables.write import TableWritten, write_table
+from rebalance_core.spark.tables.row_counts import check_rows, complaints
+from rebalance_core.spark.tables.write import write_table
 
 
 @dataclass(frozen=True)
