@@ -144,8 +144,8 @@ MODELS = Rule(
     "MIXED_MESSAGE_MODELS",
     ERROR,
     "CLUSTERING and BROADCASTING members in one group. Broadcasting members read every queue and "
-    "still count in the others' division, so part of the queues is nobody's for the rest, and the "
-    "broker keeps the model of the last heartbeat.",
+    "still count in the others' division, so part of the queues has no owner among the rest, and "
+    "the broker keeps the model of the last heartbeat.",
     "memberships (message_model)",
     "Put the broadcasting members into a group of their own.",
     find_models,

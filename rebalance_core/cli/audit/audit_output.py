@@ -11,7 +11,7 @@ from rebalance_core.audit.judge import MEANINGS
 from rebalance_core.audit.outcome import AuditOutcome, audit_outcome
 from rebalance_core.audit.prometheus import render_metrics
 from rebalance_core.cli.audit.audited import Audited
-from rebalance_core.cli.audit.night import Night
+from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_run import Outcome, OutputRun
@@ -32,7 +32,7 @@ NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
 
 
 @dataclass(frozen=True)
-class NightWritten:
+class AuditWritten:
     """What came of an audit run, the worst findings for the terminal, and its record."""
 
     outcome: AuditOutcome
@@ -45,14 +45,14 @@ class AuditOutput:
     """Writes what was judged into the folder of its run.
 
     Attributes:
-        night: what the run was given.
+        request: what the run was given.
         run: its folder.
         run_on: who runs it.
         versions: of Python and, if they take part, Spark and Java.
         session: of Spark; None: the input is local.
     """
 
-    night: Night
+    request: AuditRequest
     run: OutputRun
     run_on: str
     versions: Mapping[str, str | None]
@@ -60,7 +60,7 @@ class AuditOutput:
 
     def write(
         self, audited: Audited, simulated: LedgerWritten, files: Iterable[Mapping[str, Any]]
-    ) -> NightWritten:
+    ) -> AuditWritten:
         """Write everything.
 
         Args:
@@ -68,18 +68,18 @@ class AuditOutput:
             simulated: the ledger.
             files: how each file of a collection was understood.
         """
-        outcome = audit_outcome(audited, self.night.options.fail_on)
+        outcome = audit_outcome(audited, self.request.options.fail_on)
         outputs = self._write_tables(audited, simulated)
         self._write_page(audited, outcome)
         self.run.folder.replace_text(METRICS, self._metrics(outcome))
         self.run.folder.delete(PRIVATE)
         self._write_accepted(audited)
         record = self._finish(outcome, outputs, simulated, files)
-        return NightWritten(outcome, audited.shown(TOP_FINDINGS, with_info=False), record)
+        return AuditWritten(outcome, audited.shown(TOP_FINDINGS, with_info=False), record)
 
     def _write_tables(self, audited: Audited, simulated: LedgerWritten) -> dict[str, TableRecord]:
         """Findings and verdicts; the ledger is there already, or is written without client ids."""
-        settings, redact = self.night.settings.audit, self.night.options.redact_clients
+        settings, redact = self.request.settings.audit, self.request.options.redact_clients
         written = audited.write(
             settings.findings_per_rule, settings.redact_salt if redact else None
         )
@@ -91,29 +91,29 @@ class AuditOutput:
         self.run.folder.replace_text(PAGE, render_page(self._report(audited, outcome)))
 
     def _report(self, audited: Audited, outcome: AuditOutcome) -> AuditReport:
-        worst = audited.worst_groups(self.night.settings.audit.timelines)
+        worst = audited.worst_groups(self.request.settings.audit.timelines)
         return audit_report(
             outcome,
             MEANINGS,
             audited.shown(FINDINGS_ON_PAGE, with_info=True),
             worst,
             audited.rows_of_groups(worst),
-            audited.changes(self.night.redaction),
+            audited.changes(self.request.redaction),
             self._notes(audited.truncated()),
-            self.night.now_ms,
+            self.request.now_ms,
         )
 
     def _notes(self, truncated: Sequence[str]) -> list[str]:
         notes = [
             f"The acceptance of {one.rule_id} ({one.reason}) expired on {one.expires}."
-            for one in self.night.expired
+            for one in self.request.expired
         ]
         if truncated:
             notes.append(
-                f"Which findings of {', '.join(truncated)} are new is not known: the last night "
+                f"Which findings of {', '.join(truncated)} are new is not known: the previous run "
                 "kept only the gravest (audit.findings_per_rule)."
             )
-        redaction = self.night.redaction
+        redaction = self.request.redaction
         if redaction is not None:
             notes = [redaction.text(note) for note in notes]
             notes.append("Client ids are replaced by names (--redact-clients).")
@@ -126,17 +126,17 @@ class AuditOutput:
             outcome.groups,
             outcome.verdict,
             outcome.end_ms,
-            self.night.now_ms,
+            self.request.now_ms,
         )
 
     def _write_accepted(self, audited: Audited) -> None:
         """The file of acceptances: of all findings of the run, not only those that are kept."""
-        target = self.night.options.write_accepted
+        target = self.request.options.write_accepted
         if target is None:
             return
         rows = [row for row in audited.to_accept() if row["rule_id"] not in NEVER_ACCEPTED]
-        Path(target).write_text(write_accepted(rows, self.night.now.date()), "utf-8")
-        say(f"{target} accepts what was found this night; give each entry its reason")
+        Path(target).write_text(write_accepted(rows, self.request.now.date()), "utf-8")
+        say(f"{target} accepts what this run found; give each entry its reason")
 
     def _finish(
         self,
@@ -145,7 +145,7 @@ class AuditOutput:
         simulated: LedgerWritten,
         files: Iterable[Mapping[str, Any]],
     ) -> RunRecord:
-        options = self.night.options
+        options = self.request.options
         return self.run.finish(
             Outcome(
                 outputs=outputs,
@@ -165,7 +165,7 @@ class AuditOutput:
 
     def _shown_files(self, files: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The collection's files for `_run.json`: dumps of clients are named after them."""
-        hide = self.night.redaction
+        hide = self.request.redaction
         return [
             {k: hide.text(v) if hide and isinstance(v, str) else v for k, v in file.items()}
             for file in files

@@ -13,9 +13,9 @@ from rebalance_core.cli.audit.audit_output import (
     PRIVATE,
     WRITTEN,
     AuditOutput,
-    NightWritten,
+    AuditWritten,
 )
-from rebalance_core.cli.audit.night import Night
+from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.run.engine_settings import (
     bad_row_limits,
@@ -43,64 +43,64 @@ from rebalance_core.process.write_ledger import LedgerWritten, simulate_and_writ
 from rebalance_core.process.written_tables import read_written
 
 
-def audit(night: Night) -> NightWritten:
+def audit(request: AuditRequest) -> AuditWritten:
     """Ingest if need be, simulate, judge every group, write everything."""
-    options = night.options
+    options = request.options
     folder = local_path(options.output).absolute()
-    with running_here("audit", options, night.settings, WRITTEN) as run:
+    with running_here("audit", options, request.settings, WRITTEN) as run:
         place = folder / PRIVATE if options.redact_clients else folder
-        source, files = _ingested(night, run, place)
-        simulated, tables = _simulated(night, source, run, place)
+        source, files = _ingested(request, run, place)
+        simulated, tables = _simulated(request, source, run, place)
         say("judging every group")
-        result = audit_tables(tables, **night.judging)
-        output = AuditOutput(night, run, PROCESS, {"python": python_version()})
+        result = audit_tables(tables, **request.judging)
+        output = AuditOutput(request, run, PROCESS, {"python": python_version()})
         audited = Audited(result, tables, folder, _previous(options.previous))
         return output.write(audited, simulated, files)
 
 
-def forecast(night: Night) -> tuple[RowForecast, list[Count] | None]:
+def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
     """What a run would make of its rows, and what it would find; None: it would refuse them."""
-    check_free_here(night.options)
-    _previous(night.options.previous)
+    check_free_here(request.options)
+    _previous(request.options.previous)
     say("auditing; nothing is written")
-    inputs, observed = _unwritten_inputs(night)
+    inputs, observed = _unwritten_inputs(request)
     for name, columns in inputs.unknown_columns.items():
         warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
-    simulation = simulation_options(night.settings)
+    simulation = simulation_options(request.settings)
     checked = check_tables(inputs, max_queue_nums=simulation.max_queue_nums)
-    rows = row_forecast(checked, simulation, bad_row_limits(night.settings))
+    rows = row_forecast(checked, simulation, bad_row_limits(request.settings))
     if rows.refusal is not None:
         return rows, None
-    result, _ = audit_unwritten(checked, simulation, observed, **night.judging)
+    result, _ = audit_unwritten(checked, simulation, observed, **request.judging)
     return rows, result.counts()
 
 
-def _ingested(night: Night, run: OutputRun, place: Path) -> tuple[str, list[dict[str, Any]]]:
+def _ingested(request: AuditRequest, run: OutputRun, place: Path) -> tuple[str, list[dict[str, Any]]]:
     """Where the tables to audit lie, and how each file was understood."""
-    collection = night.collection
+    collection = request.collection
     if collection is None:
-        return night.options.input or "", []
-    say(f"reading {len(collection.files):,} files of {night.options.collection}")
-    done = ingest_and_write(collection, place / INGESTED, night.assumed, before_writing=run.clear)
+        return request.options.input or "", []
+    say(f"reading {len(collection.files):,} files of {request.options.collection}")
+    done = ingest_and_write(collection, place / INGESTED, request.assumed, before_writing=run.clear)
     return str(place / INGESTED), understood(done.stats)
 
 
 def _simulated(
-    night: Night, source: str, run: OutputRun, place: Path
+    request: AuditRequest, source: str, run: OutputRun, place: Path
 ) -> tuple[LedgerWritten, dict[str, pa.Table]]:
     """The ledger written, and every table that the audit reads."""
     say("simulating")
     observed = read_observed(source)
     rejected = observed.rejected
-    if night.collection is not None:
+    if request.collection is not None:
         rejected = pa.concat_tables([rejected, read_written(Path(source), "rejected")])
     simulated = simulate_and_write(
         read_input_tables(source),
         place,
-        simulation_options(night.settings),
-        ledger_config(night.settings, private=night.options.redact_clients),
+        simulation_options(request.settings),
+        ledger_config(request.settings, private=request.options.redact_clients),
         more_rejected=rejected,
-        before_writing=run.clear if night.collection is None else None,
+        before_writing=run.clear if request.collection is None else None,
         warn=warn,
     )
     ledger = {name: read_written(place, name) for name in LEDGER_TABLES}
@@ -115,8 +115,8 @@ def _previous(location: str | None) -> PreviousAudit | None:
     return previous_audit(local_path(location), outcome["end_ms"], outcome["findings"])
 
 
-def _unwritten_inputs(night: Night) -> tuple[InputTables, Observed]:
-    if night.collection is not None:
-        return tables_of_collection(night.collection, night.assumed)
-    source = night.options.input or ""
+def _unwritten_inputs(request: AuditRequest) -> tuple[InputTables, Observed]:
+    if request.collection is not None:
+        return tables_of_collection(request.collection, request.assumed)
+    source = request.options.input or ""
     return read_input_tables(source), read_observed(source)

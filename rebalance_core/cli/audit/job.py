@@ -8,7 +8,7 @@ from types import ModuleType
 from rebalance_core.audit.accepted import Acceptance, read_accepted
 from rebalance_core.audit.judge import MEANINGS
 from rebalance_core.cli.audit.audit_output import NEVER_ACCEPTED
-from rebalance_core.cli.audit.night import Night
+from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.audit.rehearsal import rehearsal_report
@@ -32,11 +32,11 @@ def run_audit(options: AuditOptions) -> JobReport:
     now = datetime.now(UTC)
     accepted, expired = check_before_reading(options, now.date())
     collection = _collection(options)
-    night = Night(options, settings, assumed, collection, accepted, expired, now)
-    carrier = _carrier(night)
+    request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
+    carrier = _carrier(request)
     if options.dry_run:
-        return rehearsal_report(night, *carrier.forecast(night))
-    written = carrier.audit(night)
+        return rehearsal_report(request, *carrier.forecast(request))
+    written = carrier.audit(request)
     record = written.record
     facts = audit_facts(
         options.output,
@@ -49,11 +49,11 @@ def run_audit(options: AuditOptions) -> JobReport:
     return JobReport(render_audit(facts), facts, record.exit_code)
 
 
-def _carrier(night: Night) -> ModuleType:
+def _carrier(request: AuditRequest) -> ModuleType:
     """Where the run takes place."""
-    options = night.options
+    options = request.options
     inputs, others = [options.collection, options.input], [options.output, options.previous]
-    if run_on_of(options, night.settings, inputs, others) == SPARK:
+    if run_on_of(options, request.settings, inputs, others) == SPARK:
         from rebalance_core.cli.audit import on_spark
 
         return on_spark

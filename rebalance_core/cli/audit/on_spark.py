@@ -9,9 +9,9 @@ from rebalance_core.cli.audit.audit_output import (
     PRIVATE,
     WRITTEN,
     AuditOutput,
-    NightWritten,
+    AuditWritten,
 )
-from rebalance_core.cli.audit.night import Night
+from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.run.engine_settings import (
     bad_row_limits,
@@ -41,16 +41,16 @@ from rebalance_core.spark.tables.observed import Observed, read_observed
 from rebalance_core.spark.tables.row_counts import check_rows
 
 
-def audit(night: Night) -> NightWritten:
+def audit(request: AuditRequest) -> AuditWritten:
     """Ingest if need be, simulate, judge every group, write everything."""
-    options = night.options
-    with running("audit", options, night.settings, WRITTEN) as (run, session):
+    options = request.options
+    with running("audit", options, request.settings, WRITTEN) as (run, session):
         place = run.folder.table_location(PRIVATE if options.redact_clients else "").rstrip("/")
-        source, files = _ingested(session, night, run, place)
-        simulated, tables = _simulated(session, night, source, run, place)
+        source, files = _ingested(session, request, run, place)
+        simulated, tables = _simulated(session, request, source, run, place)
         say("judging every group")
-        output = AuditOutput(night, run, SPARK, versions(session), session)
-        with simulated, audit_tables(tables, **night.judging) as result:
+        output = AuditOutput(request, run, SPARK, versions(session), session)
+        with simulated, audit_tables(tables, **request.judging) as result:
             previous = _previous(session, options.previous)
             folder = run.folder.table_location("").rstrip("/")
             return output.write(
@@ -58,15 +58,15 @@ def audit(night: Night) -> NightWritten:
             )
 
 
-def forecast(night: Night) -> tuple[RowForecast, list[Count] | None]:
+def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
     """What a run would make of its rows, and what it would find; None: it would refuse them."""
-    options, settings = night.options, night.settings
+    options, settings = request.options, request.settings
     check_free("audit", options, settings)
     session = open_for("audit", options, settings)
     _previous(session, options.previous)
     say("auditing; nothing is written")
     with ExitStack() as kept:  # releases the rows that are kept meanwhile
-        inputs, observed = _unwritten_inputs(session, night, kept)
+        inputs, observed = _unwritten_inputs(session, request, kept)
         simulation = simulation_options(settings)
         checked, counts = check_rows(inputs, simulation.max_queue_nums, warn)
         kept.callback(checked.close)
@@ -74,39 +74,39 @@ def forecast(night: Night) -> tuple[RowForecast, list[Count] | None]:
         rows = row_forecast(checked, counts, simulation, bad_row_limits(settings))
         if rows.refusal is not None:
             return rows, None
-        return rows, count_unwritten(checked, simulation, observed, **night.judging)
+        return rows, count_unwritten(checked, simulation, observed, **request.judging)
 
 
 def _ingested(
-    session: SparkSession, night: Night, run: OutputRun, place: str
+    session: SparkSession, request: AuditRequest, run: OutputRun, place: str
 ) -> tuple[str, list[dict[str, Any]]]:
     """Where the tables to audit lie, and how each file was understood."""
-    collection = night.collection
+    collection = request.collection
     if collection is None:
-        return spark_location(night.options.input or ""), []
-    say(f"reading {len(collection.files):,} files of {night.options.collection}")
+        return spark_location(request.options.input or ""), []
+    say(f"reading {len(collection.files):,} files of {request.options.collection}")
     location = f"{place}/{INGESTED}"
-    done = ingest_and_write(session, collection, location, night.assumed, before_writing=run.clear)
+    done = ingest_and_write(session, collection, location, request.assumed, before_writing=run.clear)
     return location, understood(done.stats)
 
 
 def _simulated(
-    session: SparkSession, night: Night, source: str, run: OutputRun, place: str
+    session: SparkSession, request: AuditRequest, source: str, run: OutputRun, place: str
 ) -> tuple[LedgerWritten, dict[str, DataFrame]]:
     """The ledger written, and every table that the audit reads."""
     say("simulating")
     observed = read_observed(session, source)
     rejected = observed.rejected
-    if night.collection is not None:
+    if request.collection is not None:
         rejected = rejected.unionByName(session.read.parquet(f"{source}/rejected"))
     simulated = simulate_and_write(
         session,
         InputTables.read(session, source),
         place,
-        simulation_options(night.settings),
-        ledger_config(night.settings, private=night.options.redact_clients),
+        simulation_options(request.settings),
+        ledger_config(request.settings, private=request.options.redact_clients),
         more_rejected=rejected,
-        before_writing=run.clear if night.collection is None else None,
+        before_writing=run.clear if request.collection is None else None,
         warn=warn,
     )
     ledger = {
@@ -127,9 +127,9 @@ def _previous(session: SparkSession, location: str | None) -> PreviousAudit | No
 
 
 def _unwritten_inputs(
-    session: SparkSession, night: Night, kept: ExitStack
+    session: SparkSession, request: AuditRequest, kept: ExitStack
 ) -> tuple[InputTables, Observed]:
-    if night.collection is not None:
-        return tables_of_collection(session, night.collection, night.assumed, kept)
-    source = spark_location(night.options.input or "")
+    if request.collection is not None:
+        return tables_of_collection(session, request.collection, request.assumed, kept)
+    source = spark_location(request.options.input or "")
     return InputTables.read(session, source), read_observed(session, source)

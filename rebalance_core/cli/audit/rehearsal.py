@@ -6,7 +6,7 @@ from typing import Any
 
 from rebalance_core.audit.verdict import Count, verdict_of
 from rebalance_core.cli.audit.audit_output import PRIVATE, WRITTEN
-from rebalance_core.cli.audit.night import Night
+from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.row_report import RowReport
@@ -14,30 +14,30 @@ from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.severities import SEVERITIES
 
 
-def rehearsal_report(night: Night, rows: RowForecast, counts: Sequence[Count] | None) -> JobReport:
+def rehearsal_report(request: AuditRequest, rows: RowForecast, counts: Sequence[Count] | None) -> JobReport:
     """What a run would read and write, and how it would end.
 
     Args:
-        night: what the run is given.
+        request: what the run is given.
         rows: what it would make of its rows.
         counts: what it would find; None: it would refuse the rows.
     """
-    foretold = RowReport(rows.without_rows() if night.options.redact_clients else rows)
+    foretold = RowReport(rows.without_rows() if request.options.redact_clients else rows)
     if counts is None:
-        return _report(night, foretold, None, foretold.exit_code)
-    word, fails = verdict_of(counts, night.options.fail_on)
+        return _report(request, foretold, None, foretold.exit_code)
+    word, fails = verdict_of(counts, request.options.fail_on)
     by_severity: Counter[str] = Counter()
     for one in counts:
         by_severity["accepted" if one.accepted else one.severity] += one.findings
     verdict = {"verdict": str(word), "findings": dict(by_severity)}
-    return _report(night, foretold, verdict, ExitCode.DIFFERENCES if fails else ExitCode.OK)
+    return _report(request, foretold, verdict, ExitCode.DIFFERENCES if fails else ExitCode.OK)
 
 
 def _report(
-    night: Night, foretold: RowReport, verdict: dict[str, Any] | None, exit_code: int
+    request: AuditRequest, foretold: RowReport, verdict: dict[str, Any] | None, exit_code: int
 ) -> JobReport:
-    options = night.options
-    files = len(night.collection.files) if night.collection else None
+    options = request.options
+    files = len(request.collection.files) if request.collection else None
     facts = {
         "job": "audit",
         "dry_run": True,
@@ -46,19 +46,19 @@ def _report(
         "collection": options.collection,
         "input": options.input,
         "files": files,
-        "accepted": len(night.accepted),
+        "accepted": len(request.accepted),
         "fail_on": options.fail_on,
         "verdict": verdict,
         "output": options.output,
         "writes": list(WRITTEN),
-        "config": night.settings.as_dict(),
+        "config": request.settings.as_dict(),
     }
     source = f"{options.collection} ({files:,} files)" if files is not None else options.input
     lines = [
         "Dry run: nothing is written.",
         "",
         f"input     {source}",
-        f"accepted  {len(night.accepted)} finding(s) by {options.accepted or 'no file'}",
+        f"accepted  {len(request.accepted)} finding(s) by {options.accepted or 'no file'}",
         f"fail on   {options.fail_on}",
         f"output    {options.output}",
         f"  {', '.join(name for name in WRITTEN if name != PRIVATE)}",

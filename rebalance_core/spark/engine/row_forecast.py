@@ -7,11 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from rebalance_core.checks.row_counts import Complaint, RowCounts
-from rebalance_core.checks.row_limits import (
-    BadRowLimits,
-    refuse_bad_rows,
-    with_unknown_members,
-)
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import InputRefused

@@ -43,8 +43,8 @@ def ledger(fleet: InputTables) -> Ledger:
 
 @pytest.fixture(scope="module")
 def day() -> dict[str, pa.Table]:
-    """A generated day of 60 groups."""
-    plan = FleetPlan(groups=60, days=1, seed=20)
+    """A generated day of 25 groups."""
+    plan = FleetPlan(groups=25, days=1, seed=20)
     return {
         name: pa.Table.from_pylist(
             [
@@ -106,7 +106,7 @@ def test_both_engines_give_the_same_day(day: dict[str, pa.Table], tmp_path: Path
 def test_a_notebook_simulates_arrow_tables(day: dict[str, pa.Table]) -> None:
     ledger = rebalance_core.simulate(day, SimulationOptions(strategy="AVG_BY_CIRCLE"))
     assert set(ledger.memberships["strategy"].to_pylist()) == {"AVG_BY_CIRCLE"}
-    assert ledger.epochs.num_rows > 60
+    assert ledger.epochs.num_rows > 25
 
 
 def test_output_is_cut_to_the_groups_and_times_wanted() -> None:

@@ -14,7 +14,7 @@ from rebalance_core.ingest.collection.collection import Collection
 
 
 @dataclass(frozen=True)
-class Night:
+class AuditRequest:
     """An audit run before it runs.
 
     Attributes:
