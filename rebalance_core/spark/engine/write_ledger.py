@@ -21,7 +21,7 @@ from rebalance_core.engine.options import (
     engine_options,
     group_pattern,
 )
-from rebalance_core.model.locations import is_local, local_path
+from rebalance_core.contracts.locations import (is_local, local_path)
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.engine.summary import SparkFacts, replay_reasons
