@@ -10,8 +10,8 @@ from rebalance_core.audit.case import AuditRun, Row
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import HOUR_MS
-from rebalance_core.model.utc import utc
 from rebalance_core.model.verdicts import NO_DUMP, STALE_DUMP
 
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")

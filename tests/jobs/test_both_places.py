@@ -14,7 +14,9 @@ from tests.recordings.tables import DATA
 PLACES = ("process", "spark")
 OF_THE_RUN = ("arguments", "run_on", "seconds", "started_at", "versions")
 """What of a record may differ."""
-TIMES = re.compile(r"Made by .* at <time.*?</time>|finished_seconds.*|\d+(\.\d+)? s (in pro|on Sp).*")
+TIMES = re.compile(
+    r"Made by .* at <time.*?</time>|finished_seconds.*|\d+(\.\d+)? s (in pro|on Sp).*"
+)
 
 pytestmark = pytest.mark.usefixtures("session_of_the_run")
 

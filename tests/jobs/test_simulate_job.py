@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -87,7 +88,7 @@ def ledger_of(folder: Path) -> dict[str, pa.Table]:
     }
 
 
-def record(folder: Path) -> dict[str, object]:
+def record(folder: Path) -> dict[str, Any]:
     loaded = json.loads((folder / "_run.json").read_text())
     assert isinstance(loaded, dict)
     return loaded

@@ -12,7 +12,7 @@ from rebalance_core.audit.comparison.observations import Observation
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 DUPLICATE_ID, LOCK, FOREIGN, STALE, UNEXPLAINED = (
     "TWIN_CLIENT_ID",

@@ -19,7 +19,7 @@ from rebalance_core.audit.evidence.persistence import is_broadcasting, there_in
 from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 from rebalance_core.protocol.windows import NOTIFIED_MS
 
 

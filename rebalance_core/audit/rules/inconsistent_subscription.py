@@ -18,7 +18,7 @@ from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

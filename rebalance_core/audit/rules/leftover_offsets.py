@@ -19,8 +19,8 @@ from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import MINUTE_MS
-from rebalance_core.model.utc import utc
 
 RESTART_MS = MINUTE_MS
 """A group that is away for less than this is most likely being restarted."""

@@ -17,7 +17,7 @@ from rebalance_core.audit.evidence.persistence import (
 )
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.versions import parse_version
 
 CONFIG = "CONFIG"

@@ -12,7 +12,7 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import Unsubscribed, unsubscribed
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -15,8 +15,8 @@ from rebalance_core.cli.audit.audit_output import (
     AuditOutput,
     AuditWritten,
 )
-from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.previous_folder import audit_record
+from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.run.engine_settings import (
     bad_row_limits,
     ledger_config,
@@ -24,14 +24,14 @@ from rebalance_core.cli.run.engine_settings import (
 )
 from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.output_run import OutputRun
-from rebalance_core.cli.run.run_on import PROCESS
 from rebalance_core.cli.run.run_record import python_version
 from rebalance_core.cli.run.running_here import check_free_here, running_here
+from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.locations import local_path
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
-from rebalance_core.model.locations import local_path
 from rebalance_core.process.audit.audit import audit_tables
 from rebalance_core.process.audit.audited import Audited
 from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
@@ -75,7 +75,9 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
     return rows, result.counts()
 
 
-def _ingested(request: AuditRequest, run: OutputRun, place: Path) -> tuple[str, list[dict[str, Any]]]:
+def _ingested(
+    request: AuditRequest, run: OutputRun, place: Path
+) -> tuple[str, list[dict[str, Any]]]:
     """Where the tables to audit lie, and how each file was understood."""
     collection = request.collection
     if collection is None:

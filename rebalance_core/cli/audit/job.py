@@ -8,21 +8,21 @@ from types import ModuleType
 from rebalance_core.audit.accepted import Acceptance, read_accepted
 from rebalance_core.audit.judge import MEANINGS
 from rebalance_core.cli.audit.audit_output import NEVER_ACCEPTED
-from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.audit.rehearsal import rehearsal_report
+from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.summary import audit_facts, render_audit
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.input_files import tables_in
 from rebalance_core.cli.run.output_folder import LocalFolder
-from rebalance_core.cli.run.run_on import SPARK, run_on_of
+from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import resolve_settings
 from rebalance_core.contracts import FINDING_TABLES
+from rebalance_core.contracts.locations import is_local, local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
-from rebalance_core.model.locations import is_local, local_path
 
 
 def run_audit(options: AuditOptions) -> JobReport:
@@ -33,7 +33,9 @@ def run_audit(options: AuditOptions) -> JobReport:
     accepted, expired = check_before_reading(options, now.date())
     collection = _collection(options)
     request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
-    carrier = _carrier(request)
+    inputs, others = [options.collection, options.input], [options.output, options.previous]
+    run_on = run_on_of(options, settings, inputs, others)
+    carrier = _carrier(run_on)
     if options.dry_run:
         return rehearsal_report(request, *carrier.forecast(request))
     written = carrier.audit(request)
@@ -44,16 +46,14 @@ def run_audit(options: AuditOptions) -> JobReport:
         written.top,
         record.exit_code,
         record.seconds,
-        record.run_on,
+        run_on,
     )
     return JobReport(render_audit(facts), facts, record.exit_code)
 
 
-def _carrier(request: AuditRequest) -> ModuleType:
-    """Where the run takes place."""
-    options = request.options
-    inputs, others = [options.collection, options.input], [options.output, options.previous]
-    if run_on_of(options, request.settings, inputs, others) == SPARK:
+def _carrier(run_on: str) -> ModuleType:
+    """What runs the job there; pyspark takes a second to import."""
+    if run_on == SPARK:
         from rebalance_core.cli.audit import on_spark
 
         return on_spark

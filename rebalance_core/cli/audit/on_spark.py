@@ -11,8 +11,8 @@ from rebalance_core.cli.audit.audit_output import (
     AuditOutput,
     AuditWritten,
 )
-from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.previous_folder import audit_record
+from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.run.engine_settings import (
     bad_row_limits,
     ledger_config,
@@ -20,14 +20,14 @@ from rebalance_core.cli.run.engine_settings import (
 )
 from rebalance_core.cli.run.output_folder import LocalFolder, spark_location
 from rebalance_core.cli.run.output_run import OutputRun
-from rebalance_core.cli.run.run_on import SPARK
 from rebalance_core.cli.run.running import check_free, open_for, running
 from rebalance_core.cli.run.session import versions
+from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.locations import is_local
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
-from rebalance_core.model.locations import is_local
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
 from rebalance_core.spark.audit.audit import audit_tables
 from rebalance_core.spark.audit.audited import Audited
@@ -86,7 +86,9 @@ def _ingested(
         return spark_location(request.options.input or ""), []
     say(f"reading {len(collection.files):,} files of {request.options.collection}")
     location = f"{place}/{INGESTED}"
-    done = ingest_and_write(session, collection, location, request.assumed, before_writing=run.clear)
+    done = ingest_and_write(
+        session, collection, location, request.assumed, before_writing=run.clear
+    )
     return location, understood(done.stats)
 
 

@@ -14,7 +14,9 @@ from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.severities import SEVERITIES
 
 
-def rehearsal_report(request: AuditRequest, rows: RowForecast, counts: Sequence[Count] | None) -> JobReport:
+def rehearsal_report(
+    request: AuditRequest, rows: RowForecast, counts: Sequence[Count] | None
+) -> JobReport:
     """What a run would read and write, and how it would end.
 
     Args:

@@ -7,7 +7,7 @@ from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holde
 from rebalance_core.explain.explainer import queue_text
 from rebalance_core.explain.reason import Reason
 from rebalance_core.explain.start import start_lines
-from rebalance_core.model.utc import utc_ms
+from rebalance_core.model.time_text import utc_ms
 
 LONGEST_LIST = 40
 AROUND = 2

@@ -7,7 +7,7 @@ from typing import Any
 from rebalance_core.cli.generate.options import GenerateOptions
 from rebalance_core.cli.generate.summary import generate_facts, render_generate, render_plan
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.run.run_on import AUTO, SPARK, run_on_of
+from rebalance_core.cli.run_on import AUTO, SPARK, run_on_of
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.synthetic.fleet import FleetPlan
@@ -22,23 +22,28 @@ def run_generate(options: GenerateOptions) -> JobReport:
     plan = FleetPlan(
         groups=options.groups, days=options.days, seed=options.seed, **asdict(settings.generate)
     )
-    carrier = _carrier(options, settings, plan)
+    run_on = _run_on(options, settings, plan)
+    carrier = _carrier(run_on)
     if options.dry_run:
         carrier.check(options, settings)
         return _dry_run(options, plan)
     written, record = carrier.generate(options, settings, plan)
     rows = {name: table.rows for name, table in written.tables.items()}
-    facts = generate_facts(
-        options.output, plan, rows, written.events, record.seconds, record.run_on
-    )
+    facts = generate_facts(options.output, plan, rows, written.events, record.seconds, run_on)
     return JobReport(render_generate(facts), facts)
 
 
-def _carrier(options: GenerateOptions, settings: Settings, plan: FleetPlan) -> ModuleType:
-    """Where the run takes place; a local folder needs no Spark to be looked at."""
-    run_on = run_on_of(options, settings, [], [options.output])
+def _run_on(options: GenerateOptions, settings: Settings, plan: FleetPlan) -> str:
+    """Where the run takes place: by what is to be written, as nothing is read."""
     rows = sum(plan.expected_rows().values())
-    if run_on == SPARK or (options.run_on == AUTO and rows > ROWS_IN_PROCESS):
+    if options.run_on == AUTO and rows > ROWS_IN_PROCESS:
+        return SPARK
+    return run_on_of(options, settings, [], [options.output])
+
+
+def _carrier(run_on: str) -> ModuleType:
+    """What runs the job there; pyspark takes a second to import."""
+    if run_on == SPARK:
         from rebalance_core.cli.generate import on_spark
 
         return on_spark

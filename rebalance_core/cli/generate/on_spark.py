@@ -2,10 +2,10 @@
 
 from rebalance_core.cli.generate.finish import finish, say_begin
 from rebalance_core.cli.generate.options import GenerateOptions
-from rebalance_core.cli.run.run_on import SPARK
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, running
 from rebalance_core.cli.run.session import versions
+from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.written import FleetWritten

@@ -2,15 +2,15 @@
 
 from rebalance_core.cli.ingest.finish import finish, say_begin
 from rebalance_core.cli.ingest.options import IngestOptions
-from rebalance_core.cli.run.run_on import PROCESS
 from rebalance_core.cli.run.run_record import RunRecord, python_version
 from rebalance_core.cli.run.running_here import check_free_here, running_here
+from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts.locations import local_path
 from rebalance_core.engine.written import IngestWritten
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.model.locations import local_path
 from rebalance_core.process.ingest import ingest_and_write
 
 

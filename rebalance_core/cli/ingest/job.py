@@ -7,12 +7,12 @@ from types import ModuleType
 from rebalance_core.cli.ingest.options import IngestOptions
 from rebalance_core.cli.ingest.summary import ingest_facts, render_ingest
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.run.run_on import SPARK, run_on_of
+from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts.locations import local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
-from rebalance_core.model.locations import local_path
 
 
 def run_ingest(options: IngestOptions) -> JobReport:
@@ -21,7 +21,8 @@ def run_ingest(options: IngestOptions) -> JobReport:
     assumed = assumptions(settings)
     # A folder that cannot be read is told before Spark starts.
     collection = open_collection(local_path(options.collection))
-    carrier = _carrier(options, settings)
+    run_on = run_on_of(options, settings, [options.collection], [options.output])
+    carrier = _carrier(run_on)
     if options.dry_run:
         carrier.check(options, settings)
         return _dry_run(options, settings, collection)
@@ -34,14 +35,14 @@ def run_ingest(options: IngestOptions) -> JobReport:
         written.rejected,
         written.findings,
         record.seconds,
-        record.run_on,
+        run_on,
     )
     return JobReport(render_ingest(facts), facts)
 
 
-def _carrier(options: IngestOptions, settings: Settings) -> ModuleType:
-    """Where the run takes place."""
-    if run_on_of(options, settings, [options.collection], [options.output]) == SPARK:
+def _carrier(run_on: str) -> ModuleType:
+    """What runs the job there; pyspark takes a second to import."""
+    if run_on == SPARK:
         from rebalance_core.cli.ingest import on_spark
 
         return on_spark

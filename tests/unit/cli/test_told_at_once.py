@@ -32,7 +32,7 @@ def ends(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Ends:
-    """Runs a job where no session can be had; its exit code and stderr."""
+    """Runs a job on Spark where no session can be had; its exit code and stderr."""
 
     def no_session(*_: object, **__: object) -> NoReturn:
         raise AssertionError("a session was asked for")
@@ -40,7 +40,7 @@ def ends(
     monkeypatch.setattr(running, "open_session", no_session)
 
     def run(*words: object) -> tuple[int, str]:
-        code = main(None, [*map(str, words), *request.param])
+        code = main(None, [*map(str, words), "--run-on", "spark", *request.param])
         printed = capsys.readouterr()
         assert printed.out == ""
         return code, printed.err

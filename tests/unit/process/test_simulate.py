@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from rebalance_core.checks.input_tables import InputTables, input_tables_of, read_input_tables
 
 import rebalance_core
+from rebalance_core.checks.input_tables import InputTables, input_tables_of, read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection

@@ -21,9 +21,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return code, out, err
 
 
-def test_a_first_run_and_the_next_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_first_run_and_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second, known = tmp_path / "first", tmp_path / "second", tmp_path / "known.toml"
     code, out, err = run(
         capsys, "--collection", COLLECTION, "--output", first, "--write-accepted", known,

@@ -20,9 +20,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return code, out, err
 
 
-def test_ingest_then_simulate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ingest_then_simulate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables, ledger = tmp_path / "tables", tmp_path / "ledger"
     code, out, err = run(capsys, "ingest", "--collection", COLLECTION, "--output", tables, "--json")
     assert code == 0, err
