@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from rebalance_core.cli.main import main
+from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
 
 PLACES = ("process", "spark")
@@ -39,7 +40,9 @@ def made(folder: Path, *words: object) -> dict[str, Any]:
     [
         ("generate", "--groups", "30", "--seed", "3"),
         ("ingest", "--collection", DATA / "pathologies" / "collection"),
-        ("audit", "--collection", DATA / "nightly" / "collection"),
+        pytest.param(
+            ("audit", "--collection", DATA / "nightly" / "collection"), marks=pytest.mark.slow
+        ),
     ],
     ids=["generate", "ingest", "audit"],
 )
@@ -49,27 +52,39 @@ def test_a_job_leaves_the_same(words: tuple[object, ...], tmp_path: Path) -> Non
     assert process["outputs"]
 
 
-def test_a_second_night_without_client_ids(
-    session_of_the_run: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Acceptances, the night before, redaction, bad rows; each place reads what the other wrote."""
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """Tables of an ingest as JSON lines, some of which are none."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    ingested = ingest_collection(DATA / "pathologies" / "collection").tables
+    for name in INGESTED_TABLES:
+        lines = [json.dumps(row) for row in ingested.get(name, [])]
+        (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    held = ingested["observed_ownership"][0] | {"queue_id": "of 10.0.0.1@7"}
+    for name, line in (("cluster_events", "{not json"), ("observed_ownership", json.dumps(held))):
+        with (folder / f"{name}.jsonl").open("a") as file:
+            file.write(f"{line}\n")
+    return folder
+
+
+def test_a_second_run_without_client_ids(tables: Path, tmp_path: Path) -> None:
+    """Acceptances, an earlier run, bad rows; each place reads what the other wrote."""
     first, known = tmp_path / "first", tmp_path / "known.toml"
-    collection = ("--collection", DATA / "pathologies" / "collection")
-    made(first, "audit", *collection, "--write-accepted", known,
-         "--set", "audit.findings_per_rule=1")  # fmt: skip
-    known.write_text(known.read_text().replace('rule_id = "IDLE_MEMBER"', 'rule_id = "POP"'))
-    facts = first / "ingested" / "observed_facts.jsonl"
-    assert not facts.exists()
-    words = ("audit", "--input", first / "ingested", "--previous", first, "--redact-clients",
-             "--json")  # fmt: skip
-    found = {}
-    for place in PLACES:
-        capsys.readouterr()
-        found[place] = made(tmp_path / place, *words, "--run-on", place)
-        said = json.loads(capsys.readouterr().out)
-        found[place]["said"] = {
-            name: value
-            for name, value in said.items()
-            if name not in ("seconds", "run_on", "output")
-        }
-    assert found["process"] == found["spark"]
+    words = ("audit", "--input", tables, "--set", "audit.findings_per_rule=2")
+    made(first, *words, "--write-accepted", known)
+    head, *entries = known.read_text().split("[[accepted]]")
+    assert len(entries) > 2
+    known.write_text("[[accepted]]".join([head, *entries[::2]]))
+    words = (*words, "--accepted", known, "--redact-clients")
+    second = {
+        place: made(tmp_path / place, *words, "--previous", first, "--run-on", place)
+        for place in PLACES
+    }
+    assert second["process"] == second["spark"]
+    assert second["process"]["rejected"] == {"BAD_TYPE": 1, "UNPARSABLE": 1}
+    third = [
+        made(tmp_path / f"after-{place}", *words, "--previous", tmp_path / place)
+        for place in PLACES
+    ]
+    assert third[0] == third[1]
