@@ -71,7 +71,8 @@ def tables(tmp_path: Path) -> Path:
 def test_a_second_run_without_client_ids(tables: Path, tmp_path: Path) -> None:
     """Acceptances, an earlier run, bad rows; each place reads what the other wrote."""
     first, known = tmp_path / "first", tmp_path / "known.toml"
-    words = ("audit", "--input", tables, "--set", "audit.findings_per_rule=2")
+    words: tuple[object, ...] = ("audit", "--input", tables)
+    words += ("--set", "audit.findings_per_rule=2")
     made(first, *words, "--write-accepted", known)
     head, *entries = known.read_text().split("[[accepted]]")
     assert len(entries) > 2

@@ -1,5 +1,6 @@
 """Which findings are counted, kept, shown and new."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ def findings() -> list[Row]:
     ]
 
 
-def place(row: Row) -> tuple[Any, ...]:
+def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["rule_id"], row["consumer_group"], row["topic"]
 
 

@@ -1,6 +1,7 @@
 """No column of a redacted table tells of a client."""
 
 import json
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +21,9 @@ PLACES = {
 
 def test_the_place_of_a_rejected_row_names_no_client() -> None:
     issue = {"code": "BAD_TYPE", "message": "client_id is 'x'"}
-    rows = [{"source": p, "raw": "text", "issues": [issue] * n} for n, p in enumerate(PLACES)]
+    rows: list[dict[str, Any]] = [
+        {"source": p, "raw": "text", "issues": [issue] * n} for n, p in enumerate(PLACES)
+    ]
     rows.append({"source": None, "raw": None, "issues": None})
     table = pa.Table.from_batches([batch_of_rows(REJECTED, rows)])
     shown = rows_of_arrow(redacted(table, "s"))
