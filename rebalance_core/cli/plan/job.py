@@ -23,7 +23,7 @@ from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
-from rebalance_core.contracts.locations import (is_local)
+from rebalance_core.contracts.locations import is_local
 from rebalance_core.planning.variants import idle_switches
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
 from rebalance_core.spark.plan import run as service

@@ -8,14 +8,14 @@ from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run import engine_settings
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
 from rebalance_core.cli.run.row_report import RowReport
-from rebalance_core.cli.run_on import (SPARK, run_on_of)
 from rebalance_core.cli.run.secrets import redact_text
+from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
+from rebalance_core.contracts.locations import is_local, local_path
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.contracts.locations import (is_local, local_path)
 
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 

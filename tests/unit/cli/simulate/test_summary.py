@@ -32,7 +32,9 @@ def facts(*groups: dict[str, Any]) -> dict[str, Any]:
         "last_ms": 1795231709901,
         "worst_groups": list(groups),
     }
-    return summary_facts("out", ledger, {"BAD_JSON": 2}, {"epochs": 5300, "rejected": 2}, 4.2, "spark")
+    return summary_facts(
+        "out", ledger, {"BAD_JSON": 2}, {"epochs": 5300, "rejected": 2}, 4.2, "spark"
+    )
 
 
 def test_the_whole_page() -> None:
