@@ -29,12 +29,19 @@ TABLE = Table(
     ),
 )
 _SIGNS = 'abc"\\\n\x01é€😀/\u2028'
-_WHOLES = (0, -1, 5, 2**31 - 1, -(2**31), None)
-_LONGS = (0, -1, 2**53 + 1, 2**63 - 1, -(2**63), None)
-_NUMBERS = (0.0, -0.0, 1.5, 1e-5, 1e23, float("nan"), float("inf"), -3.25, None)
-_TEXTS = ([], ["a", None], [None, "a"], ["é", 'a"b', ""], None)
-_FIELDS = ({}, {"b": "1", "a": None}, {"a": None, "b": "1"}, {"😀": "x\ty", "": ""}, None)
-_ISSUES = ([], [("A", "x")], [("A", None), (None, "A")], [None], None)
+_WHOLES: tuple[object, ...] = (0, -1, 5, 2**31 - 1, -(2**31), None)
+_LONGS: tuple[object, ...] = (0, -1, 2**53 + 1, 2**63 - 1, -(2**63), None)
+_NUMBERS: tuple[object, ...] = (0.0, -0.0, 1.5, 1e-5, 1e23, float("nan"), float("inf"), -3.25, None)
+_FLAGS: tuple[object, ...] = (True, False, None)
+_TEXTS: tuple[object, ...] = ([], ["a", None], [None, "a"], ["é", 'a"b', ""], None)
+_FIELDS: tuple[object, ...] = (
+    {},
+    {"b": "1", "a": None},
+    {"a": None, "b": "1"},
+    {"😀": "x\ty", "": ""},
+    None,
+)
+_ISSUES: tuple[object, ...] = ([], [("A", "x")], [("A", None), (None, "A")], [None], None)
 
 
 def rows() -> list[tuple[object, ...]]:
@@ -42,7 +49,7 @@ def rows() -> list[tuple[object, ...]]:
     cases: list[tuple[object, ...]] = []
     texts = ["x" * n for n in range(71)] + [_SIGNS[n % 12 :] * (n % 7) for n in range(60)] + [None]
     for n, text in enumerate(texts):
-        others = (_WHOLES, _LONGS, _NUMBERS, (True, False, None), _TEXTS, _FIELDS, _ISSUES)
+        others = (_WHOLES, _LONGS, _NUMBERS, _FLAGS, _TEXTS, _FIELDS, _ISSUES)
         cases.append((text, *(values[n % len(values)] for values in others)))
     return cases
 

@@ -109,8 +109,8 @@ def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
     most = np.full(groups.max() + 1, -1)
     np.minimum.at(least, groups, contents)
     np.maximum.at(most, groups, contents)
-    differ: np.ndarray = least != most
-    return differ[groups]
+    differ: np.ndarray = (least != most)[groups]
+    return differ
 
 
 def _by_source(rows: pa.Table, groups: np.ndarray) -> np.ndarray:

@@ -53,7 +53,7 @@ def json_parts(folder: Path) -> None:
         write(folder / name / "part 0+1%20é.jsonl", b"\xef\xbb\xbf" + first)
         write(folder / name / "sub" / "part-1.json.gz", "\n".join(texts[half:]).encode())
         write(folder / name / "_SUCCESS", b"no rows")
-    broken = b"\n\xff\xfe{}\r{\"x\xc3\":1}\na\xe2\x82b\n\xed\xa0\x80"
+    broken = b'\n\xff\xfe{}\r{"x\xc3":1}\na\xe2\x82b\n\xed\xa0\x80'
     write(folder / EVENTS / "odd.jsonl", "\n".join(odd_lines()).encode() + broken)
 
 
@@ -133,7 +133,9 @@ def test_cells_of_csv(spark: SparkSession) -> None:
     for width in {len(cells) for cells in CSV_LINES.values()}:
         names = ", ".join(f"c{n} STRING" for n in range(width))
         options = {"columnNameOfCorruptRecord": "_bad", "escape": '"'}
-        read = frame.select("line", sf.from_csv("line", f"{names}, _bad STRING", options).alias("r"))
+        read = frame.select(
+            "line", sf.from_csv("line", f"{names}, _bad STRING", options).alias("r")
+        )
         for line, cells in read.collect():
             complete = cells["_bad"] is None
             assert complete == (len(CSV_LINES[line]) == width), line

@@ -13,7 +13,6 @@ from typing import BinaryIO, cast
 from rebalance_core.contracts.unreadable_file import CODECS
 from rebalance_core.model.errors import InputRefused
 
-
 _CHECKSUM = "damaged gzip (gzip stream CRC failure)"
 """Hadoop's words for it."""
 

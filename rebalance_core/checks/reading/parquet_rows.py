@@ -42,7 +42,7 @@ def _rows_of_file(file: str) -> pa.Table:
     columns = {n: read.column(n) for n in read.column_names if n not in TECHNICAL}
     for leaf in map(opened.schema.column, range(len(opened.schema))):
         if leaf.physical_type == "INT96" and leaf.path in columns:
-            # Spark's own, and old Hive's, timestamps are moments; pyarrow takes them for local times
+            # the timestamps of Spark and old Hive are moments; pyarrow takes them for local times
             moments = columns[leaf.path].cast(pa.timestamp("us"), safe=False)
             columns[leaf.path] = moments.cast(pa.timestamp("us", "UTC"))
     for name, value in _partition(file).items():
