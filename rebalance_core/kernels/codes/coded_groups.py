@@ -22,6 +22,8 @@ from rebalance_core.kernels.codes.columns import (
     Key,
     encode_all,
 )
+from rebalance_core.kernels.codes.divisions import Divisions
+from rebalance_core.kernels.codes.eligibility import NO_KIND, kind_of
 from rebalance_core.kernels.codes.event_rows import Events, read_events
 from rebalance_core.kernels.codes.group_rows import (
     Groups,
@@ -83,6 +85,7 @@ class CodedGroups:
     groups: Groups
     strategies: tuple[AllocationStrategy, ...]
     """What `Groups.allocation` counts."""
+    divisions: Divisions
     events: Events
     topic_sets: TopicSets
     topic_is_retry: Bools
@@ -91,6 +94,16 @@ class CodedGroups:
     """Rows of queue_offsets; None: no such table was given."""
     commits: Commits | None
     """Rows of committed_offsets; None: no such table was given."""
+
+    def divided_by(self, number: int) -> CodedGroups:
+        """The groups as if all members divided by their group's strategy of this number.
+
+        Those that have fewer have no kind.
+        """
+        allocation = self.divisions.of_number(number, len(self.groups))
+        kinds = [*map(kind_of, self.strategies), NO_KIND]
+        kind = np.where(self.groups.kind == NO_KIND, NO_KIND, np.array(kinds)[allocation])
+        return replace(self, groups=replace(self.groups, kind=kind, allocation=allocation))
 
 
 def read_coded_groups(
@@ -122,7 +135,7 @@ def read_coded_groups(
     for _, found in named.values():
         codes |= found
     words, sets = named["words"][0], TopicSets()
-    groups, strategies = divided(
+    groups, strategies, divisions = divided(
         read_groups(tables[GROUPS], codes, words, sets, retry=options.include_retry_topics),
         tables, numbers[EVENTS], codes, words, strategy_for,
     )  # fmt: skip
@@ -139,6 +152,7 @@ def read_coded_groups(
         ),
         groups,
         strategies,
+        divisions.renumbered(renumbered),
         read_events(tables[EVENTS], numbers[EVENTS], codes, groups, sets),
         sets,
         _retry_topics(topics),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
+from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash
 from rebalance_core.strategies.machine_room import MachineRoom
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
@@ -16,10 +17,16 @@ KINDS: tuple[type[AllocationStrategy], ...] = (
     MachineRoom,
     MachineRoomNearby,
 )
-"""Strategies with a kernel; a group's kind is the index here, or one of the two below."""
+"""Strategies with a kernel; a group's kind is the index here, or one of those below."""
+RING = KINDS.index(ConsistentHash)
 EVERYONE = len(KINDS)
 """BROADCASTING: every member reads every queue."""
-NO_KIND = EVERYONE + 1
+LISTED = EVERYONE + 1
+"""CONFIG: every member reads the queues of its list."""
+NO_KIND = LISTED + 1
+
+MOST_STRATEGIES = 8
+"""Strategies of one group that the kernels divide by, CONFIG lists not counted."""
 
 REASONS = {
     "REGULAR": "the kernels take the group",
@@ -30,7 +37,6 @@ REASONS = {
     "POP": "a topic whose request mode is POP",
     "MIXED_REBALANCE_MODES": "a member with another rebalance mode than the group's",
     "SUSPENDED": "a member was suspended",
-    "DUPLICATE_CLIENT_ID": "two live processes with one client id",
     "RESTART_AT_ONCE": "a member that came back in place with another start mode",
     "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
     "MANY_TOPICS": "more than 62 topics and members that subscribe differently",
@@ -47,7 +53,6 @@ REASONS = {
     POP,
     MIXED_REBALANCE_MODES,
     SUSPENDED,
-    DUPLICATE_CLIENT_ID,
     RESTART_AT_ONCE,
     RETRY_SUBSCRIBED,
     MANY_TOPICS,

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS, Columns, Key, list_pointers
+from rebalance_core.kernels.codes.divisions import Divisions, find_divisions
 from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints, extreme, pointers
 from rebalance_core.model.events import CONSUMER_JOIN
@@ -158,8 +159,9 @@ def divided(
     codes: Mapping[Key, Ints],
     words: pa.StringArray,
     strategy_for: StrategyFor,
-) -> tuple[Groups, tuple[AllocationStrategy, ...]]:
-    """The groups with their kind, and the strategies that `Groups.allocation` counts.
+) -> tuple[Groups, tuple[AllocationStrategy, ...], Divisions]:
+    """The groups with their kind, the strategies that `Groups.allocation` counts, and whose they
+    are.
 
     Args:
         groups: as `read_groups` gives them.
@@ -178,14 +180,17 @@ def divided(
         for name in ("strategy", "version", "message_model")
     }
     strategies, allocation = _resolve(own["strategy"], own["version"], words, strategy_for)
+    kinds = np.array([*map(eligibility.kind_of, strategies), eligibility.NO_KIND], np.int64)
+    broadcasting = pc.index(words, BROADCASTING).as_py()
+    divides = (kinds[allocation] != eligibility.LISTED) & (own["message_model"] != broadcasting)
+    divisions = find_divisions(of, own["strategy"], own["version"], allocation, divides)
     bounds = pointers(np.bincount(of, minlength=len(groups)))
     single = [
         (extreme(np.minimum, codes_, bounds, -1), extreme(np.maximum, codes_, bounds, -1))
         for codes_ in (allocation, own["message_model"])
     ]
     (alone, most), (model, last_model) = single
-    kinds = np.array([*map(eligibility.kind_of, strategies), eligibility.NO_KIND], np.int64)
-    everyone = model == pc.index(words, BROADCASTING).as_py()
+    everyone = model == broadcasting
     foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
     foreign &= tables[GROUPS].equal("rebalance_mode", BROKER_REBALANCE)[of]
     refused = _refused(groups, of[foreign], {n: codes[foreign] for n, codes in own.items()}, words)
@@ -204,7 +209,7 @@ def divided(
     settled = replace(
         groups, kind=kind, allocation=alone, reason=reason, has_retry=groups.has_retry & ~everyone
     )
-    return settled, tuple(strategies)
+    return settled, tuple(strategies), divisions
 
 
 def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:

@@ -33,7 +33,8 @@ class Stays:
 def find_stays(prepared: PreparedGroups) -> Stays:
     """The stays in every topic of the BROADCASTING groups."""
     topics, runs = prepared.grid.topics, prepared.roster.runs
-    run = np.flatnonzero(prepared.coded.groups.kind[runs.group] == EVERYONE)
+    everyone = (prepared.coded.groups.kind == EVERYONE) & ~prepared.shared
+    run = np.flatnonzero(everyone[runs.group])
     of_group = np.searchsorted(topics.group, np.arange(len(prepared.coded.groups) + 1))
     counts = np.diff(of_group)[runs.group[run]]
     group_topic, run = ranges(of_group[runs.group[run]], counts), np.repeat(run, counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from rebalance_core.kernels.ownership.owners.consistent_hash import (
 )
 from rebalance_core.kernels.ownership.owners.machine_room import blank_groups
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import roomless_groups
-from rebalance_core.kernels.segments import Ints, first_of_run
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.state.activity import (
     GroupTopics,
     LiveCounts,
@@ -33,7 +34,6 @@ from rebalance_core.kernels.state.roster import (
     Runs,
     build_roster,
     find_runs,
-    overlapping,
     uniform_groups,
 )
 from rebalance_core.kernels.state.routes import (
@@ -54,8 +54,11 @@ class PreparedGroups:
     membership: Membership
     epochs: Epochs
     roster: Roster
-    rings: Rings
+    rings: tuple[Rings, ...]
+    """By number of the strategy in its group, as `Divisions.number`."""
     grid: Grid
+    shared: Bools
+    """By group: several processes may hold a queue, or one keeps what is given to another."""
     reason: Ints
     """By group: index into `eligibility.REASONS`."""
 
@@ -86,7 +89,15 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
     grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
-    return PreparedGroups(coded, membership, epochs, roster, find_rings(coded, runs), grid, reason)
+    shared = np.zeros(len(groups), np.bool_)
+    shared[roster.twice] = True
+    rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
+    return PreparedGroups(coded, membership, epochs, roster, rings, grid, shared, reason)
+
+
+def _by_strategy(coded: CodedGroups) -> Iterator[CodedGroups]:
+    """The groups once for each strategy of the group that has the most."""
+    return map(coded.divided_by, range(coded.divisions.most))
 
 
 def _reasons(
@@ -104,19 +115,21 @@ def _reasons(
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
     many = np.bincount(topics.group, minlength=len(reason)) > MASK_BITS
     many &= ~uniform_groups(runs, subscriptions, len(reason))
-    found = (
+    found: tuple[tuple[int, Ints], ...] = (
         (eligibility.SUSPENDED, membership.suspended),
-        (eligibility.DUPLICATE_CLIENT_ID, overlapping(runs)),
         (eligibility.RESTART_AT_ONCE, unclear),
         (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
         (eligibility.MANY_TOPICS, np.flatnonzero(many)),
-        (eligibility.RING_COLLISION, colliding_groups(find_rings(coded, runs))),
-        (eligibility.NO_ROOM, roomless_groups(coded, brokers, runs)),
-        (
-            eligibility.BLANK_CLIENT_ID,
-            blank_groups(coded, runs.group[clients], runs.client[clients]),
-        ),
     )
+    for divided in _by_strategy(coded):
+        found += (
+            (eligibility.RING_COLLISION, colliding_groups(find_rings(divided, runs))),
+            (eligibility.NO_ROOM, roomless_groups(divided, brokers, runs)),
+            (
+                eligibility.BLANK_CLIENT_ID,
+                blank_groups(divided, runs.group[clients], runs.client[clients]),
+            ),
+        )
     for code, groups in found:
         reason[groups[reason[groups] == eligibility.REGULAR]] = code
     return reason

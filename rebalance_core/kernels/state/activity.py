@@ -133,7 +133,7 @@ def group_topics(
         live: as `count_live` gives them.
         retry: the retry topics, each from its creation on.
     """
-    parts = (subscribed, _left_behind(events, subscribed, live), retry)
+    parts = (subscribed, _left_behind(events, subscribed, live), _once_joined(events, retry, live))
     group, topic, start, end = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("group", "topic", "start", "end")
@@ -144,22 +144,59 @@ def group_topics(
     return GroupTopics(group[first], topic[first], np.cumsum(first) - 1, start, end)
 
 
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    """Stretches [start, end) in ordinals in which a group has no member, by group and start."""
+
+    group: Ints
+    start: Ints
+    end: Ints
+    since: Ints
+    """Which of them last began in an instant that the group entered with members; -1: none."""
+
+
+def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
+    empty = np.flatnonzero(live.live == 0)
+    group, start = live.group[empty], live.ordinal[empty]
+    following = np.minimum(empty + 1, len(live.group) - 1)
+    joined = (following > empty) & (live.group[following] == group)
+    end = np.where(joined, live.ordinal[following], NEVER)
+    instant = events.instant[start]
+    earlier = np.searchsorted(live.ordinal, np.searchsorted(events.instant, instant)) - 1
+    emptied = (earlier >= 0) & (live.group[earlier] == group) & (live.live[earlier] > 0)
+    return _Empty(group, start, end, last_true(emptied, first_of_run(group)))
+
+
+def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> TopicPeriods:
+    """The retry topics' periods without stretches of groups that entered no instant with members.
+
+    Such a group has no topic: whoever came in an instant went in it.
+    """
+    empty = _empty_stretches(events, live)
+    bare = np.flatnonzero((empty.since < 0) & np.isin(empty.group, retry.group))
+    by_group = np.argsort(retry.group)
+    at = by_group[np.searchsorted(retry.group[by_group], empty.group[bare])]
+    bare, at = bare[empty.start[bare] > retry.start[at]], at[empty.start[bare] > retry.start[at]]
+    row = np.concatenate([np.arange(len(retry.group)), at])
+    start = np.concatenate([retry.start, empty.end[bare]])
+    order = np.lexsort((start, row))
+    row, start = row[order], start[order]
+    stops = np.full(len(row), NEVER)
+    closing = np.flatnonzero(~last_of_run(row))  # all but a row's last part end where one is empty
+    stops[closing] = empty.start[bare][np.lexsort((empty.start[bare], at))]
+    kept = start < stops
+    return TopicPeriods(retry.group[row[kept]], retry.topic[row[kept]], start[kept], stops[kept])
+
+
 def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> TopicPeriods:
     """What an empty group keeps: all topics read before the instant in which its last member went.
 
     In what order members go within an instant says nothing, and who comes and goes within one
     leaves nothing behind.
     """
-    empty = np.flatnonzero(live.live == 0)
-    group, start = live.group[empty], live.ordinal[empty]
-    following = np.minimum(empty + 1, len(live.group) - 1)
-    joined = (following > empty) & (live.group[following] == group)
-    end = np.where(joined, live.ordinal[following], NEVER)
-
+    empty = _empty_stretches(events, live)
+    group, start, end, since = empty.group, empty.start, empty.end, empty.since
     instant = events.instant[start]
-    earlier = np.searchsorted(live.ordinal, np.searchsorted(events.instant, instant)) - 1
-    emptied = (earlier >= 0) & (live.group[earlier] == group) & (live.live[earlier] > 0)
-    since = last_true(emptied, first_of_run(group))
     known = since >= 0
     start, end, instant = start[known], end[known], instant[since[known]]
 

@@ -17,12 +17,14 @@ from rebalance_core.kernels.codes.event_rows import Events
 from rebalance_core.kernels.segments import (
     AnyInts,
     Bools,
+    Counts,
     Ints,
     extreme,
     first_of_run,
     last_of_run,
     pointers,
     ranges,
+    sums,
 )
 from rebalance_core.kernels.state.activity import GroupTopics
 from rebalance_core.kernels.state.cells import ABSENT, NOBODY
@@ -40,7 +42,8 @@ MOST_NARROW = np.iinfo(np.int32).max
 class Runs:
     """One value a stretch of epochs in which a process is a member with the same settings.
 
-    By group, client and first epoch.
+    By group, client and first epoch; where two processes of a client are members at a time, by
+    group, client, process and first epoch.
     """
 
     group: Ints
@@ -69,6 +72,8 @@ class Roster:
     """Where each epoch's entries begin, and the end; shape (epochs + 1,)."""
     uniform: Bools
     """By epoch: all members subscribe the same topics."""
+    twice: Ints
+    """Groups in which two processes of a client are members at a time."""
 
     def __reduce__(self) -> tuple[type[Roster], tuple[object, ...]]:
         return Roster, tuple(getattr(self, field.name) for field in fields(self))
@@ -82,6 +87,43 @@ class Roster:
         entry_at = np.empty(len(self), self._index_type)
         entry_at[self._node] = np.arange(len(self), dtype=self._index_type)
         return entry_at
+
+    @cached_property
+    def copy(self) -> Counts:
+        """How many entries of the same client stand before each entry in its epoch."""
+        copy = np.zeros(len(self), np.int32)
+        if len(self.twice):
+            group = self.runs.group[self.run[:-2]]
+            at = np.flatnonzero(np.isin(group, self.twice))
+            first = first_of_run(self.epoch[at], self.client(at))
+            begin = np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))
+            copy[at] = np.arange(len(at)) - begin
+        return copy
+
+    @cached_property
+    def distinct(self) -> Ints:
+        """How many clients each epoch has."""
+        return sums(self.copy == 0, self.first)
+
+    @cached_property
+    def by_client(self) -> AnyInts:
+        """Entries by group, client and epoch; those with a copy before them after the others.
+
+        Without copies as `entry_at`.
+        """
+        entries = self.entry_at.copy()
+        if len(self.twice):
+            group = self.runs.group[self.run[entries]]
+            at = np.flatnonzero(np.isin(group, self.twice))
+            mine = entries[at]
+            keys = (self.epoch[mine], self.copy[mine] > 0, self.client(mine), group[at])
+            entries[at] = mine[np.lexsort(keys)]
+        return entries
+
+    @cached_property
+    def node_of_run(self) -> Ints:
+        """By run: in epoch e its entry is ``entry_at[this + e]``."""
+        return pointers(self._lengths)[:-1] - self.runs.from_epoch
 
     @cached_property
     def run(self) -> AnyInts:
@@ -175,6 +217,26 @@ def overlapping(runs: Runs) -> Ints:
     return np.unique(runs.group[overlap])
 
 
+def processes_at_once(runs: Runs) -> Ints:
+    """By client of a group, in the order of the runs: the most of its processes at a time."""
+    clients = first_of_run(runs.group, runs.client)
+    client = np.tile(np.cumsum(clients) - 1, 2)
+    epoch = np.concatenate([runs.from_epoch, runs.to_epoch])
+    step = np.repeat([1, -1], len(runs.group))
+    order = np.lexsort((step, epoch, client))  # who goes makes room for who comes
+    total = np.cumsum(step[order])
+    bounds = np.searchsorted(client[order], np.arange(int(clients.sum()) + 1))
+    most: Ints = extreme(np.maximum, total, bounds, 0)  # every client's steps add up to 0
+    return most
+
+
+def by_process(runs: Runs, groups: Ints) -> Runs:
+    """The runs with those of each process together in some groups."""
+    process = np.where(np.isin(runs.group, groups), runs.process, 0)
+    order = np.lexsort((runs.from_epoch, process, runs.client, runs.group))
+    return Runs(*(getattr(runs, field.name)[order] for field in fields(runs)))
+
+
 def build_roster(
     coded: CodedGroups, membership: Membership, epochs: Epochs, topics: GroupTopics, runs: Runs
 ) -> Roster:
@@ -185,15 +247,17 @@ def build_roster(
         membership: states of the members.
         epochs: of all groups.
         topics: of all groups.
-        runs: without two of one client in one epoch.
+        runs: of all groups, as `find_runs` gives them.
     """
+    twice = overlapping(runs)
+    runs = by_process(runs, twice) if len(twice) else runs
     subscriptions = membership.states.subscriptions[runs.state]
     steps = np.zeros(len(epochs) + 1, np.int64)
     np.add.at(steps, runs.from_epoch, 1)
     np.add.at(steps, runs.to_epoch, -1)
     first = pointers(np.cumsum(steps[:-1]))
     topics_of_run = _masks(coded, topics, runs, subscriptions)
-    roster = Roster(runs, topics_of_run, first, np.zeros(0, np.bool_))
+    roster = Roster(runs, topics_of_run, first, np.zeros(0, np.bool_), twice)
     sets = subscriptions[roster.run[:-2]]
     fewest = extreme(np.minimum, sets, first, 0)
     return replace(roster, uniform=fewest == extreme(np.maximum, sets, first, 0))

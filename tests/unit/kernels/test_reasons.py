@@ -107,7 +107,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
      later(event(9, "CONSUMER_SUSPEND", "x"), event(9, "CONSUMER_RESUME", "x"))),
     ("REGULAR", "somebody unknown", later(event(10_000, "CONSUMER_SUSPEND", "z"))),
     ("REGULAR", "somebody who left", later(event(99_999, "CONSUMER_SUSPEND", "x"))),
-    ("DUPLICATE_CLIENT_ID", "two channels", later(join(9, "x", channel_id="2"))),
+    ("REGULAR", "two channels", later(join(9, "x", channel_id="2"))),
     ("REGULAR", "one after the other", later(join(99_000, "x", channel_id="2"))),
     ("REGULAR", "the old one goes later in the same instant",
      group(*BOTH, join(99_000, "x", channel_id="2"), lost(99_000, "x"))),
@@ -175,7 +175,7 @@ def test_the_first_of_several_reasons_counts() -> None:
     for reason, several in (
         ("NO_KERNEL", later(twice, suspended, strategy="CONFIG")),
         ("SUSPENDED", later(twice, suspended)),
-        ("DUPLICATE_CLIENT_ID", later(twice, event(11, "SUBSCRIBE", "x", topic=RETRY))),
+        ("RETRY_SUBSCRIBED", later(twice, event(11, "SUBSCRIBE", "x", topic=RETRY))),
     ):
         assert kernel_tables([several])[1] == {("c", "g"): reason}
 

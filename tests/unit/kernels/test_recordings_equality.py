@@ -24,8 +24,6 @@ from tests.unit.kernels.fleets import (
 pytestmark = pytest.mark.unit
 
 IRREGULAR: dict[GroupName, str] = {
-    ("nightly", "notify"): "DUPLICATE_CLIENT_ID",
-    ("pathologies", "p-dup"): "DUPLICATE_CLIENT_ID",
     ("pathologies", "p-mixed"): "MIXED_STRATEGIES",
     ("pathologies", "p-susp"): "SUSPENDED",
     ("strategies", "s-config"): "MIXED_STRATEGIES",  # each member has a list of its own
