@@ -90,7 +90,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     roster = build_roster(coded, membership, epochs, topics, runs)
     grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
     shared = np.zeros(len(groups), np.bool_)
-    shared[roster.twice] = True
+    shared[roster.twice] = shared[membership.suspended] = True
     rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
     return PreparedGroups(coded, membership, epochs, roster, rings, grid, shared, reason)
 
@@ -116,7 +116,6 @@ def _reasons(
     many = np.bincount(topics.group, minlength=len(reason)) > MASK_BITS
     many &= ~uniform_groups(runs, subscriptions, len(reason))
     found: tuple[tuple[int, Ints], ...] = (
-        (eligibility.SUSPENDED, membership.suspended),
         (eligibility.RESTART_AT_ONCE, unclear),
         (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
         (eligibility.MANY_TOPICS, np.flatnonzero(many)),

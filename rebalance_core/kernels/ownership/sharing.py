@@ -85,7 +85,9 @@ class Sharing:
         segment, epoch = cells.segment[cell], cells.epoch[cell]
         group_topic = self._queues.group_topic[cells.queue[segment]]
         stretch = self._periods.at(group_topic, roster.process(entry), epoch)
-        divides = (stretch >= 0) & (passes.number[stretch] == number)
+        known = stretch >= 0
+        segment, stretch, epoch = segment[known], stretch[known], epoch[known]
+        divides = passes.number[stretch] == number
         divides &= passes.kind[stretch] < eligibility.EVERYONE
         segment, stretch, epoch = segment[divides], stretch[divides], epoch[divides]
         return segment, stretch, epoch, self._until(stretch, epoch + 1)

@@ -102,8 +102,8 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
      later(join(9, "z", rebalance_mode="BROKER"), rebalance_mode="BROKER")),
     ("REGULAR", "a member repeats the default", later(join(9, "z", rebalance_mode="CLIENT"))),
     # members
-    ("SUSPENDED", "a member", later(event(10_000, "CONSUMER_SUSPEND", "y"))),
-    ("SUSPENDED", "for no time at all",
+    ("REGULAR", "a suspended member", later(event(10_000, "CONSUMER_SUSPEND", "y"))),
+    ("REGULAR", "suspended for no time at all",
      later(event(9, "CONSUMER_SUSPEND", "x"), event(9, "CONSUMER_RESUME", "x"))),
     ("REGULAR", "somebody unknown", later(event(10_000, "CONSUMER_SUSPEND", "z"))),
     ("REGULAR", "somebody who left", later(event(99_999, "CONSUMER_SUSPEND", "x"))),
@@ -174,7 +174,6 @@ def test_the_first_of_several_reasons_counts() -> None:
     suspended = event(10, "CONSUMER_SUSPEND", "x")
     for reason, several in (
         ("NO_KERNEL", later(twice, suspended, strategy="CONFIG")),
-        ("SUSPENDED", later(twice, suspended)),
         ("RETRY_SUBSCRIBED", later(twice, event(11, "SUBSCRIBE", "x", topic=RETRY))),
     ):
         assert kernel_tables([several])[1] == {("c", "g"): reason}

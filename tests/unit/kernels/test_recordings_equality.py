@@ -25,9 +25,7 @@ pytestmark = pytest.mark.unit
 
 IRREGULAR: dict[GroupName, str] = {
     ("pathologies", "p-mixed"): "MIXED_STRATEGIES",
-    ("pathologies", "p-susp"): "SUSPENDED",
     ("strategies", "s-config"): "MIXED_STRATEGIES",  # each member has a list of its own
-    ("timing", "payment-service"): "SUSPENDED",
 }
 """Groups of the recordings that the kernels leave to the replay, and why."""
 
