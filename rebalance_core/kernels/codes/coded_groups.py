@@ -22,6 +22,12 @@ from rebalance_core.kernels.codes.columns import (
     Key,
     encode_all,
 )
+from rebalance_core.kernels.codes.config_lists import (
+    NAME,
+    ConfigLists,
+    listed_brokers,
+    read_lists,
+)
 from rebalance_core.kernels.codes.divisions import Divisions
 from rebalance_core.kernels.codes.eligibility import NO_KIND, kind_of
 from rebalance_core.kernels.codes.event_rows import Events, read_events
@@ -86,6 +92,7 @@ class CodedGroups:
     strategies: tuple[AllocationStrategy, ...]
     """What `Groups.allocation` counts."""
     divisions: Divisions
+    lists: ConfigLists
     events: Events
     topic_sets: TopicSets
     topic_is_retry: Bools
@@ -126,11 +133,14 @@ def read_coded_groups(
         | {(t, "subscriptions"): tables[t].lists("subscriptions").flatten() for t in TABLES[:2]}
         | {(GROUPS, "retry"): retry_topics}
     )
+    found_words = encode_all(words_of(tables, options.strategy_override))
+    brokers = _all(tables, "broker_name", EVENTS, OFFSETS, COMMITS)
+    brokers[NAME, "broker_name"] = listed_brokers(found_words[0])
     named = {
-        "brokers": encode_all(_all(tables, "broker_name", EVENTS, OFFSETS, COMMITS)),
+        "brokers": encode_all(brokers),
         "clients": encode_all(_all(tables, "client_id", EVENTS, COMMITS)),
         "channels": encode_all(_all(tables, "channel_id", EVENTS)),
-        "words": encode_all(words_of(tables, options.strategy_override)),
+        "words": found_words,
     }
     for _, found in named.values():
         codes |= found
@@ -153,6 +163,7 @@ def read_coded_groups(
         groups,
         strategies,
         divisions.renumbered(renumbered),
+        read_lists(strategies, topics, named["brokers"][0]),
         read_events(tables[EVENTS], numbers[EVENTS], codes, groups, sets),
         sets,
         _retry_topics(topics),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rebalance_core.kernels.segments import Bools, Ints, find, first_of_run, pair
+from rebalance_core.kernels.segments import Bools, Ints, find, first_of_run, halves, pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,10 @@ class Divisions:
     """Of each strategy of a group, by group; CONFIG and BROADCASTING divide nothing."""
     allocation: Ints
     """The strategy: index into the strategies of the coded."""
+    listing: Ints
+    """Groups with a CONFIG list, one value a list."""
+    listed: Ints
+    """The list: index into the strategies of the coded."""
 
     def allocations(self, strategy: Ints, version: Ints) -> Ints:
         """The strategy of members with these words."""
@@ -59,11 +63,16 @@ class Divisions:
         """The same for groups with other numbers: ``group`` has the new one of each."""
         moved = group[self.group]
         order = np.lexsort((self.allocation, moved))
-        return replace(self, group=moved[order], allocation=self.allocation[order])
+        return replace(
+            self,
+            group=moved[order],
+            allocation=self.allocation[order],
+            listing=group[self.listing],
+        )
 
 
 def find_divisions(
-    group: Ints, strategy: Ints, version: Ints, allocation: Ints, divides: Bools
+    group: Ints, strategy: Ints, version: Ints, allocation: Ints, divides: Bools, lists: Bools
 ) -> Divisions:
     """The divisions of groups.
 
@@ -73,10 +82,14 @@ def find_divisions(
         version: word of its version.
         allocation: its strategy.
         divides: its strategy divides queues.
+        lists: its strategy is a CONFIG list.
     """
     words, first = np.unique(pair(strategy, version), return_index=True)
     pairs = np.unique(pair(group[divides], allocation[divides]))
-    return Divisions(words, allocation[first], pairs >> 32, pairs & 0xFFFFFFFF)
+    listed = np.unique(pair(group[lists], allocation[lists]))
+    return Divisions(
+        words, allocation[first], *halves(pairs), *halves(listed),
+    )  # fmt: skip
 
 
 def strategies_of_groups(divisions: Divisions, groups: int) -> Ints:

@@ -32,7 +32,7 @@ REASONS = {
     "REGULAR": "the kernels take the group",
     "MIXED_STRATEGIES": "members with different strategies",
     "MIXED_MODELS": "members with different message models",
-    "NO_KERNEL": "a strategy without a kernel, one that always throws, or one that the brokers do "
+    "NO_KERNEL": "a strategy without a kernel, one that always throws or lists a negative queue id, or one that the brokers do "
     "not know and a member asks them for",
     "POP": "a topic whose request mode is POP",
     "MIXED_REBALANCE_MODES": "a member with another rebalance mode than the group's",
@@ -67,4 +67,7 @@ def kind_of(strategy: AllocationStrategy) -> int:
     if isinstance(strategy, MachineRoomNearby):
         inner = type(strategy.inner)
         return KINDS.index(MachineRoomNearby) if inner in KINDS[:2] else NO_KIND
+    if isinstance(strategy, Config):
+        negative = any(queue.queue_id < 0 for queue in strategy.queues or ())
+        return NO_KIND if negative else LISTED
     return KINDS.index(type(strategy)) if type(strategy) in KINDS else NO_KIND

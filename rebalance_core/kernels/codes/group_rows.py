@@ -182,8 +182,11 @@ def divided(
     strategies, allocation = _resolve(own["strategy"], own["version"], words, strategy_for)
     kinds = np.array([*map(eligibility.kind_of, strategies), eligibility.NO_KIND], np.int64)
     broadcasting = pc.index(words, BROADCASTING).as_py()
-    divides = (kinds[allocation] != eligibility.LISTED) & (own["message_model"] != broadcasting)
-    divisions = find_divisions(of, own["strategy"], own["version"], allocation, divides)
+    lists = kinds[allocation] == eligibility.LISTED
+    divided_ = own["message_model"] != broadcasting
+    divisions = find_divisions(
+        of, own["strategy"], own["version"], allocation, divided_ & ~lists, divided_ & lists
+    )
     bounds = pointers(np.bincount(of, minlength=len(groups)))
     single = [
         (extreme(np.minimum, codes_, bounds, -1), extreme(np.maximum, codes_, bounds, -1))

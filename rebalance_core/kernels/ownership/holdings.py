@@ -18,8 +18,8 @@ from rebalance_core.kernels.ownership.owners.machine_room import MachineRoomOwne
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import MachineRoomNearbyOwners
 from rebalance_core.kernels.ownership.passes import find_passes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.sharing import Sharing
-from rebalance_core.kernels.segments import Ints, first_of_run, pointers, ranges
+from rebalance_core.kernels.ownership.sharing import Sharing, listed_queues
+from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
 from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable
 from rebalance_core.kernels.state.grid import Places, places
 from rebalance_core.kernels.state.roster import ALL_TOPICS, topic_slots
@@ -67,11 +67,15 @@ class Holdings:
 
     @cached_property
     def queues(self) -> Queues:
-        """Every queue that can be read in some epoch."""
+        """Every queue that can be read in some epoch, or that CONFIG lists."""
         grid = self._prepared.grid
         counts = grid.most_readable
         topic_broker = np.repeat(np.arange(len(counts)), counts)
         queue_id = ranges(np.zeros(len(counts), np.int64), counts)
+        listed = listed_queues(self._prepared)
+        if len(listed.allocation):
+            both = np.concatenate([pair(topic_broker, queue_id), listed.key])
+            topic_broker, queue_id = halves(np.unique(both))
         group = grid.brokers.group[topic_broker]
         if self._part != (0, 1):
             mine = self._mine(group)

@@ -20,6 +20,7 @@ from rebalance_core.kernels.segments import (
     last_of_run,
     ranges,
 )
+from rebalance_core.kernels.state.reading import Reading, find_reading
 from rebalance_core.model.group_settings import BROADCASTING
 
 
@@ -56,14 +57,6 @@ class Passes:
     def periods(self) -> Periods:
         """The stretches by (group topic, process)."""
         return Periods(self.group_topic, self.process, self.begin, self.end)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """Runs of shared groups, once for each topic that the member subscribes."""
-
-    run: Ints
-    group_topic: Ints
 
 
 def find_passes(prepared: PreparedGroups) -> Passes:
@@ -114,21 +107,11 @@ def present(prepared: PreparedGroups) -> Periods:
     return Periods.union(np.zeros_like(process), process, runs.from_epoch[run], runs.to_epoch[run])
 
 
-def _reading(prepared: PreparedGroups) -> _Reading:
-    """By group topic, process and first epoch."""
-    coded, runs, topics = prepared.coded, prepared.roster.runs, prepared.grid.topics
-    shared = np.flatnonzero(prepared.shared[runs.group])
-    row, topic = coded.topic_sets.members(
-        prepared.membership.states.subscriptions[runs.state[shared]]
-    )
-    retrying = shared[coded.groups.has_retry[runs.group[shared]]]
-    run = np.concatenate([shared[row], retrying])
-    topic = np.concatenate([topic, coded.groups.retry_topic[runs.group[retrying]]])
-    group_topic = topics.index(runs.group[run], topic)
-    known = group_topic >= 0
-    run, group_topic = run[known], group_topic[known]
-    order = np.lexsort((runs.from_epoch[run], runs.process[run], group_topic))
-    return _Reading(run[order], group_topic[order])
+def _reading(prepared: PreparedGroups) -> Reading:
+    return find_reading(
+        prepared.coded, prepared.membership, prepared.roster.runs, prepared.grid.topics,
+        prepared.shared,
+    )  # fmt: skip
 
 
 def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
@@ -138,7 +121,7 @@ def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
     return np.where(everyone, eligibility.EVERYONE, kinds[allocation])
 
 
-def _kept(prepared: PreparedGroups, reading: _Reading, suspended: Bools) -> Ints:
+def _kept(prepared: PreparedGroups, reading: Reading, suspended: Bools) -> Ints:
     """By run and topic: until when the process is a member that reads the topic or is suspended."""
     runs = prepared.roster.runs
     process, pairs = runs.process[reading.run], first_of_run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from rebalance_core.kernels.state.activity import (
 from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
 from rebalance_core.kernels.state.grid import Grid, build_grid
 from rebalance_core.kernels.state.membership import Membership, follow_members
+from rebalance_core.kernels.state.reading import find_reading
 from rebalance_core.kernels.state.roster import (
     MASK_BITS,
     Roster,
@@ -39,11 +40,13 @@ from rebalance_core.kernels.state.roster import (
 from rebalance_core.kernels.state.routes import (
     TopicBrokers,
     follow_routes,
+    listed_places,
     retry_creations,
     retry_periods,
     topic_configs,
 )
 from rebalance_core.model.events import SUBSCRIBE
+from rebalance_core.model.group_settings import BROADCASTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     creations = retry_creations(configs, subscribed, groups)
     retry = retry_periods(creations)
     topics = group_topics(events, subscribed, live, retry)
-    brokers, routes = follow_routes(events, configs.joined(creations), topics)
+    listed = listed_places(coded)
+    brokers, routes = follow_routes(events, configs.joined(creations), topics, listed)
     turns = find_turns(events, membership, topics, brokers, routes, retry)
     epochs = build_epochs(events, turns, live, creations, len(groups))
     runs, unclear = find_runs(events, membership, epochs)
@@ -90,9 +94,34 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     roster = build_roster(coded, membership, epochs, topics, runs)
     grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
     shared = np.zeros(len(groups), np.bool_)
+    shared[coded.divisions.listing] = True
     shared[roster.twice] = shared[membership.suspended] = True
+    grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))
     rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
     return PreparedGroups(coded, membership, epochs, roster, rings, grid, shared, reason)
+
+
+def _frozen(
+    coded: CodedGroups, membership: Membership, epochs: Epochs, runs: Runs, grid: Grid
+) -> Bools:
+    """`Grid.frozen` without topics that only members with a CONFIG list read."""
+    if not len(coded.divisions.listing):
+        return grid.frozen
+    lists = np.zeros(len(coded.groups), np.bool_)
+    lists[coded.divisions.listing] = True
+    reading = find_reading(coded, membership, runs, grid.topics, lists)
+    states, state = membership.states, runs.state[reading.run]
+    allocation = coded.divisions.allocations(states.strategy[state], states.version[state])
+    listed = np.isin(allocation, coded.divisions.listed)
+    everyone = np.isin(coded.names.words, [BROADCASTING])[states.message_model[state]]
+    dividing = np.flatnonzero(~listed | everyone)
+    run, group_topic = reading.run[dividing], reading.group_topic[dividing]
+    offset = grid.topic_first[group_topic] - epochs.of_group[runs.group[run]]
+    steps = np.zeros(len(grid.frozen) + 1, np.int64)
+    np.add.at(steps, offset + runs.from_epoch[run], 1)
+    np.add.at(steps, offset + runs.to_epoch[run], -1)
+    cell_lists = np.repeat(lists[grid.topics.group], np.diff(grid.topic_first))
+    return grid.frozen & (~cell_lists | (np.cumsum(steps[:-1]) > 0))
 
 
 def _by_strategy(coded: CodedGroups) -> Iterator[CodedGroups]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,11 +13,14 @@ from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.periods import Periods, begins_of_union
 from rebalance_core.kernels.segments import (
     Ints,
+    find,
     first_of_run,
     last_of_run,
+    pair,
     ranges,
 )
 from rebalance_core.kernels.state.cells import Cells, Queues, Shared, Spans, Tenures
+from rebalance_core.kernels.state.routes import index_of
 
 Stints = tuple[Ints, Ints, Ints, Ints]
 """(segment, stretch of passes, first epoch, epoch after the last) of holdings, in any order."""
@@ -35,6 +39,11 @@ class Sharing:
         self._prepared, self._queues, self._passes = prepared, queues, passes
         self._periods = passes.periods
         self._everyone = np.flatnonzero(passes.kind == eligibility.EVERYONE)
+        listed = np.flatnonzero(passes.kind == eligibility.LISTED)
+        keys = pair(passes.group_topic[listed], passes.allocation[listed])
+        order = np.argsort(keys, kind="stable")
+        self._listing, self._list_keys = listed[order], keys[order]
+        self._lists = listed_queues(prepared).sorted_among(queues)
         ends = np.append(prepared.roster.copy[1:] == 0, True)
         self._last_copy = np.append(np.flatnonzero(ends[: len(prepared.roster)]), 0)
         self._hashes = [
@@ -44,10 +53,13 @@ class Sharing:
 
     @property
     def weights(self) -> Ints:
-        """By group topic: about how many spans a queue has, beside its cells."""
-        return np.bincount(
-            self._passes.group_topic, minlength=len(self._prepared.grid.topics.group)
-        )
+        """By group topic: about how much room a queue takes, beside its cells.
+
+        Every member with a CONFIG list may find all others holding a queue of it.
+        """
+        passes, topics = self._passes, len(self._prepared.grid.topics.group)
+        listing = np.bincount(passes.group_topic[self._listing], minlength=topics)
+        return np.bincount(passes.group_topic, minlength=topics) + listing**2 // 16
 
     def piece(self, cells: Cells, owned: Iterable[tuple[int, Ints, Ints]]) -> Shared:
         """The holdings in some segments.
@@ -56,7 +68,7 @@ class Sharing:
             cells: of the segments.
             owned: for each number of a strategy in its group: cells, and the entry that owns each.
         """
-        parts = [self._everyones(cells)]
+        parts = [self._everyones(cells), self._listed(cells)]
         parts += [self._divided(cells, *by_strategy) for by_strategy in owned]
         segment, stretch, begin, end = (np.concatenate(c) for c in zip(*parts, strict=True))
         offset = cells.first[:-1] - cells.epoch[cells.first[:-1]]
@@ -102,6 +114,19 @@ class Sharing:
         last = self._last_copy
         return last[np.searchsorted(last[:-1], first)] - first + 1
 
+    def _listed(self, cells: Cells) -> Stints:
+        """Members with a CONFIG list have the queues on it, existing or not (rocketmq.md §2.4)."""
+        passes, lists = self._passes, self._lists
+        first = np.searchsorted(lists.key, cells.queue)
+        count = np.searchsorted(lists.key, cells.queue, side="right") - first
+        segment, row = np.repeat(np.arange(len(count)), count), ranges(first, count)
+        group_topic = self._queues.group_topic[cells.queue[segment]]
+        keys = pair(group_topic, lists.allocation[row])
+        first = np.searchsorted(self._list_keys, keys)
+        count = np.searchsorted(self._list_keys, keys, side="right") - first
+        stretch = self._listing[ranges(first, count)]
+        return np.repeat(segment, count), stretch, passes.begin[stretch], passes.kept[stretch]
+
     def _everyones(self, cells: Cells) -> Stints:
         """BROADCASTING members read every queue there is."""
         passes, stretches = self._passes, self._everyone
@@ -120,6 +145,36 @@ class Sharing:
         meets = begin < end
         row, stretch, begin, end = row[meets], stretch[meets], begin[meets], end[meets]
         return segment[row], stretch, begin, self._until(stretch, end)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedQueues:
+    """One value a queue and CONFIG list of a group that has it."""
+
+    key: Ints
+    """(topic broker, queue id), as a pair."""
+    allocation: Ints
+    """The list: index into the strategies of the coded."""
+
+    def sorted_among(self, queues: Queues) -> ListedQueues:
+        """Those among some queues, by index; the key is the index."""
+        at = find(pair(queues.topic_broker, queues.queue_id), self.key)
+        known = np.flatnonzero(at >= 0)
+        known = known[np.argsort(at[known], kind="stable")]
+        return ListedQueues(at[known], self.allocation[known])
+
+
+def listed_queues(prepared: PreparedGroups) -> ListedQueues:
+    """The queues that members' CONFIG lists have, of topics that their groups read."""
+    lists, divisions = prepared.coded.lists, prepared.coded.divisions
+    first = np.searchsorted(lists.allocation, divisions.listed)
+    count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
+    row, group = ranges(first, count), np.repeat(divisions.listing, count)
+    at = index_of(prepared.grid.brokers, group, lists.topic[row], lists.broker[row])
+    epochs = np.diff(prepared.epochs.of_group)[group]
+    read = (at >= 0) & (epochs > 0)
+    row = row[read]
+    return ListedQueues(pair(at[read], lists.queue_id[row]), lists.allocation[row])
 
 
 def covered(begin: Ints, end: Ints, cells: int) -> Ints:

@@ -62,7 +62,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "a member repeats the group's", later(join(9, "z", strategy="AVG"))),
     ("REGULAR", "versions say nothing to AVG", later(join(9, "z", version="4.9.2"))),
     ("REGULAR", "nobody has the group's",
-     group(topic(0, 4), join(0, "x", strategy="AVG"), strategy="CONFIG")),
+     group(topic(0, 4), join(0, "x", strategy="AVG"), strategy="MACHINE_ROOM")),
     ("MIXED_STRATEGIES", "4.9 hashes otherwise",
      later(join(9, "z", version="4.9.2"), strategy=ASCII)),
     ("MIXED_STRATEGIES", "before its first epoch",
@@ -76,7 +76,11 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
         later(join(9, "z", strategy="CONFIG"), message_model="BROADCASTING"),
     ),
     # kernels
-    ("NO_KERNEL", "a fixed list", later(strategy="CONFIG(queues=T/a/0)")),
+    ("REGULAR", "a fixed list", later(strategy="CONFIG(queues=T/a/0|T/b/7|U/a/0)")),
+    ("REGULAR", "no list", later(strategy="CONFIG")),
+    ("REGULAR", "a list of a topic without queues",
+     group(join(0, "x"), join(9, "y"), strategy="CONFIG(queues=T/a/0)")),
+    ("NO_KERNEL", "a list with a negative queue id", later(strategy="CONFIG(queues=T/a/-1)")),
     ("NO_KERNEL", "MACHINE_ROOM without rooms throws", later(strategy="MACHINE_ROOM")),
     ("REGULAR", "MACHINE_ROOM with none", later(strategy="MACHINE_ROOM(consumer_idcs=)")),
     ("NO_KERNEL", "a hash in each room", later(strategy=ROOMS.replace("AVG", "CONSISTENT_HASH"))),
@@ -173,7 +177,7 @@ def test_the_first_of_several_reasons_counts() -> None:
     twice = join(9, "x", channel_id="2")
     suspended = event(10, "CONSUMER_SUSPEND", "x")
     for reason, several in (
-        ("NO_KERNEL", later(twice, suspended, strategy="CONFIG")),
+        ("NO_KERNEL", later(twice, suspended, strategy="MACHINE_ROOM")),
         ("RETRY_SUBSCRIBED", later(twice, event(11, "SUBSCRIBE", "x", topic=RETRY))),
     ):
         assert kernel_tables([several])[1] == {("c", "g"): reason}
@@ -195,7 +199,7 @@ def test_there_is_a_group_for_every_reason() -> None:
         ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", 4),
         ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", eligibility.NO_KIND),
         ("MACHINE_ROOM_NEARBY-CONFIG", eligibility.NO_KIND),
-        ("CONFIG", eligibility.NO_KIND),
+        ("CONFIG", eligibility.LISTED),
     ],
 )
 def test_the_kind_of_a_strategy(text: str, kind: int) -> None:
