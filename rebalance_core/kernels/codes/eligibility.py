@@ -30,7 +30,7 @@ MOST_STRATEGIES = 8
 
 REASONS = {
     "REGULAR": "the kernels take the group",
-    "MIXED_STRATEGIES": "members with different strategies",
+    "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
     "MIXED_MODELS": "members with different message models",
     "NO_KERNEL": "a strategy without a kernel, one that always throws or lists a negative queue id, or one that the brokers do "
     "not know and a member asks them for",
@@ -46,7 +46,7 @@ REASONS = {
 """Code and meaning."""
 (
     REGULAR,
-    MIXED_STRATEGIES,
+    MANY_STRATEGIES,
     MIXED_MODELS,
     NO_KERNEL,
     POP,

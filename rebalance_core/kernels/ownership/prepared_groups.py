@@ -9,6 +9,7 @@ import numpy as np
 
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
+from rebalance_core.kernels.codes.divisions import strategies_of_groups
 from rebalance_core.kernels.codes.event_rows import type_code
 from rebalance_core.kernels.ownership.owners.consistent_hash import (
     Rings,
@@ -95,6 +96,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
     shared = np.zeros(len(groups), np.bool_)
     shared[coded.divisions.listing] = True
+    shared |= strategies_of_groups(coded.divisions, len(groups)) > 1
     shared[roster.twice] = shared[membership.suspended] = True
     grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))
     rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))

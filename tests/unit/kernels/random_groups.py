@@ -26,7 +26,7 @@ from tests.unit.kernels.random_steps import (
 from tests.unit.replay.histories import numbered
 
 GROUPS = tuple((cluster, name) for cluster in "cd" for name in ("g", "😀g", "\uff5eg"))
-TRAITS = ("twins", "sleep", "list")
+TRAITS = ("twins", "sleep", "list", "own strategies")
 """What the members of some groups do, and all others do not."""
 SETTINGS = st.fixed_dictionaries(
     {

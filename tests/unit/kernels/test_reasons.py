@@ -49,6 +49,14 @@ def mode(at_ms: int, detail: str = "PULL") -> Event:
     return event(at_ms, "REQUEST_MODE", topic="T", detail=detail)
 
 
+def hashes(count: int) -> list[Event]:
+    """Members on rings of their own."""
+    return [
+        join(9, f"z{nodes}", strategy=f"CONSISTENT_HASH(virtual_nodes={nodes})")
+        for nodes in range(1, count + 1)
+    ]
+
+
 def lost(at_ms: int, client_id: str, channel_id: str | None = None) -> Event:
     return event(at_ms, "CONSUMER_LOST", client_id, channel_id=channel_id)
 
@@ -58,15 +66,21 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "nobody ever joins", group(topic(0, 4))),
     ("REGULAR", "no topic at all", group(join(0, "x"), subscriptions=())),
     # strategies
-    ("MIXED_STRATEGIES", "one member has its own", later(join(9, "z", strategy="AVG_BY_CIRCLE"))),
+    ("REGULAR", "one member has its own strategy", later(join(9, "z", strategy="AVG_BY_CIRCLE"))),
     ("REGULAR", "a member repeats the group's", later(join(9, "z", strategy="AVG"))),
     ("REGULAR", "versions say nothing to AVG", later(join(9, "z", version="4.9.2"))),
     ("REGULAR", "nobody has the group's",
      group(topic(0, 4), join(0, "x", strategy="AVG"), strategy="MACHINE_ROOM")),
-    ("MIXED_STRATEGIES", "4.9 hashes otherwise",
+    ("REGULAR", "4.9 hashes otherwise",
      later(join(9, "z", version="4.9.2"), strategy=ASCII)),
-    ("MIXED_STRATEGIES", "before its first epoch",
+    ("REGULAR", "before its first epoch",
      later(join(9, "z", strategy="CONFIG"), leave(9, "z"))),
+    ("NO_KERNEL", "one member's strategy has none",
+     later(join(9, "z", strategy="MACHINE_ROOM"), leave(9, "z"))),
+    ("REGULAR", "a list beside AVG",
+     later(join(9, "z", strategy="CONFIG(queues=T/a/1|T/b/7)"), leave(20_000, "z"))),
+    ("REGULAR", "eight strategies", later(*hashes(7))),
+    ("MANY_STRATEGIES", "nine strategies", later(*hashes(8))),
     # models
     ("MIXED_MODELS", "one reads everything", later(join(9, "z", message_model="BROADCASTING"))),
     ("REGULAR", "all read everything", later(message_model="BROADCASTING")),

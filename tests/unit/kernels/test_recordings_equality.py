@@ -24,8 +24,6 @@ from tests.unit.kernels.fleets import (
 pytestmark = pytest.mark.unit
 
 IRREGULAR: dict[GroupName, str] = {
-    ("pathologies", "p-mixed"): "MIXED_STRATEGIES",
-    ("strategies", "s-config"): "MIXED_STRATEGIES",  # each member has a list of its own
 }
 """Groups of the recordings that the kernels leave to the replay, and why."""
 
