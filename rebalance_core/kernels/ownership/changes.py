@@ -13,7 +13,6 @@ from rebalance_core.kernels.ownership.sharing import covered, held_by
 from rebalance_core.kernels.periods import Periods
 from rebalance_core.kernels.segments import Bools, Ints, find, first_of_run, pair, sums
 from rebalance_core.kernels.state.cells import Block, Broadcast, Cells, Piece, Queues, Shared
-from rebalance_core.kernels.state.roster import topic_slots
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 INITIAL, NEW, FORCED, VOLUNTARY = range(4)
@@ -64,7 +63,6 @@ class Differ:
 
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
         self._prepared, self._queues = prepared, queues
-        self._slots = topic_slots(prepared.grid.topics)
         self._retry = prepared.coded.topic_is_retry[prepared.grid.topics.topic]
 
     def changes(self, piece: Piece) -> Changes:
@@ -90,7 +88,7 @@ class Differ:
         roster = self._prepared.roster
         still = roster.following(entry)
         gone = (still < 0) | (roster.process(still) != roster.process(entry))
-        subscribed = roster.subscribes(still, self._slots[group_topic])
+        subscribed = roster.subscribes(still, group_topic)
         return gone, (still >= 0) & subscribed
 
     def _of_block(self, block: Block) -> Changes:

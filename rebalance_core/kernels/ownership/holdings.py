@@ -22,7 +22,7 @@ from rebalance_core.kernels.ownership.sharing import Sharing, listed_queues
 from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
 from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable
 from rebalance_core.kernels.state.grid import Places, places
-from rebalance_core.kernels.state.roster import ALL_TOPICS, topic_slots
+from rebalance_core.kernels.state.roster import ALL_TOPICS
 
 CELLS_PER_BLOCK = 1 << 17
 SHARED = NO_KIND + 1
@@ -54,7 +54,6 @@ class Holdings:
         self._prepared = prepared
         self._part = part
         self._cells_per_block = cells_per_block
-        self._slots = topic_slots(prepared.grid.topics)
         self._mixed = np.zeros(len(prepared.coded.groups), np.bool_)
         runs = prepared.roster.runs
         self._mixed[runs.group[prepared.roster.topics_of_run != ALL_TOPICS]] = True
@@ -162,8 +161,8 @@ class Holdings:
         owner = self._kernel(kind).entries(self._readable(cells, divided))
         if self._mixed[group].any():
             held = np.flatnonzero(owner >= 0)
-            slot = self._slots[queues.group_topic[queue[held]]]
-            owner[held[~prepared.roster.subscribes(owner[held], slot)]] = NOBODY
+            group_topic = queues.group_topic[queue[held]]
+            owner[held[~prepared.roster.subscribes(owner[held], group_topic)]] = NOBODY
         entry[divided] = owner
         if self._frozen[group].any():
             self._carry(entry, cells)
@@ -183,7 +182,7 @@ class Holdings:
     def _carry(self, entry: Ints, cells: Cells) -> None:
         """Frozen topics: whoever held a queue and is still there keeps it."""
         grid, roster, topic_cell = self._prepared.grid, self._prepared.roster, cells.topic_cell
-        slot = self._slots[self.queues.group_topic[cells.queue]]
+        group_topic = self.queues.group_topic[cells.queue]
         frozen = np.flatnonzero(grid.frozen[topic_cell])
         frozen = frozen[frozen > cells.first[cells.segment[frozen]]]
         ago = grid.thawed[topic_cell[frozen]]
@@ -193,7 +192,7 @@ class Holdings:
             held = entry[at - 1]
             keeps = roster.following(held)
             stays = (keeps >= 0) & (roster.process(keeps) == roster.process(held))
-            stays &= roster.subscribes(keeps, slot[cells.segment[at]])
+            stays &= roster.subscribes(keeps, group_topic[cells.segment[at]])
             entry[at[stays]] = keeps[stays]
 
     @cached_property

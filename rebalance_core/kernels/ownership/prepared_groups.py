@@ -30,14 +30,7 @@ from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
 from rebalance_core.kernels.state.grid import Grid, build_grid
 from rebalance_core.kernels.state.membership import Membership, follow_members
 from rebalance_core.kernels.state.reading import find_reading
-from rebalance_core.kernels.state.roster import (
-    MASK_BITS,
-    Roster,
-    Runs,
-    build_roster,
-    find_runs,
-    uniform_groups,
-)
+from rebalance_core.kernels.state.roster import Roster, build_roster
 from rebalance_core.kernels.state.routes import (
     TopicBrokers,
     follow_routes,
@@ -46,6 +39,7 @@ from rebalance_core.kernels.state.routes import (
     retry_periods,
     topic_configs,
 )
+from rebalance_core.kernels.state.runs import Runs, find_runs
 from rebalance_core.model.events import SUBSCRIBE
 from rebalance_core.model.group_settings import BROADCASTING
 
@@ -142,14 +136,10 @@ def _reasons(
 ) -> Ints:
     """Why each group is left to the replay; the first reason counts."""
     reason = coded.groups.reason.copy()
-    subscriptions = membership.states.subscriptions[runs.state]
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
-    many = np.bincount(topics.group, minlength=len(reason)) > MASK_BITS
-    many &= ~uniform_groups(runs, subscriptions, len(reason))
     found: tuple[tuple[int, Ints], ...] = (
         (eligibility.RESTART_AT_ONCE, unclear),
         (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
-        (eligibility.MANY_TOPICS, np.flatnonzero(many)),
     )
     for divided in _by_strategy(coded):
         found += (

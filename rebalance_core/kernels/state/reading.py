@@ -10,7 +10,7 @@ from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.state.activity import GroupTopics
 from rebalance_core.kernels.state.membership import Membership
-from rebalance_core.kernels.state.roster import Runs
+from rebalance_core.kernels.state.runs import Runs
 
 
 @dataclass(frozen=True, slots=True)

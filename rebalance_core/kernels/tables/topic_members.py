@@ -14,7 +14,6 @@ from rebalance_core.kernels.codes.eligibility import EVERYONE
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints, pointers, ranges
 from rebalance_core.kernels.state.cells import Block, Broadcast, Queues
-from rebalance_core.kernels.state.roster import topic_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def topic_members_of(prepared: PreparedGroups) -> TopicMembers:
     entry = ranges(roster.first[epoch], counts).astype(roster.run.dtype)
     group_topic = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     retry = prepared.coded.topic_is_retry[grid.topics.topic[group_topic]][topic_cell]
-    subscribed = roster.subscribes(entry, topic_slots(grid.topics)[group_topic][topic_cell])
+    subscribed = roster.subscribes(entry, group_topic[topic_cell])
     if len(roster.twice):
         copy = roster.copy[entry]
         again = np.flatnonzero(subscribed & (copy > 0))

@@ -26,8 +26,10 @@ from tests.unit.kernels.random_steps import (
 from tests.unit.replay.histories import numbered
 
 GROUPS = tuple((cluster, name) for cluster in "cd" for name in ("g", "😀g", "\uff5eg"))
-TRAITS = ("twins", "sleep", "list", "own strategies")
+TRAITS = ("twins", "sleep", "list", "own strategies", "many topics")
 """What the members of some groups do, and all others do not."""
+MANY_TOPICS = tuple(f"M{number:02}" for number in range(70))
+"""More than a member's mask has bits, of members that state no topics."""
 SETTINGS = st.fixed_dictionaries(
     {
         "consumer_type": st.sampled_from(("PUSH", "PUSH", "PUSH", "LITE_PULL", "PULL")),
@@ -93,7 +95,14 @@ def groups(
     mine = frozenset(draw(some))
     if "list" in mine:
         given["strategy"] = draw(st.sampled_from(LISTS))
+    if "many topics" in mine:
+        given["subscriptions"] += MANY_TOPICS
     story = Story(retry_topic(name), GroupSettings(**given), traits=mine)
+    for number, many in enumerate(MANY_TOPICS if "many topics" in mine else ()):
+        story.tell(
+            {"step": "configure", "topic": many, "broker": "a", "queues": number % 3}
+            | {"perm": None, "detail": None}
+        )
     for topic, broker, queues, detail in draw(OPENING):
         story.tell(
             {"step": "configure", "topic": topic, "broker": broker, "queues": queues}
@@ -162,7 +171,8 @@ def _committed(
 @st.composite
 def fleets(draw: Any, traits: Sequence[str] = ()) -> tuple[GroupHistory, ...]:
     """Groups of two clusters, all with or all without offsets and commits."""
-    found = [draw(groups(*name, traits)) for name in GROUPS[: draw(st.sampled_from((1, 1, 2, 2, 3, 6)))]]
+    count = draw(st.sampled_from((1, 1, 2, 2, 3, 6)))
+    found = [draw(groups(*name, traits)) for name in GROUPS[:count]]
     given = ((True, True),) * 12 + ((True, False), (False, True), (False, False))
     seen, committed = draw(st.sampled_from(given))
     return tuple(

@@ -146,7 +146,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "its own given up, which it never had",
      later(event(9, "UNSUBSCRIBE", "x", topic=RETRY))),
     ("REGULAR", "its own named at the join", group(*BOTH, join(9_000, "z", "T", RETRY))),
-    ("MANY_TOPICS", "and members that differ",
+    ("REGULAR", "62 and the retry topic, and members that differ",
      group(*topics(62), join(0, "x", *names(62)), join(0, "y", *names(61)))),
     ("REGULAR", "61 and the retry topic",
      group(*topics(61), join(0, "x", *names(61)), join(0, "y", *names(60)))),

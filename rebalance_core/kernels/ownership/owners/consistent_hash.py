@@ -13,7 +13,8 @@ from rebalance_core.kernels.segments import Ints, first_of_run, pair, pointers, 
 from rebalance_core.kernels.state.cells import NOBODY, Queues, Readable
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid
-from rebalance_core.kernels.state.roster import Roster, Runs, processes_at_once
+from rebalance_core.kernels.state.roster import Roster
+from rebalance_core.kernels.state.runs import Runs, processes_at_once
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
 
