@@ -29,6 +29,8 @@ class Divisions:
     """Groups with a CONFIG list, one value a list."""
     listed: Ints
     """The list: index into the strategies of the coded."""
+    mixed_models: Ints
+    """Groups of which some members are BROADCASTING and others are not."""
 
     def allocations(self, strategy: Ints, version: Ints) -> Ints:
         """The strategy of members with these words."""
@@ -68,11 +70,17 @@ class Divisions:
             group=moved[order],
             allocation=self.allocation[order],
             listing=group[self.listing],
+            mixed_models=group[self.mixed_models],
         )
 
 
 def find_divisions(
-    group: Ints, strategy: Ints, version: Ints, allocation: Ints, divides: Bools, lists: Bools
+    group: Ints,
+    strategy: Ints,
+    version: Ints,
+    allocation: Ints,
+    everyone: Bools,
+    lists: Bools,
 ) -> Divisions:
     """The divisions of groups.
 
@@ -81,14 +89,15 @@ def find_divisions(
         strategy: word of its strategy text.
         version: word of its version.
         allocation: its strategy.
-        divides: its strategy divides queues.
+        everyone: it is BROADCASTING, so that its strategy is never asked.
         lists: its strategy is a CONFIG list.
     """
     words, first = np.unique(pair(strategy, version), return_index=True)
-    pairs = np.unique(pair(group[divides], allocation[divides]))
-    listed = np.unique(pair(group[lists], allocation[lists]))
+    rows = (~everyone & ~lists, ~everyone & lists)
+    pairs, listed = (np.unique(pair(group[mine], allocation[mine])) for mine in rows)
+    mixed = np.intersect1d(group[everyone], group[~everyone])
     return Divisions(
-        words, allocation[first], *halves(pairs), *halves(listed),
+        words, allocation[first], *halves(pairs), *halves(listed), mixed,
     )  # fmt: skip
 
 

@@ -31,7 +31,6 @@ MOST_STRATEGIES = 8
 REASONS = {
     "REGULAR": "the kernels take the group",
     "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
-    "MIXED_MODELS": "members with different message models",
     "NO_KERNEL": "a strategy without a kernel, one that always throws or lists a negative queue id, or one that the brokers do "
     "not know and a member asks them for",
     "POP": "a topic whose request mode is POP",
@@ -46,7 +45,6 @@ REASONS = {
 (
     REGULAR,
     MANY_STRATEGIES,
-    MIXED_MODELS,
     NO_KERNEL,
     POP,
     MIXED_REBALANCE_MODES,

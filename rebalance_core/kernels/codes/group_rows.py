@@ -13,7 +13,7 @@ from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS, Columns, Key, list_pointers
 from rebalance_core.kernels.codes.divisions import Divisions, find_divisions, strategies_of_groups
 from rebalance_core.kernels.codes.topic_sets import TopicSets
-from rebalance_core.kernels.segments import Bools, Ints, extreme, pointers, sums
+from rebalance_core.kernels.segments import Bools, Ints, pointers, sums
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -184,16 +184,11 @@ def divided(
     kinds = np.array([*map(eligibility.kind_of, strategies), eligibility.NO_KIND], np.int64)
     broadcasting = pc.index(words, BROADCASTING).as_py()
     lists = kinds[allocation] == eligibility.LISTED
-    divided_ = own["message_model"] != broadcasting
-    divisions = find_divisions(
-        of, own["strategy"], own["version"], allocation, divided_ & ~lists, divided_ & lists
-    )
+    reads_all = own["message_model"] == broadcasting
+    divisions = find_divisions(of, own["strategy"], own["version"], allocation, reads_all, lists)
     bounds = pointers(np.bincount(of, minlength=len(groups)))
-    model, last_model = (
-        extreme(reduce, own["message_model"], bounds, -1) for reduce in (np.minimum, np.maximum)
-    )
-    unknown = sums(kinds[allocation] == eligibility.NO_KIND, bounds) > 0
-    everyone = model == broadcasting
+    unknown = sums(~reads_all & (kinds[allocation] == eligibility.NO_KIND), bounds) > 0
+    everyone = (sums(reads_all, bounds) > 0) & (sums(~reads_all, bounds) == 0)
     foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
     foreign &= tables[GROUPS].equal("rebalance_mode", BROKER_REBALANCE)[of]
     refused = _refused(groups, of[foreign], {n: codes[foreign] for n, codes in own.items()}, words)
@@ -207,11 +202,10 @@ def divided(
     strategies_of = strategies_of_groups(divisions, len(groups))
     reason = np.select(
         [
-            model != last_model,
-            refused | (unknown & ~everyone),
+            refused | unknown,
             strategies_of > eligibility.MOST_STRATEGIES,
         ],
-        [eligibility.MIXED_MODELS, eligibility.NO_KERNEL, eligibility.MANY_STRATEGIES],
+        [eligibility.NO_KERNEL, eligibility.MANY_STRATEGIES],
         eligibility.REGULAR,
     )
     settled = replace(

@@ -154,9 +154,7 @@ class Differ:
     def _present(self) -> Periods:
         return present(self._prepared)
 
-    def _hands(
-        self, piece: Shared, cell: Ints, client: Ints, is_add: Bools
-    ) -> tuple[Bools, Ints]:
+    def _hands(self, piece: Shared, cell: Ints, client: Ints, is_add: Bools) -> tuple[Bools, Ints]:
         """Who acts in each change: every process is gone, and the entry of the first one.
 
         The first by channel, of those that take the queue or give it up.

@@ -124,8 +124,9 @@ def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
 def _kept(prepared: PreparedGroups, reading: Reading, suspended: Bools) -> Ints:
     """By run and topic: until when the process is a member that reads the topic or is suspended."""
     runs = prepared.roster.runs
-    process, pairs = runs.process[reading.run], first_of_run(
-        reading.group_topic, runs.process[reading.run]
+    process, pairs = (
+        runs.process[reading.run],
+        first_of_run(reading.group_topic, runs.process[reading.run]),
     )
     asleep = np.flatnonzero(suspended & prepared.shared[runs.group])
     by_process = np.argsort(process[pairs], kind="stable")
@@ -152,9 +153,7 @@ def _parts(
     of = of_cell[opens]
     offset = (epochs.of_group[:-1][grid.topics.group] - first)[of]
     true = Periods(of, np.zeros_like(of), opens + offset, closes + 1 + offset)
-    asker, period = true.meeting(
-        group_topic[rows], np.zeros_like(rows), begin[rows], end[rows]
-    )
+    asker, period = true.meeting(group_topic[rows], np.zeros_like(rows), begin[rows], end[rows])
     row = rows[asker]
     begin, end = np.maximum(begin[row], true.begin[period]), np.minimum(end[row], true.end[period])
     return row, begin, end

@@ -22,14 +22,17 @@ from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.state.activity import (
     GroupTopics,
     LiveCounts,
+    RetryTopics,
     count_live,
     group_topics,
+    joined_periods,
+    live_periods,
     subscribed_periods,
 )
 from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
 from rebalance_core.kernels.state.grid import Grid, build_grid
 from rebalance_core.kernels.state.membership import Membership, follow_members
-from rebalance_core.kernels.state.reading import find_reading
+from rebalance_core.kernels.state.reading import clustering, find_reading
 from rebalance_core.kernels.state.roster import Roster, build_roster
 from rebalance_core.kernels.state.routes import (
     TopicBrokers,
@@ -72,12 +75,22 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     live = count_live(membership)
     subscribed = subscribed_periods(membership, coded.topic_sets)
     configs = topic_configs(events, groups)
-    creations = retry_creations(configs, subscribed, groups)
-    retry = retry_periods(creations)
+    divides = clustering(coded, membership)
+    mixed = np.isin(np.arange(len(groups)), coded.divisions.mixed_models)
+    dividing = subscribed
+    if mixed.any():
+        dividing = subscribed_periods(membership, coded.topic_sets, divides)
+    creations = retry_creations(configs, dividing, groups)
+    created = retry_periods(creations)
+    retry = RetryTopics(
+        created.where(~mixed[created.group]),
+        live_periods(membership, divides, mixed & groups.has_retry, groups.retry_topic),
+        created,
+    )
     topics = group_topics(events, subscribed, live, retry)
     listed = listed_places(coded)
     brokers, routes = follow_routes(events, configs.joined(creations), topics, listed)
-    turns = find_turns(events, membership, topics, brokers, routes, retry)
+    turns = find_turns(events, membership, topics, brokers, routes, created)
     epochs = build_epochs(events, turns, live, creations, len(groups))
     runs, unclear = find_runs(events, membership, epochs)
     reason = _reasons(coded, membership, live, topics, brokers, runs, unclear)
@@ -87,9 +100,10 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
         epochs = build_epochs(events, turns, live, creations, len(groups))
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
-    grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
+    read = joined_periods(subscribed, retry.since_created(retry.varying))
+    grid = build_grid(events, epochs, topics, read, retry.constant, brokers, routes)
     shared = np.zeros(len(groups), np.bool_)
-    shared[coded.divisions.listing] = True
+    shared[coded.divisions.listing] = shared[coded.divisions.mixed_models] = True
     shared |= strategies_of_groups(coded.divisions, len(groups)) > 1
     shared[roster.twice] = shared[membership.suspended] = True
     grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))

@@ -11,6 +11,7 @@ from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.state.activity import GroupTopics
 from rebalance_core.kernels.state.membership import Membership
 from rebalance_core.kernels.state.runs import Runs
+from rebalance_core.model.group_settings import BROADCASTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,12 @@ class Reading:
 
     run: Ints
     group_topic: Ints
+
+
+def clustering(coded: CodedGroups, membership: Membership) -> Bools:
+    """By state: its members divide the queues, they are not BROADCASTING."""
+    everyone = np.isin(coded.names.words, [BROADCASTING])
+    return ~everyone[membership.states.message_model]
 
 
 def find_reading(
@@ -35,7 +42,8 @@ def find_reading(
     """
     wanted = np.flatnonzero(groups[runs.group])
     row, topic = coded.topic_sets.members(membership.states.subscriptions[runs.state[wanted]])
-    retrying = wanted[coded.groups.has_retry[runs.group[wanted]]]
+    divides = clustering(coded, membership)[runs.state[wanted]]
+    retrying = wanted[coded.groups.has_retry[runs.group[wanted]] & divides]
     run = np.concatenate([wanted[row], retrying])
     topic = np.concatenate([topic, coded.groups.retry_topic[runs.group[retrying]]])
     group_topic = topics.index(runs.group[run], topic)

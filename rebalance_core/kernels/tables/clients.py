@@ -32,9 +32,7 @@ class Clients:
         self._stays = Periods(group[first], client[first], epoch[first], epoch[last] + 1)
         self._node = node[first] - epoch[first]
 
-    def add_owned(
-        self, queues: Queues, piece: Shared, held: Periods, counts: ManyHolders
-    ) -> None:
+    def add_owned(self, queues: Queues, piece: Shared, held: Periods, counts: ManyHolders) -> None:
         """Count the queues that each client holds.
 
         Args:

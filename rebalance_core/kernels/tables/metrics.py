@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.codes.codes import names_of
-from rebalance_core.kernels.codes.eligibility import EVERYONE
 from rebalance_core.kernels.ownership.changes import VOLUNTARY, Before, Changes, Differ, held_before
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.sharing import continued, held_by
+from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
 from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, sums
 from rebalance_core.kernels.state.cells import Block, Broadcast, Shared
+from rebalance_core.kernels.state.reading import clustering
 from rebalance_core.kernels.tables.clients import Clients
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows
 from rebalance_core.kernels.tables.topic_members import (
@@ -166,9 +166,16 @@ def _minimum_moves(
     share = smaller.astype(np.int32)[topic_members.topic_cell]
     keeps = sums(np.minimum(kept, share), topic_members.first)
     keeps += np.minimum(larger, sums(kept > share, topic_members.first))
-    kind = prepared.coded.groups.kind[prepared.epochs.group[epoch]]
-    known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch] & (kind != EVERYONE)
+    known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch]
+    known &= ~_has_broadcasting(prepared)[epoch]
     return np.maximum(0, grid.queues - keeps), known
+
+
+def _has_broadcasting(prepared: PreparedGroups) -> Bools:
+    """By epoch: some member reads every queue."""
+    runs = prepared.roster.runs
+    mine = ~clustering(prepared.coded, prepared.membership)[runs.state]
+    return covered(runs.from_epoch[mine], runs.to_epoch[mine], len(prepared.epochs)) > 0
 
 
 def _balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:

@@ -34,9 +34,7 @@ class ProcessLoads:
             np.add.at(total, node[mine], 1)
             np.add.at(total, (node + count)[mine], -1)
         own = ~retry
-        held = Periods.union(
-            group_topic[own], spans.process[own], node[own], (node + count)[own]
-        )
+        held = Periods.union(group_topic[own], spans.process[own], node[own], (node + count)[own])
         self._held.append((held.major, held.minor, held.begin, held.end))
 
     def counts(self) -> tuple[Ints, Ints, Ints]:

@@ -26,7 +26,7 @@ from tests.unit.kernels.random_steps import (
 from tests.unit.replay.histories import numbered
 
 GROUPS = tuple((cluster, name) for cluster in "cd" for name in ("g", "😀g", "\uff5eg"))
-TRAITS = ("twins", "sleep", "list", "own strategies", "many topics")
+TRAITS = ("twins", "sleep", "list", "own strategies", "own models", "many topics")
 """What the members of some groups do, and all others do not."""
 MANY_TOPICS = tuple(f"M{number:02}" for number in range(70))
 """More than a member's mask has bits, of members that state no topics."""

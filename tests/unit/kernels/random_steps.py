@@ -76,6 +76,7 @@ COME = st.fixed_dictionaries(
         "mode": st.sampled_from((None, None, *MODES)),
         "repeats_group": st.booleans(),
         "strategy": OWN,
+        "model": st.sampled_from((None, "CLUSTERING", "BROADCASTING")),
         "detail": OBSERVED,
     }
 )
@@ -98,6 +99,7 @@ TWIN = st.fixed_dictionaries(
         "version": st.sampled_from((None, None, "5.1", "4.9.7")),
         "mode": st.sampled_from((None, None, *MODES)),
         "strategy": OWN,
+        "model": st.sampled_from((None, "CLUSTERING", "BROADCASTING")),
         "detail": OBSERVED,
     }
 )
@@ -171,7 +173,7 @@ class Story:
     at_ms: int = 0
     events: list[Event] = field(default_factory=list)
     traits: frozenset[str] = frozenset()
-    """What may happen besides: "twins", "sleep", "own strategies"."""
+    """What may happen besides: of the traits of `random_groups`."""
     live: dict[str, Event] = field(default_factory=dict)
     """The last join of each client id."""
     twins: dict[tuple[str, str], Event] = field(default_factory=dict)
@@ -237,6 +239,9 @@ class Story:
     def _strategy(self, step: dict[str, Any]) -> str | None:
         return step["strategy"] if "own strategies" in self.traits else None
 
+    def _model(self, step: dict[str, Any]) -> str | None:
+        return step["model"] if "own models" in self.traits else None
+
     def _twin(self, step: dict[str, Any]) -> None:
         """A process beside others of its client id."""
         twin = step["client"], step["channel"]
@@ -245,6 +250,7 @@ class Story:
         coming = join(
             self.at_ms, twin[0], channel_id=twin[1], detail=step["detail"],
             version=self._version(step["version"]), strategy=self._strategy(step),
+            message_model=self._model(step),
             consume_from_where=self.twins[twin].consume_from_where
             if twin in self.twins
             else step["mode"],
@@ -261,7 +267,7 @@ class Story:
             self.at_ms, step["client"], channel_id=step["channel"], detail=step["detail"],
             version=version, consume_from_where=step["mode"],
             strategy=self._strategy(step) or (own and own.strategy),
-            message_model=own and own.message_model,
+            message_model=self._model(step) or (own and own.message_model),
         )  # fmt: skip
         coming = replace(coming, subscriptions=subscriptions)
         if (step["client"], step["channel"]) in self.twins:

@@ -82,7 +82,13 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "eight strategies", later(*hashes(7))),
     ("MANY_STRATEGIES", "nine strategies", later(*hashes(8))),
     # models
-    ("MIXED_MODELS", "one reads everything", later(join(9, "z", message_model="BROADCASTING"))),
+    ("REGULAR", "one reads everything", later(join(9, "z", message_model="BROADCASTING"))),
+    ("REGULAR", "one of many divides, with a retry topic, and goes",
+     later(join(9, "z", message_model="CLUSTERING"), leave(20_000, "z"), topic(30_000, 1, "T", "b"),
+           message_model="BROADCASTING")),
+    ("REGULAR", "the only one that divides comes and goes within an instant",
+     later(join(9, "z", message_model="CLUSTERING"), leave(9, "z"),
+           event(40_000, "BROKER_DOWN", broker_name="a"), message_model="BROADCASTING")),
     ("REGULAR", "all read everything", later(message_model="BROADCASTING")),
     (
         "REGULAR",

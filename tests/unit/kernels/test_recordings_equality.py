@@ -23,8 +23,7 @@ from tests.unit.kernels.fleets import (
 
 pytestmark = pytest.mark.unit
 
-IRREGULAR: dict[GroupName, str] = {
-}
+IRREGULAR: dict[GroupName, str] = {}
 """Groups of the recordings that the kernels leave to the replay, and why."""
 
 

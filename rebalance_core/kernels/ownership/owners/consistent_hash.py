@@ -71,7 +71,9 @@ def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
         found.append(node_points(name, strategy, number))
     counts = np.zeros(len(group), np.int64)
     counts[hashing] = [len(points) for points in found]
-    return Rings(group, copy, pointers(counts), np.array([p for ring in found for p in ring], np.int64))
+    return Rings(
+        group, copy, pointers(counts), np.array([p for ring in found for p in ring], np.int64)
+    )
 
 
 def colliding_groups(rings: Rings) -> Ints:

@@ -139,7 +139,9 @@ class PullStarts:
         if isinstance(piece, Shared):
             chained &= ~self._put_others(commits, piece, adds, mine, starts)
         self._open_deleted(mine, starts)
-        sent_back = self._sent_back(mine, starts, of_group.stored)
+        own = commits.newest_of(mine.queue, mine.client, handover.earliest_ms)
+        decided_by = np.where(starts.rule == LOCAL_STORE, own, of_group.stored)
+        sent_back = self._sent_back(mine, starts, decided_by)
         before = (
             chained_lows(mine.cell, mine.queue, starts.low, sent_back, chained, handover.stays)
             if isinstance(piece, Shared)
