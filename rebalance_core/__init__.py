@@ -39,8 +39,8 @@ def simulate(tables: Mapping[str, Any], options: SimulationOptions | None = None
     See `rebalance_core.process.simulate.simulate`; for fleets, `rebalance_core.spark.simulate`.
 
     Args:
-        tables: Arrow tables by name: ``cluster_events`` and, if known, ``consumer_groups``, ``queue_offsets`` and
-            ``committed_offsets``, with the contract's columns.
+        tables: Arrow tables by name: ``cluster_events`` and, if known, ``consumer_groups``,
+            ``queue_offsets`` and ``committed_offsets``, with the contract's columns.
         options: `rebalance_core.engine.options.SimulationOptions`.
     """
     from rebalance_core.process.simulate import simulate as simulated  # pyarrow takes a while

@@ -1,12 +1,18 @@
 """Rows of dicts to Arrow and back."""
 
+from typing import Any
+
 from rebalance_core.contracts import OBSERVED_TABLES, REJECTED
 from rebalance_core.contracts.arrow_rows import batch_of_columns, batch_of_rows, rows_of_arrow
 from rebalance_core.contracts.observed import OBSERVED_FACTS
 
 
 def test_rows_come_back_with_all_columns() -> None:
-    rows = [{"kind": "DUMP", "details": {"command": "x"}, "times": 1}, {"details": {}}, {}]
+    rows: list[dict[str, Any]] = [
+        {"kind": "DUMP", "details": {"command": "x"}, "times": 1},
+        {"details": {}},
+        {},
+    ]
     back = rows_of_arrow(batch_of_rows(OBSERVED_FACTS, rows))
     whole = dict.fromkeys(OBSERVED_FACTS.column_names)
     assert back == [whole | row for row in rows]
