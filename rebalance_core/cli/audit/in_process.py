@@ -28,7 +28,6 @@ from rebalance_core.cli.run.run_record import python_version
 from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.terminal import say, warn
-from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.locations import local_path
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
@@ -40,7 +39,7 @@ from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.observed import Observed, read_observed
 from rebalance_core.process.row_forecast import row_forecast
 from rebalance_core.process.write_ledger import LedgerWritten, simulate_and_write
-from rebalance_core.process.written_tables import read_written
+from rebalance_core.process.written_tables import LedgerFiles, read_written
 
 
 def audit(request: AuditRequest) -> AuditWritten:
@@ -52,9 +51,9 @@ def audit(request: AuditRequest) -> AuditWritten:
         source, files = _ingested(request, run, place)
         simulated, tables = _simulated(request, source, run, place)
         say("judging every group")
-        result = audit_tables(tables, **request.judging)
+        result = audit_tables(tables, LedgerFiles(place), **request.judging)
         output = AuditOutput(request, run, PROCESS, {"python": python_version()})
-        audited = Audited(result, tables, folder, _previous(options.previous))
+        audited = Audited(result, place, folder, _previous(options.previous))
         return output.write(audited, simulated, files)
 
 
@@ -71,7 +70,7 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
     rows = row_forecast(checked, simulation, bad_row_limits(request.settings))
     if rows.refusal is not None:
         return rows, None
-    result, _ = audit_unwritten(checked, simulation, observed, **request.judging)
+    result = audit_unwritten(checked, simulation, observed, **request.judging)
     return rows, result.counts()
 
 
@@ -90,7 +89,7 @@ def _ingested(
 def _simulated(
     request: AuditRequest, source: str, run: OutputRun, place: Path
 ) -> tuple[LedgerWritten, dict[str, pa.Table]]:
-    """The ledger written, and every table that the audit reads."""
+    """The ledger written, and every other table that the audit reads."""
     say("simulating")
     observed = read_observed(source)
     rejected = observed.rejected
@@ -105,8 +104,7 @@ def _simulated(
         before_writing=run.clear if request.collection is None else None,
         warn=warn,
     )
-    ledger = {name: read_written(place, name) for name in LEDGER_TABLES}
-    return simulated, {**simulated.checked.tables, **observed.tables, **ledger}
+    return simulated, {**simulated.checked.tables, **observed.tables}
 
 
 def _previous(location: str | None) -> PreviousAudit | None:

@@ -32,7 +32,8 @@ CONFIG, DELETED = type_code(TOPIC_CONFIG), type_code(TOPIC_DELETED)
 @dataclass(frozen=True, slots=True)
 class TopicBrokers:
     """Every (group, topic, broker) where the topic was ever configured or CONFIG lists a queue of
-    it, in this order."""
+    it, in this order.
+    """
 
     group: Ints
     topic: Ints

@@ -20,6 +20,7 @@ from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.process.audit.cluster_rows import read_cluster_rows
 from rebalance_core.process.audit.group_cases import group_cases
+from rebalance_core.process.written_tables import LedgerFiles
 
 Row = dict[str, Any]
 
@@ -49,6 +50,7 @@ class AuditResult:
 
 def audit_tables(
     tables: Mapping[str, pa.Table],
+    ledger: LedgerFiles | None = None,
     *,
     accepted: tuple[Acceptance, ...] = (),
     stale_hours: float = 6.0,
@@ -60,7 +62,8 @@ def audit_tables(
     Cost: memory for the tables, and for the rows of some groups, all findings and all verdicts.
 
     Args:
-        tables: input tables, ledger, observed tables and ingest's findings, by name.
+        tables: input tables, observed tables and ingest's findings, by name; and the ledger.
+        ledger: where the ledger is, if ``tables`` has none: a ledger is large.
         accepted: acceptances that hold.
         stale_hours: what is older than this at the end says nothing about the present.
         not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
@@ -69,7 +72,7 @@ def audit_tables(
     clusters = judge_clusters(read_cluster_rows(tables), stale_hours, not_before_ms)
     judge = GroupJudge(clusters.runs, accepted, redact_salt)
     judged: dict[str, list[Row]] = {"findings": [], "group_verdicts": []}
-    for cluster, group, rows in group_cases(tables):
+    for cluster, group, rows in group_cases(tables, ledger):
         for name, found in judge(cluster, group, rows).items():
             judged[name] += _whole(name, ({**row, "cluster": cluster} for row in found))
     of_ingest = tables["findings"].filter(pc.is_null(tables["findings"]["consumer_group"]))

@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from rebalance_core.audit import selection
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.redact import Redaction
@@ -32,13 +30,13 @@ class Audited:
 
     Attributes:
         result: what was judged.
-        ledger: its tables by name, among others, with client ids.
-        folder: where the tables are to be.
+        place: folder of the ledger as simulated.
+        folder: where the tables are to be; may be the same.
         previous: the audit to compare with; None: none.
     """
 
     result: AuditResult
-    ledger: Mapping[str, pa.Table]
+    place: Path
     folder: Path
     previous: PreviousAudit | None = None
 
@@ -64,7 +62,7 @@ class Audited:
         """
         written: dict[str, TableWritten] = {}
         if redact_salt is not None:
-            written |= write_redacted_ledger(self.ledger, self.folder, redact_salt)
+            written |= write_redacted_ledger(self.place, self.folder, redact_salt)
         return written | dict(write_audit(self.result, self.folder, findings_per_rule))
 
     def worst_groups(self, groups: int) -> list[tuple[str, str]]:

@@ -23,27 +23,66 @@ from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 from rebalance_core.process.audit.topic_states import topic_states
+from rebalance_core.process.written_tables import LedgerFiles
 
 Rows = dict[str, list[dict[str, Any]]]
+Range = tuple[int, int]
+
+LEDGER_ROWS_AT_ONCE = 500_000
+"""Rows of all tables of the ledger that are read at once; groups stay whole."""
 
 _TOPIC = ("cluster", "topic")
 _QUEUE = ("topic", "broker_name", "queue_id")
 _QUEUE_END = ("cluster", *_QUEUE, "observed_ms", "min_offset", "max_offset", "head_cached")
 
 
-def group_cases(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str, Rows]]:
+def group_cases(
+    tables: Mapping[str, pa.Table], ledger: LedgerFiles | None = None
+) -> Iterator[tuple[str, str, Rows]]:
     """Cluster, group and the group's rows by table, for every group; those of some are in memory.
 
     Args:
-        tables: the input tables, the ledger, the observed tables and findings, by name.
+        tables: the input tables, the observed tables and findings, by name; and the ledger.
+        ledger: where the ledger is, if ``tables`` has none.
     """
-    grouped = by_group(case_tables(tables))
+    own = by_group(case_tables(tables))
+    if ledger is None:
+        yield from _cases(own)
+        return
+    for begin, end in _ranges(own, ledger.rows_by_group()):
+        names = _names(own, begin, end)
+        wanted = set(names)
+        for case in _cases(by_group({**own.of(begin, end), **ledger.of(names)})):
+            if case[:2] in wanted:
+                yield case
+
+
+def _ranges(own: GroupedRows, ledger_rows: Mapping[tuple[str, str], int]) -> Iterator[Range]:
+    """Ranges of groups with not much more rows of the ledger than `LEDGER_ROWS_AT_ONCE`."""
+    begin = rows = 0
+    for at, name in enumerate(_names(own, 0, len(own))):
+        more = ledger_rows.get(name, 0)
+        if at > begin and rows + more > LEDGER_ROWS_AT_ONCE:
+            yield begin, at
+            begin, rows = at, 0
+        rows += more
+    if begin < len(own):
+        yield begin, len(own)
+
+
+def _names(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:
+    of_range = slice(begin, end)
+    clusters, groups = grouped.clusters[of_range], grouped.groups[of_range]
+    return list(zip(clusters.to_pylist(), groups.to_pylist(), strict=True))
+
+
+def _cases(grouped: GroupedRows) -> Iterator[tuple[str, str, Rows]]:
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
         rows = {name: rows_of_arrow(table) for name, table in grouped.of(begin, end).items()}
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
-        for at in range(begin, end):
+        for at, (cluster, group) in enumerate(_names(grouped, begin, end), begin):
             of_group = {name: rows[name][first[name][at] : first[name][at + 1]] for name in rows}
-            yield grouped.clusters[at].as_py(), grouped.groups[at].as_py(), of_group
+            yield cluster, group, of_group
 
 
 def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
@@ -59,8 +98,8 @@ def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     if "queue_offsets" in tables:
         found["queue_offsets"] = _joined(ends_of_queues(tables["queue_offsets"]), topics)
     for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings"):
-        table = tables[name]
-        found[name] = table.filter(pc.is_valid(table["consumer_group"]))
+        if name in tables:
+            found[name] = tables[name].filter(pc.is_valid(tables[name]["consumer_group"]))
     return {
         name: table.drop_columns([c for c in TECHNICAL if c in table.column_names])
         for name, table in found.items()

@@ -18,10 +18,10 @@ from rebalance_core.audit.redact import (
 _PLACE = re.compile(PLACES_OF_CLIENTS)
 
 
-def redacted(table: pa.Table, salt: str) -> pa.Table:
-    """The table with names for client ids, no connections, and no text of rejected rows."""
-    columns = [_redacted(name, table[name].combine_chunks(), salt) for name in table.column_names]
-    return pa.table(columns, names=table.column_names)
+def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
+    """The rows with names for client ids, no connections, and no text of rejected rows."""
+    columns = [_redacted(name, rows[name], salt) for name in rows.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def _redacted(name: str, column: pa.Array, salt: str) -> pa.Array:

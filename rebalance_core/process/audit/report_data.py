@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.redact import Redaction
@@ -29,8 +28,7 @@ Row = dict[str, Any]
 def rows_of_groups(folder: Path, groups: Sequence[tuple[str, str]]) -> dict[str, Rows]:
     """Rows of `TABLES_OF_GROUPS` in the folder: what the page shows of the groups."""
     return {
-        name: _newest_rows(read_written(folder, name), name, groups, time)
-        for name, time in TABLES_OF_GROUPS.items()
+        name: _newest_rows(folder, name, groups, time) for name, time in TABLES_OF_GROUPS.items()
     }
 
 
@@ -43,13 +41,13 @@ def shown_findings(
 
 
 def _newest_rows(
-    table: pa.Table, name: str, groups: Sequence[tuple[str, str]], time: str
+    folder: Path, name: str, groups: Sequence[tuple[str, str]], time: str
 ) -> list[Row]:
     """The rows of these few groups, of each at most `ROWS_OF_A_TIMELINE`, the newest."""
     found: list[Row] = []
-    for group in groups:
-        is_of = pc.and_(*(pc.equal(table[c], v) for c, v in zip(GROUP, group, strict=True)))
-        rows = table.filter(is_of)
+    for cluster, group in groups:
+        of_group = (pc.field("cluster") == cluster) & (pc.field("consumer_group") == group)
+        rows = read_written(folder, name, of_group)
         if len(rows) > ROWS_OF_A_TIMELINE:
             key = [c for c in ALL_TABLES[name].key if c not in GROUP]
             order = [(time, "descending"), *((c, "ascending") for c in key)]

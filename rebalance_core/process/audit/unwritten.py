@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked
-from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES, LEDGER_TABLES
+from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows
 from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.process.audit.audit import AuditResult, audit_tables
 from rebalance_core.process.observed import READ_TABLES, Observed, observed
 from rebalance_core.process.simulate import ledger_rows
+from rebalance_core.process.written_tables import LedgerFiles
 
 
 def tables_of_collection(
@@ -34,8 +38,8 @@ def tables_of_collection(
 
 def audit_unwritten(
     checked: Checked, simulation: SimulationOptions, observations: Observed, **options: Any
-) -> tuple[AuditResult, dict[str, pa.Table]]:
-    """What is found, and the ledger by which it was found.
+) -> AuditResult:
+    """What is found; the ledger is kept in a folder meanwhile, as it may be large.
 
     Args:
         checked: the input.
@@ -43,17 +47,11 @@ def audit_unwritten(
         observations: what it is compared with.
         options: those of `audit_tables`.
     """
-    ledger = _ledger(checked, simulation)
-    tables = {**checked.tables, **observations.tables, **ledger}
-    return audit_tables(tables, **options), ledger
-
-
-def _ledger(checked: Checked, simulation: SimulationOptions) -> dict[str, pa.Table]:
-    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in LEDGER_TABLES}
-    for name, rows in ledger_rows(checked, simulation):
-        if name in batches:
-            batches[name].append(rows)
-    return {
-        name: pa.Table.from_batches(found, LEDGER_TABLES[name].arrow_schema())
-        for name, found in batches.items()
-    }
+    tables = {**checked.tables, **observations.tables}
+    with TemporaryDirectory(prefix="rebalance-audit-") as folder:
+        place = Path(folder)
+        with TableWriters(place, tuple(SIMULATED_TABLES)) as writers:
+            for name, rows in ledger_rows(checked, simulation):
+                if name in SIMULATED_TABLES:
+                    writers.write(name, rows)
+        return audit_tables(tables, LedgerFiles(place), **options)

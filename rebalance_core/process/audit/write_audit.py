@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from rebalance_core.audit.selection import capped
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
@@ -15,6 +13,7 @@ from rebalance_core.contracts.arrow_rows import batch_of_rows
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.process.audit.audit import AuditResult
 from rebalance_core.process.audit.redacted_tables import redacted
+from rebalance_core.process.written_tables import batches_of_written
 
 
 def write_audit(
@@ -40,13 +39,11 @@ def write_audit(
     return writers.written()
 
 
-def write_redacted_ledger(
-    tables: Mapping[str, pa.Table], folder: Path, salt: str
-) -> Mapping[str, TableWritten]:
+def write_redacted_ledger(private: Path, folder: Path, salt: str) -> Mapping[str, TableWritten]:
     """Write the ledger with names for client ids; rows and digest of each table.
 
     Args:
-        tables: the ledger by table name, among others.
+        private: folder of the ledger with client ids.
         folder: no table of the ledger may be there.
         salt: of the names.
 
@@ -55,6 +52,6 @@ def write_redacted_ledger(
     """
     with TableWriters(folder, tuple(LEDGER_TABLES)) as writers:
         for name in LEDGER_TABLES:
-            for batch in redacted(tables[name], salt).to_batches():
-                writers.write(name, batch)
+            for batch in batches_of_written(private, name):
+                writers.write(name, redacted(batch, salt))
     return writers.written()
