@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, queue_sort_key
 from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,
@@ -19,33 +16,21 @@ from rebalance_core.model.verdicts import (
 )
 from rebalance_core.report.audit_report import (
     AuditReport,
-    Cause,
-    GroupBalance,
     GroupCounts,
-    GroupTimeline,
     Previous,
-    QueueHistory,
     ShownFinding,
-    Stretch,
+)
+from rebalance_core.report.group_pictures import (
+    GroupName,
+    Rows,
+    group_balances,
+    group_timelines,
 )
 from rebalance_core.version import LIBRARY_VERSION
 
 FINDINGS_ON_PAGE = 500
 CHANGES_ON_PAGE = 50
-ROWS_OF_A_TIMELINE = 50_000
-"""Of each group and table: the newest."""
-TABLES_OF_GROUPS = {
-    "ownership": "from_ms",
-    "epochs": "from_ms",
-    "consumer_load": "from_ms",
-    "group_metrics": "epoch",
-    "memberships": "from_ms",
-}
-"""Tables of the ledger that the page shows of some groups, each with the column of its time."""
-
 Row = Mapping[str, Any]
-Rows = Sequence[Row]
-GroupName = tuple[str, str]
 
 
 class Counted(Protocol):
@@ -122,7 +107,6 @@ def audit_report(
         notes: what the reader has to know.
         finished_ms: when the audit ended, epoch ms UTC.
     """
-    rows = {name: _by_group(tables[name]) for name in TABLES_OF_GROUPS}
     return AuditReport(
         cluster=outcome.cluster,
         verdict=outcome.verdict,
@@ -137,17 +121,8 @@ def audit_report(
         rules=rules,
         more=_not_shown(outcome.counts, shown),
         previous=previous,
-        timelines=tuple(
-            _timeline(name[1], rows["ownership"].get(name, []), rows["epochs"].get(name, []))
-            for name in worst
-            if not _broadcasting(rows["memberships"].get(name, []))
-        ),
-        balance=tuple(
-            _balance(
-                name[1], rows["consumer_load"].get(name, []), rows["group_metrics"].get(name, [])
-            )
-            for name in worst
-        ),
+        timelines=group_timelines(worst, tables),
+        balance=group_balances(worst, tables),
         notes=tuple(notes),
     )
 
@@ -183,48 +158,4 @@ def _group_counts(groups: Mapping[str, int]) -> GroupCounts:
         unstable=groups.get(UNSTABLE, 0),
         unknown=groups.get(UNKNOWN, 0),
         offline=groups.get(OFFLINE, 0),
-    )
-
-
-def _by_group(rows: Iterable[Row]) -> dict[GroupName, list[Row]]:
-    groups: dict[GroupName, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["cluster"], row["consumer_group"]), []).append(row)
-    return groups
-
-
-def _broadcasting(memberships: Rows) -> bool:
-    """True if every member reads every queue: nothing to draw."""
-    return any(row["message_model"] == BROADCASTING for row in memberships)
-
-
-def _timeline(group: str, ownership: Rows, epochs: Rows) -> GroupTimeline:
-    queues: dict[MessageQueue, list[Stretch]] = {}
-    for row in sorted(ownership, key=lambda row: (row["from_ms"], row["client_id"] or "")):
-        queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
-        stretch = Stretch(row["from_ms"], row["to_ms"], row["client_id"], row["holders"])
-        queues.setdefault(queue, []).append(stretch)
-    in_order = sorted(epochs, key=lambda row: (row["from_ms"], row["epoch"]))
-    return GroupTimeline(
-        group,
-        tuple(
-            QueueHistory(*queue, tuple(queues[queue]))
-            for queue in sorted(queues, key=queue_sort_key)
-        ),
-        tuple(Cause(row["from_ms"], ", ".join(row["causes"])) for row in in_order),
-    )
-
-
-def _balance(group: str, loads: Rows, metrics: Rows) -> GroupBalance:
-    now = {row["client_id"]: row["queues"] for row in loads if row["to_ms"] is None}
-    clients = sort_client_ids(now)
-    whole = sorted((row for row in metrics if row["topic"] is None), key=lambda row: row["epoch"])
-    last: Row = whole[-1] if whole else {"peak_ratio": None, "idle_members": 0}
-    return GroupBalance(
-        group,
-        tuple(clients),
-        tuple(now[client] for client in clients),
-        tuple(row["moved"] for row in whole),
-        last["peak_ratio"],
-        last["idle_members"],
     )

@@ -7,7 +7,7 @@ from rebalance_core.audit.outcome import Judged
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.report.audit_report import Previous, ShownFinding
-from rebalance_core.report.audit_rows import Rows
+from rebalance_core.report.group_pictures import Rows
 
 
 class Audited(Judged, Protocol):

@@ -17,6 +17,7 @@ from rebalance_core.cli.audit.audit_output import (
 )
 from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.audit.request import AuditRequest
+from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.engine_settings import (
     bad_row_limits,
     ledger_config,
@@ -95,15 +96,17 @@ def _simulated(
     rejected = observed.rejected
     if request.collection is not None:
         rejected = pa.concat_tables([rejected, read_written(Path(source), "rejected")])
-    simulated = simulate_and_write(
-        read_input_tables(source),
-        place,
-        simulation_options(request.settings),
-        ledger_config(request.settings, private=request.options.redact_clients),
-        more_rejected=rejected,
-        before_writing=run.clear if request.collection is None else None,
-        warn=warn,
-    )
+    with progress_of("groups") as progress:
+        simulated = simulate_and_write(
+            read_input_tables(source),
+            place,
+            simulation_options(request.settings),
+            ledger_config(request.settings, private=request.options.redact_clients),
+            more_rejected=rejected,
+            before_writing=run.clear if request.collection is None else None,
+            warn=warn,
+            progress=progress,
+        )
     return simulated, {**simulated.checked.tables, **observed.tables}
 
 

@@ -21,7 +21,7 @@ from rebalance_core.process.audit.previous_audit import PreviousAudit
 from rebalance_core.process.audit.write_audit import write_audit, write_redacted_ledger
 from rebalance_core.process.written_tables import read_written
 from rebalance_core.report.audit_report import Previous, ShownFinding
-from rebalance_core.report.audit_rows import Rows
+from rebalance_core.report.group_pictures import Rows
 
 
 @dataclass(frozen=True, eq=False)

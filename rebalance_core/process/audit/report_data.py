@@ -15,12 +15,8 @@ from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.engine.units import GROUP
 from rebalance_core.process.written_tables import read_written
 from rebalance_core.report.audit_report import ShownFinding
-from rebalance_core.report.audit_rows import (
-    ROWS_OF_A_TIMELINE,
-    TABLES_OF_GROUPS,
-    Rows,
-    shown_finding,
-)
+from rebalance_core.report.audit_rows import shown_finding
+from rebalance_core.report.group_pictures import ROWS_OF_A_TIMELINE, TABLES_OF_GROUPS, Rows
 
 Row = dict[str, Any]
 

@@ -15,7 +15,7 @@ from rebalance_core.audit.verdict import Count
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.model.severities import INFO
 from rebalance_core.report.audit_report import Previous, ShownFinding
-from rebalance_core.report.audit_rows import Rows
+from rebalance_core.report.group_pictures import Rows
 from rebalance_core.spark.audit import queries, report_data
 from rebalance_core.spark.audit.audit import AuditResult
 from rebalance_core.spark.audit.previous_audit import PreviousAudit

@@ -9,12 +9,8 @@ from pyspark.sql import DataFrame
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.selection import SHOWN_FIRST
 from rebalance_core.report.audit_report import ShownFinding
-from rebalance_core.report.audit_rows import (
-    ROWS_OF_A_TIMELINE,
-    TABLES_OF_GROUPS,
-    Rows,
-    shown_finding,
-)
+from rebalance_core.report.audit_rows import shown_finding
+from rebalance_core.report.group_pictures import ROWS_OF_A_TIMELINE, TABLES_OF_GROUPS, Rows
 from rebalance_core.spark.audit.queries import of_groups, worst_first
 
 
