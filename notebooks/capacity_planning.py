@@ -28,6 +28,7 @@
 import os
 import sys
 import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,15 +103,21 @@ def steps_of(ledger, strategy, of_rocketmq=True):
     return steps.assign(strategy=strategy, of_rocketmq=of_rocketmq).sort_values(KEYS)
 
 
-recorded = simulate(inputs, SimulationOptions(group=GROUP))
-ownership, load, memberships = (
-    table.toPandas() for table in (recorded.ownership, recorded.consumer_load, recorded.memberships)
-)
-used = sorted(memberships["strategy"].unique())  # what the members really had
 steps = []
-for name in STRATEGIES:
-    asked = SimulationOptions(group=GROUP, strategy=name)
-    steps.append(steps_of(recorded if used == [name] else simulate(inputs, asked), name))
+# a ledger keeps its rows in memory until it is closed; these share an input, so all are closed last
+with ExitStack() as ledgers:
+    recorded = ledgers.enter_context(simulate(inputs, SimulationOptions(group=GROUP)))
+    ownership, load, memberships = (
+        table.toPandas()
+        for table in (recorded.ownership, recorded.consumer_load, recorded.memberships)
+    )
+    used = sorted(memberships["strategy"].unique())  # what the members really had
+    for name in STRATEGIES:
+        ledger = recorded
+        if used != [name]:
+            asked = SimulationOptions(group=GROUP, strategy=name)
+            ledger = ledgers.enter_context(simulate(inputs, asked))
+        steps.append(steps_of(ledger, name))
 
 # %% [markdown]
 # Two strategies that **RocketMQ does not have** say what would be possible. They need no Spark: each
@@ -153,7 +160,7 @@ show(draw_moves(steps), "moves")
 # %% [markdown]
 # A bar above the black line moved queues that could have stayed. CONSISTENT_HASH can lie **below**
 # it: the minimum is that of a *balanced* result, and CONSISTENT_HASH does not balance. Moved / fewest
-# means nothing for BROADCASTING, and where queues are left to nobody.
+# means nothing for BROADCASTING, and where queues are left without an owner.
 #
 # ## 2. What the consumers had
 #
@@ -205,13 +212,15 @@ def league_of(steps):
 from rebalance_core.spark.generate import generate
 from rebalance_core.synthetic.fleet import FleetPlan
 
-with tempfile.TemporaryDirectory() as folder:
+with tempfile.TemporaryDirectory() as folder, ExitStack() as ledgers:
     for name, frame in generate(spark, FleetPlan(groups=20, days=1, seed=7)).tables().items():
         if name in ("cluster_events", "consumer_groups"):
             frame.write.parquet(f"{folder}/{name}")
     fleet_inputs = InputTables.read(spark, folder)
     fleet = pd.concat([
-        steps_of(simulate(fleet_inputs, SimulationOptions(strategy=name)), name)
+        steps_of(
+            ledgers.enter_context(simulate(fleet_inputs, SimulationOptions(strategy=name))), name
+        )
         for name in STRATEGIES
     ])
 # under BROADCASTING every member owns everything: no strategy is asked, no minimum, no balance

@@ -1,4 +1,8 @@
-"""Who owns which queue, when, and where it starts to read."""
+"""Which consumer of a RocketMQ group owns which queue, when, and where it starts to read.
+
+Begin with docs/architecture.md, then `model`. tests/unit/test_layers.py says which package may
+import which.
+"""
 
 from __future__ import annotations
 

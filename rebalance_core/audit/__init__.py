@@ -1,11 +1,9 @@
 """Compares observed ownership with the predicted one and names what is wrong with each group.
 
-Input: the rows of one group (`case`), and what the collection says of the whole cluster
-(`collection`). `comparison` holds predicted against observed ownership, `rules` look for
-pathologies, `evidence` reads the facts both need; `accepted` and `verdict` turn findings into an
-exit code. `redact` hides client ids. Plain Python on rows as dicts: who spreads the groups over a
-cluster is not known here.
+Input: the rows of one group (`case`), and what was collected of the whole cluster (`completeness`).
+`comparison` compares predicted with observed ownership, `rules` look for pathologies, `evidence`
+derives what several of them need; `accepted` and `verdict` turn findings into an exit code.
+`redact` hides client ids. Plain Python on rows as dicts; `spark.audit` distributes the groups.
 
-May import: `model`, `contracts`, `strategies`, `protocol`, `client`.
-Begin with `judge.judge`.
+May import: `model`, `contracts`, `strategies`, `protocol`, `client`. Begin with `judge.judge`.
 """

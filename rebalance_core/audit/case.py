@@ -11,6 +11,7 @@ from typing import Any
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.statuses import EMPTY
+from rebalance_core.model.time_units import HOUR_MS
 from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, REBALANCE_WAIT_MS
 from rebalance_core.protocol.windows import window_ms
 
@@ -34,7 +35,7 @@ class AuditRun:
 
     start_ms: int
     end_ms: int
-    stale_ms: int = 6 * 3_600_000
+    stale_ms: int = 6 * HOUR_MS
     missing: frozenset[str] = frozenset()
     store_ms: Mapping[str, int] = field(default_factory=dict)
 

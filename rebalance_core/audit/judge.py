@@ -8,14 +8,14 @@ from typing import Any
 
 from rebalance_core.audit.accepted import Acceptance, accept
 from rebalance_core.audit.case import AuditRun, GroupCase
-from rebalance_core.audit.collection import (
+from rebalance_core.audit.comparison.compare import ComparisonResult, compare
+from rebalance_core.audit.comparison.findings import COMPARISON_RULES, comparison_findings
+from rebalance_core.audit.completeness import (
     COLLECTION_INCOMPLETE,
     UNASKED,
     audit_run_of,
     incomplete_groups,
 )
-from rebalance_core.audit.comparison.compare import ComparisonResult, compare
-from rebalance_core.audit.comparison.findings import COMPARISON_RULES, comparison_findings
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rebalance_core.audit.verdict import WORDS, Count
+from rebalance_core.audit.verdict import Count
+from rebalance_core.model.verdicts import RUN_VERDICTS
 
 
 def render_metrics(
@@ -60,7 +61,7 @@ def render_metrics(
     metric(
         "verdict",
         "1 for the word of the night, 0 for the others.",
-        (({"verdict": word}, int(word == verdict)) for word in WORDS),
+        (({"verdict": word}, int(word == verdict)) for word in RUN_VERDICTS),
     )
     metric("collection_end_seconds", "Last moment of the collection.", [({}, end_ms // 1000)])
     metric("finished_seconds", "When the audit ended.", [({}, finished_ms // 1000)])

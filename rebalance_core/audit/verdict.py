@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
 
-from rebalance_core.audit.collection import COLLECTION_INCOMPLETE
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.model.severities import INFO, SEVERITIES
-
-Verdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
-OK: Final = "OK"
-FINDINGS: Final = "FINDINGS"
-FAILED: Final = "FAILED"
-INCOMPLETE: Final = "INCOMPLETE"
-WORDS: dict[Verdict, str] = {
-    OK: "nothing above INFO is open",
-    FINDINGS: "open findings, all below the severity that fails the night",
-    FAILED: "open findings at or above the severity that fails the night",
-    INCOMPLETE: "something of the collection is missing: what depends on it is unknown",
-}
+from rebalance_core.model.verdicts import FAILED, FINDINGS, INCOMPLETE, OK, RunVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +20,7 @@ class Count:
     findings: int
 
 
-def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[Verdict, bool]:
+def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[RunVerdict, bool]:
     """The verdict, and True if the job ends with exit code 3."""
     still_open = [one for one in counts if one.findings and not one.accepted]
     worst = max((SEVERITIES.index(one.severity) for one in still_open), default=-1)

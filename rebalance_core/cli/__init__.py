@@ -1,5 +1,6 @@
-"""The command line: `rebalance JOB`; every job parses, calls a service and renders what it gives.
+"""The command line, `rebalance JOB`: a job parses its options, calls a service, renders the result.
 
-May import every package; pyspark only in `run/session.py`. Nothing need be installed to parse the
-options. Begin with `main`, then `jobs` and one of the jobs' packages, such as `simulate`.
+May import every package; pyspark only in `run/session.py`. Options are parsed before anything that
+has to be installed is imported. Begin with `main`, then `jobs` and one of the jobs' packages, such
+as `simulate`.
 """

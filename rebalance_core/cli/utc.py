@@ -1,16 +1,12 @@
-"""Times in summaries."""
+"""Times in summaries, where there may be none."""
 
-from datetime import UTC, datetime
-
-MILLIS = 1000
+from rebalance_core.model.utc import utc as known_utc
 
 
 def utc(time_ms: int | None) -> str:
-    """A time as people compare it with logs.
+    """The time in UTC, as people compare it with logs; "-" for None.
 
-    >>> utc(1795231709901)
-    '2026-11-21 03:28:29Z'
+    >>> utc(1795231709901), utc(None)
+    ('2026-11-21 03:28:29Z', '-')
     """
-    if time_ms is None:
-        return "-"
-    return datetime.fromtimestamp(time_ms // MILLIS, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return "-" if time_ms is None else known_utc(time_ms)

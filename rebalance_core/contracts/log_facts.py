@@ -16,7 +16,6 @@ from rebalance_core.contracts.fact_declaration import (
     GROUP,
     LOCK,
     LOG_FOLDER,
-    MINUTE_MS,
     MOMENTS,
     NAME_SERVER,
     ONE_A_MINUTE,
@@ -28,6 +27,7 @@ from rebalance_core.contracts.fact_declaration import (
     LogFact,
     log_facts,
 )
+from rebalance_core.model.time_units import MINUTE_MS
 
 _CLIENT_TOPIC = FactKind(
     "CLIENT_TOPIC",

@@ -1,6 +1,9 @@
 """The tables of plans: what they read beside a simulation's input, and what they write."""
 
+from collections.abc import Sequence
+
 from rebalance_core.contracts.table import Column, Table, columns
+from rebalance_core.model.statuses import EPOCH_STATUSES
 
 QUEUE_RATES = Table(
     "queue_rates",
@@ -36,9 +39,9 @@ _VARIANT = columns(
 )
 
 
-def _of_variant(text: str) -> tuple[Column, ...]:
+def _of_variant(text: str, **allowed: Sequence[str]) -> tuple[Column, ...]:
     """Columns of a table that says something of a group under each variant."""
-    return _VARIANT + columns(text)
+    return _VARIANT + columns(text, **allowed)
 
 
 VARIANT_KEY = ("cluster", "consumer_group", "scenario", "strategy", "seed")
@@ -66,7 +69,8 @@ PLAN_STEPS = Table(
         idle_members INT members without a queue
         orphaned INT readable queues with no owner, retry queues counted
         shared INT queues held by more than one process, retry queues counted
-        """
+        """,
+        status=EPOCH_STATUSES,
     ),
     key=(*VARIANT_KEY, "epoch"),
 )

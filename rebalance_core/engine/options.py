@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 MAX_QUEUE_NUMS = 65536
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import UsageError
-from rebalance_core.spark.tables.row_limits import BadRowLimits
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.strategies import parse_strategy
 
 VECTORIZED, REFERENCE = "vectorized", "reference"

@@ -1,10 +1,10 @@
-"""What operators collected (logs, stores, dumps of mqadmin) to input tables and observed tables.
+"""From what operators collected (logs, stores, mqadmin dumps) to input tables and observed tables.
 
 One event passes through the folders in this order: `collection` says what each file is, `parse`
-makes facts of its text, `evidence` addresses each fact to the group, topic or cluster it concerns,
-and `events`, `settings` and `observed` put together what all files say of one of them.
+turns its text into facts, `evidence` addresses each fact to the group, topic or cluster it
+concerns, and `events`, `settings` and `observed` combine what all files say about one of them.
 
 Begin with `in_process.ingest_collection`, which does all of it in one process; the Spark job calls
 the same functions. May import `model`, `contracts`, `strategies`, `protocol` and `client`, and
-pyarrow. docs/ingest.md tells the rules.
+pyarrow. docs/ingest.md has the rules.
 """

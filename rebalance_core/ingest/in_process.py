@@ -24,7 +24,7 @@ from rebalance_core.ingest.collection.collected_file import (
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.ingest.collection.given_groups import parse_given_groups
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.events.commits import commit_row
+from rebalance_core.ingest.events.commit_rows import commit_row
 from rebalance_core.ingest.events.complete_tables import complete, rejected_row
 from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.evidence.evidence import Evidence

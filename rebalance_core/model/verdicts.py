@@ -1,11 +1,16 @@
-"""Verdicts of the audit's comparison of predicted with observed ownership, and the reasons."""
+"""Verdicts of an audit: one word for each group, and one for the whole run."""
 
-from typing import Final
+from typing import Final, Literal
+
+UNKNOWN: Final = "UNKNOWN"
+INCOMPLETE: Final = "INCOMPLETE"
+"""The verdict on a run, and the reason why a group's is UNKNOWN: something was not collected."""
+
+# --- a group: the observed ownership against the predicted one ---------------------------------
 
 EQUAL: Final = "EQUAL"
 DIFFERS: Final = "DIFFERS"
 UNSTABLE: Final = "UNSTABLE"
-UNKNOWN: Final = "UNKNOWN"
 OFFLINE: Final = "OFFLINE"
 VERDICTS = {
     EQUAL: "every observation of the last round of dumps shows the predicted owners",
@@ -17,16 +22,28 @@ VERDICTS = {
 
 NO_DUMP: Final = "NO_DUMP"
 STALE_DUMP: Final = "STALE_DUMP"
-INCOMPLETE: Final = "INCOMPLETE"
 STRATEGY: Final = "STRATEGY"
 POP: Final = "POP"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
 REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
-    STALE_DUMP: "the newest dump of the group's ownership is not of this night",
+    STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
     STRATEGY: "the group's strategy or its parameters are not known",
-    POP: "members pop a topic of the group: its queues are shared, nobody owns one alone",
+    POP: "members pop a topic of the group: its queues are shared, no client owns one alone",
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),
 }
 """Why a verdict is UNKNOWN; the text is part of the finding OWNERSHIP_UNKNOWN."""
+
+# --- the run: all findings ---------------------------------------------------------------------
+
+RunVerdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
+OK: Final = "OK"
+FINDINGS: Final = "FINDINGS"
+FAILED: Final = "FAILED"
+RUN_VERDICTS: dict[RunVerdict, str] = {
+    OK: "nothing above INFO is open",
+    FINDINGS: "open findings, all below the severity that fails the run",
+    FAILED: "open findings at or above the severity that fails the run",
+    INCOMPLETE: "something of the collection is missing: what depends on it is unknown",
+}

@@ -2,7 +2,7 @@
 
 `what_if` (one change of one group), `planning_strategy` (RocketMQ's strategies and hypothetical
 ones), `movement` (movement beside balance), `consumer_counts` and `queues_needed` (how many),
-`load_per_consumer` and `backlog` (when it is known how many messages come into queues). For whole
+`load_per_consumer` and `backlog` (where the message rates of queues are known). For whole
 clusters: ``scenario`` (edits of a history), ``variants`` and ``hypothetical``; `spark.plan` runs
 them.
 
@@ -13,8 +13,8 @@ May import: `replay`, `synthetic` and all below, the standard library. Begin wit
 from rebalance_core.planning.movement import Movement, StepMovement, movement
 from rebalance_core.planning.rates import Backlog, backlog, load_per_consumer, rates_at
 from rebalance_core.planning.sizing import ConsumerCount, consumer_counts, queues_needed
-from rebalance_core.planning.strategies.registry import PLANNING_NAMES, planning_strategy
-from rebalance_core.planning.strategies.spi import PlanningStrategy
+from rebalance_core.planning.strategies.known_strategies import PLANNING_NAMES, planning_strategy
+from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import Allocation
 from rebalance_core.planning.what_if.change import (
     Change,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.spi import Owners
+from rebalance_core.planning.strategies.planning_strategy import Owners
 from rebalance_core.replay.group_state import ProcessKey
 
 

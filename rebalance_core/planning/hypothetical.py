@@ -15,7 +15,7 @@ from typing import Any
 
 from rebalance_core.planning.holders import previous_owner
 from rebalance_core.planning.movement import figures_of_epoch
-from rebalance_core.planning.strategies.spi import PlanningStrategy
+from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.intervals import ownership_rows

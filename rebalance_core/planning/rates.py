@@ -10,7 +10,7 @@ from typing import Any
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.spi import Owners
+from rebalance_core.planning.strategies.planning_strategy import Owners
 
 MS_PER_SECOND = 1000
 

@@ -8,17 +8,17 @@ from itertools import chain
 from typing import Any
 
 from rebalance_core.model.errors import RebalanceError
-from rebalance_core.planning.scenario.cluster import ClusterNames
-from rebalance_core.planning.scenario.edits.spi import matches
-from rebalance_core.planning.scenario.rows import Edited
+from rebalance_core.planning.scenario.cluster_life import ClusterNames
+from rebalance_core.planning.scenario.edited_rows import Edited
+from rebalance_core.planning.scenario.edits.edit import matches
 from rebalance_core.planning.scenario.scenario import (
     Scenario,
     group_edits,
     shared_edits,
     unmatched,
 )
-from rebalance_core.planning.strategies.registry import planning_strategy
-from rebalance_core.planning.strategies.spi import PlanningStrategy
+from rebalance_core.planning.strategies.known_strategies import planning_strategy
+from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
 
 BASELINE = "baseline"
 """The history as it was given, without an edit."""

@@ -1,7 +1,7 @@
 """A whole group replayed in plain Python: the oracle that the kernels are compared with.
 
-Slow and obvious on purpose: a reader can check it against docs/rocketmq.md rule by rule. May import
+Slow and obvious on purpose: it can be checked against docs/rocketmq.md rule by rule. May import
 `client`, `protocol`, `strategies`, `contracts` and `model`. Begin with `group_replay`, then
 `history` (events to epochs), `settle` (who holds what), `changes` (drops and adds) and `starts`
-(where new owners begin to read). `invariants` says what holds of every ledger.
+(where new owners begin to read). `invariants` checks what is true of every ledger.
 """

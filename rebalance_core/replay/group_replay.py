@@ -10,6 +10,7 @@ from typing import Any
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.model.events import Event
 from rebalance_core.replay.changes import ADD, Change, changes_of, holders_by_queue
+from rebalance_core.replay.group_metrics import metric_rows
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
 from rebalance_core.replay.intervals import (
     count_shared,
@@ -17,7 +18,6 @@ from rebalance_core.replay.intervals import (
     membership_rows,
     ownership_rows,
 )
-from rebalance_core.replay.metrics import metric_rows
 from rebalance_core.replay.settle import StrategyKey
 from rebalance_core.replay.starts.pull_starts import PullStarts
 from rebalance_core.strategies import AllocationStrategy

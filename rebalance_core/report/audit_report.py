@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-Verdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
+from rebalance_core.model.verdicts import RunVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ class AuditReport:
     """
 
     cluster: str
-    verdict: Verdict
+    verdict: RunVerdict
     fail_on: str
     from_ms: int
     to_ms: int

@@ -1,9 +1,9 @@
 """Spark: tables read and checked, engines, ingest, audit and plan run on a cluster, tables written.
 
-May import every package but `cli`, and pyspark; elsewhere only the file of `cli` that opens the
-session imports pyspark. Each job is a function of a session and plain options, without
-prints or exit codes: `simulate_and_write`, `ingest_and_write`, `generate_and_write`, `run_plan`.
-Begin with `engine.simulate`.
+May import every package but `cli`, and pyspark; elsewhere only `cli/run/session.py` imports
+pyspark. Each job is a function of a session and plain options that neither prints nor exits:
+`simulate_and_write`, `ingest_and_write`, `generate_and_write`, `run_plan`. Begin with
+`engine.simulate`.
 """
 
 from pyspark.sql import DataFrame, SparkSession

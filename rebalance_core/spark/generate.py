@@ -15,7 +15,7 @@ from rebalance_core.spark.engine.summary import count_by
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import TableWritten, write_table
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.tables import PARTS, Part, Piece
+from rebalance_core.synthetic.table_parts import PARTS, Part, Piece
 
 ROWS_PER_BATCH = 20_000  # a piece stays together, so a batch may be larger
 

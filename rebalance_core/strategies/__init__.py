@@ -1,13 +1,14 @@
 """RocketMQ's allocation strategies: one literal port per file, made by name or from a text.
 
-Begin with `spi`, then `averagely`; `registry` lists the names, `group` allocates for a whole group.
+Begin with `spi`, then `averagely`; `registry` lists the names,
+`group_allocation` allocates for a whole group.
 May import `model` and `contracts`; no third party.
 """
 
-from rebalance_core.strategies.group import allocate_group
+from rebalance_core.strategies.group_allocation import allocate_group
 from rebalance_core.strategies.registry import make_strategy
 from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
-from rebalance_core.strategies.text_form.text import parse_strategy
+from rebalance_core.strategies.text_form.parser import parse_strategy
 
 __all__ = [
     "AllocationStrategy",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
@@ -61,8 +62,6 @@ def _pop(params: Params, version: Version) -> AllocationStrategy:
         make_strategy(inner, version=str(version)), whole_number("pop_share_queue_num", share)
     )
 
-
-BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # QueryAssignmentProcessor
 
 # name -> (how it is made, its parameters)
 _STRATEGIES: dict[str, tuple[Callable[[Params, Version], AllocationStrategy], tuple[str, ...]]] = {

@@ -16,9 +16,10 @@ from rebalance_core.model.group_settings import (
     PUSH,
     GroupSettings,
 )
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from rebalance_core.synthetic.clusters import Cluster, cluster_of
 from rebalance_core.synthetic.draws import Draws, Mix
-from rebalance_core.synthetic.fleet import DAY_MS, HOUR_MS, FleetPlan
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.group_strategy import strategy_text
 from rebalance_core.synthetic.names import group_name
 from rebalance_core.synthetic.topics import popular_topics, topic_of
@@ -58,7 +59,7 @@ DIFFERENCES: Mix[str | None] = (
 DEPLOYS_PER_DAY = (0.1, 5.6)
 NEVER_COMMITTED_CHANCE = 0.03
 ABANDONED_CHANCE = 0.01
-LAG_MS = (200.0, 20.0 * 60_000)
+LAG_MS = (200.0, 20.0 * MINUTE_MS)
 ABANDONED_LAG_MS = 6 * DAY_MS
 
 

@@ -9,10 +9,11 @@ from functools import lru_cache
 from itertools import accumulate
 
 from rebalance_core.model import events
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from rebalance_core.synthetic.clusters import Cluster, cluster_of
 from rebalance_core.synthetic.draws import Draws, Mix
-from rebalance_core.synthetic.fleet import DAY_MS, HOUR_MS, MINUTE_MS, FleetPlan
-from rebalance_core.synthetic.history.event_rows import FIRST_TOPIC, EventRows, Row
+from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.history.numbered_rows import FIRST_TOPIC, EventRows, Row
 from rebalance_core.synthetic.names import topic_name
 
 READ_WRITE, READ_ONLY = 6, 4  # PermName

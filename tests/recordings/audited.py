@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.collection import CLUSTER_KINDS
+from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.audit.judge import judge, judge_cluster, missing_of_groups, missing_reason
 from rebalance_core.contracts import ALL_TABLES, OBSERVED_TABLES, SIMULATED_TABLES
 from rebalance_core.ingest.in_process import ingest_collection

@@ -11,7 +11,7 @@ from rebalance_core.spark import simulate
 from rebalance_core.spark.generate import arrow_batch, arrow_batches, generate
 from rebalance_core.spark.tables.write import row_hash
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.tables import PARTS
+from rebalance_core.synthetic.table_parts import PARTS
 
 PLAN = FleetPlan(40, 1, 11, groups_per_cluster=20)
 

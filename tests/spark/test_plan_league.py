@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.contracts.planning import PLAN_STEPS
 from rebalance_core.spark.plan.league import plan_league
-from rebalance_core.spark.plan.tables import plan_summary
+from rebalance_core.spark.plan.plan_tables import plan_summary
 
 Row = dict[str, Any]
 

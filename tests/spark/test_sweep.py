@@ -13,8 +13,8 @@ from rebalance_core.planning.variants import Variants, read_strategies, variants
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.spark import InputTables
 from rebalance_core.spark.plan.league import plan_league
+from rebalance_core.spark.plan.plan_tables import plan_summary
 from rebalance_core.spark.plan.prepare import PreparedSweep, SweepOptions, prepare_sweep
-from rebalance_core.spark.plan.tables import plan_summary
 from rebalance_core.spark.tables.quarantine import quarantine
 from tests.recordings.tables import DATA, derived_tables, histories, strategy_for
 

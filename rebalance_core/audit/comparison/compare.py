@@ -18,9 +18,10 @@ from rebalance_core.audit.comparison.observations import (
     observations,
 )
 from rebalance_core.audit.comparison.prediction import Prediction
-from rebalance_core.audit.evidence.formatting import clock, listed
+from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.popped import popped_topics
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.utc import utc
 from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,
@@ -104,7 +105,7 @@ def _compared(case: GroupCase) -> ComparisonResult:
 
 
 def _event(epoch: Row) -> str:
-    return f"{listed(epoch['causes'])} at {clock(epoch['from_ms'])}"
+    return f"{listed(epoch['causes'])} at {utc(epoch['from_ms'])}"
 
 
 def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[Row]:

@@ -10,9 +10,9 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.comparison.explanations import NEAR_MS, Allocations, Explanations
 from rebalance_core.audit.comparison.observations import Observation
 from rebalance_core.audit.comparison.prediction import Prediction
-from rebalance_core.audit.evidence.formatting import clock
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.utc import utc
 
 DUPLICATE_ID, LOCK, FOREIGN, STALE, UNEXPLAINED = (
     "TWIN_CLIENT_ID",
@@ -107,7 +107,7 @@ def _reasons(
     if one.live is not None:
         before = prediction.earlier(one.queue, one.live, one.at_ms)
         if before is not None:
-            yield STALE, f"{one.live} should have given it up at {clock(before['to_ms'])}"
+            yield STALE, f"{one.live} should have given it up at {utc(before['to_ms'])}"
     note = explanations.other_list(one.queue, one.live)
     if note:
         yield STALE, note

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.formatting import clock, listed
+from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.model.events import OBSERVED
+from rebalance_core.model.utc import utc
 
 SEEN_BEFORE_LOGGED_MS = 3_000
 """Server logs have seconds, and a client's first pass may come before its join is logged."""
@@ -50,7 +51,7 @@ def cause_text(case: GroupCase, epoch: Row) -> str:
     """The causes of an epoch with who and when."""
     who = {row["client_id"] for row in _events_at(case, epoch["from_ms"]) if row.get("client_id")}
     of_whom = f" of {listed(sorted(who), 3)}" if who else ""
-    return f"{listed(epoch['causes'])}{of_whom} at {clock(epoch['from_ms'])}"
+    return f"{listed(epoch['causes'])}{of_whom} at {utc(epoch['from_ms'])}"
 
 
 def _events_at(case: GroupCase, at_ms: int) -> list[Row]:

@@ -1,11 +1,12 @@
-"""How findings name times, lists and queues."""
+"""How findings name durations, lists and queues."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
+
+from rebalance_core.model.time_units import HOUR_MS, MINUTE_MS, SECOND_MS
 
 LISTED = 20
 """As many items of a list are shown; the rest is counted."""
@@ -23,24 +24,17 @@ def listed(items: Iterable[Any], limit: int = LISTED, count: int | None = None) 
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-def clock(at_ms: int) -> str:
-    """A time in UTC, to the second.
-
-    >>> clock(1795232855742)
-    '2026-11-21 03:47:35Z'
-    """
-    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
 def lasting(span_ms: int) -> str:
     """A duration in the unit that reads best.
 
     >>> lasting(87_400), lasting(600_000), lasting(7_200_000)
     ('87 s', '10 min', '2.0 h')
     """
-    if span_ms < 180_000:
-        return f"{span_ms // 1000} s"
-    return f"{span_ms // 60_000} min" if span_ms < 7_200_000 else f"{span_ms / 3_600_000:.1f} h"
+    if span_ms < 3 * MINUTE_MS:
+        return f"{span_ms // SECOND_MS} s"
+    if span_ms < 2 * HOUR_MS:
+        return f"{span_ms // MINUTE_MS} min"
+    return f"{span_ms / HOUR_MS:.1f} h"
 
 
 def plural(count: int, noun: str) -> str:

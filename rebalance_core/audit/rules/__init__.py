@@ -1,10 +1,10 @@
-"""The rules: one module for each pathology or family of them, and the list of all rules.
+"""The rules: a module for each pathology or family of pathologies, and the list of all rules.
 
 A rule is a `Rule` with a function from a `GroupCase` to findings. A new one is a module here with
 its test, and a line in `RULES`.
 
 May import: what `audit` may, `audit.case`, `audit.evidence`, `audit.comparison`.
-Begin with `idle_member`, a short one.
+Begin with `idle_member`, which is short.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from rebalance_core.audit.rules import (
     double_owner,
     duplicate_client_id,
     frozen_group,
-    group_settings,
+    group_existence,
     held_queues,
     idle_member,
     inconsistent_subscription,
     inconsistent_tags,
     leftover_offsets,
-    machine_room,
     member_lists,
     mixtures,
     offset_rollback,
     order_locks,
     orphan_queues,
-    pop,
-    queue_numbers,
+    popped_topics,
+    read_write_queues,
     retry_queues,
-    starts,
+    start_offsets,
     suspended,
     topic_gone,
     transient_ownership,
+    unmatched_rooms,
     unsubscribed_share,
 )
 
@@ -61,17 +61,17 @@ RULES: tuple[Rule, ...] = (
     double_owner.RULE,
     frozen_group.RULE,
     transient_ownership.RULE,
-    pop.RULE,
+    popped_topics.RULE,
     balance.SKEW,
     balance.HASH,
-    machine_room.RULE,
+    unmatched_rooms.RULE,
     config_lists.GAP,
     config_lists.OVERLAP,
     config_lists.FOREIGN,
     config_lists.RETRY,
-    queue_numbers.FEWER,
-    queue_numbers.MORE,
-    queue_numbers.READ_ONLY,
+    read_write_queues.FEWER,
+    read_write_queues.MORE,
+    read_write_queues.READ_ONLY,
     topic_gone.RULE,
     retry_queues.IMBALANCE,
     retry_queues.UNREAD,
@@ -82,15 +82,15 @@ RULES: tuple[Rule, ...] = (
     held_queues.ZOMBIE,
     held_queues.NOT_PULLING,
     # offsets
-    starts.SKIPPED,
-    starts.REPLAYED,
-    starts.FAILED,
+    start_offsets.SKIPPED,
+    start_offsets.REPLAYED,
+    start_offsets.FAILED,
     offset_rollback.RULE,
     leftover_offsets.LEFTOVER,
     leftover_offsets.OFFLINE,
     # the group itself
-    group_settings.MISSING,
-    group_settings.BACK,
+    group_existence.MISSING,
+    group_existence.BACK,
     broadcasting.REFUSED,
     broadcasting.START,
 )

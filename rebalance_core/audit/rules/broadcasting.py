@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.backlog import messages
-from rebalance_core.audit.evidence.formatting import clock, listed, plural
+from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.group_configs import configurations
-from rebalance_core.audit.evidence.topics import configs, subscribed_topics
+from rebalance_core.audit.evidence.topic_configs import configs, subscribed_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.utc import utc
 
 
 def find_refused(case: GroupCase) -> Iterator[Finding]:
@@ -69,7 +70,7 @@ def find_start(case: GroupCase) -> Iterator[Finding]:
     yield Finding(
         f"{plural(len(by_client), 'broadcasting member')} without a local store began at the end "
         f"of the queues and left out {messages(skipped)}: {listed(sorted(by_client), 3)}{why} "
-        f"(from {clock(min(starts))}).",
+        f"(from {utc(min(starts))}).",
         {"clients": listed(sorted(by_client)), "skipped": str(skipped)},
         severity=WARNING if renamed else INFO,
         client_id=next(iter(by_client)) if len(by_client) == 1 else None,

@@ -6,13 +6,19 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import has_settled, span_of
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.topics import READ, configs, readable_queues, subscribed_topics
+from rebalance_core.audit.evidence.topic_configs import (
+    READ,
+    configs,
+    readable_queues,
+    subscribed_topics,
+)
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.utc import utc
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.config import Config
 
@@ -104,7 +110,7 @@ def find_foreign(case: GroupCase) -> Iterator[Finding]:
         has = queue_names(there) or "none that can be read"
         yield Finding(
             f"{listed(ids, 3)} list {plural(len(wrong), 'queue')} of {topic} that cannot be read: "
-            f"{queue_names(wrong)} (there are {has}, as of {clock(max(moments))}).",
+            f"{queue_names(wrong)} (there are {has}, as of {utc(max(moments))}).",
             {"queues": queue_names(wrong), "clients": listed(ids), "there_are": has},
             topic=topic,
             client_id=ids[0] if len(ids) == 1 else None,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.dumps import fresh
-from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import (
     is_broadcasting,
     is_long,
@@ -19,8 +19,10 @@ from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, WARNING
+from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.utc import utc
 
-TOGETHER_MS = 60_000
+TOGETHER_MS = MINUTE_MS
 """Two observations of a queue so close together count as one."""
 
 
@@ -116,7 +118,7 @@ def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
     ends = [row["to_ms"] for row in rows]
     over = None if None in ends else max(ends)
     one = next(iter(who)) if len(who) == 1 else None
-    until = "" if over is None else f" until {clock(over)}"
+    until = "" if over is None else f" until {utc(over)}"
     return Finding(
         f"{plural(len(who), 'queue')} of {topic} ({queues}) held more than once{until}: "
         f"{seen}by {listed(clients, 4)}.",

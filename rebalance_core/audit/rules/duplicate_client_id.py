@@ -14,11 +14,12 @@ from rebalance_core.audit.evidence.duplicate_ids import (
     logged_duplicates,
     multiplied,
 )
-from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting, there_in
 from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.utc import utc
 from rebalance_core.protocol.windows import NOTIFIED_MS
 
 
@@ -49,7 +50,7 @@ def _duplicate(
     case: GroupCase, duplicate: DuplicateId, listing: DuplicateListing | None
 ) -> Finding:
     gone = duplicate.last_ms is not None
-    until = f" until {clock(duplicate.last_ms)}" if duplicate.last_ms is not None else ""
+    until = f" until {utc(duplicate.last_ms)}" if duplicate.last_ms is not None else ""
     slices = _slices(case, duplicate.client_id, duplicate.epoch if gone else None)
     evidence = {"channels": listed(duplicate.channels)}
     if listing is not None:
@@ -57,7 +58,7 @@ def _duplicate(
     live = not gone or listing is not None
     return Finding(
         f"{plural(len(duplicate.channels), 'process')} use the client id {duplicate.client_id} "
-        f"since {clock(duplicate.first_ms)}{until}{slices}.",
+        f"since {utc(duplicate.first_ms)}{until}{slices}.",
         evidence,
         severity=ERROR if live and not is_broadcasting(case) else WARNING,
         client_id=duplicate.client_id,
@@ -107,7 +108,7 @@ def find_half_open(case: GroupCase) -> Iterator[Finding]:
         new = ", or a twin that came just now" if duplicate.last_ms is None else ""
         yield Finding(
             f"{duplicate.client_id} stood twice in the member list from "
-            f"{clock(duplicate.first_ms)} for {lasting(until - duplicate.first_ms)}: "
+            f"{utc(duplicate.first_ms)} for {lasting(until - duplicate.first_ms)}: "
             f"a process that came back before its old channel was gone{new}.",
             {"channels": listed(duplicate.channels)},
             client_id=duplicate.client_id,
@@ -124,7 +125,7 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
     if crowd:
         over = [duplicate.last_ms for duplicate in crowd]
         yield Finding(
-            f"All members stood in the list many times from {clock(crowd[0].first_ms)}: "
+            f"All members stood in the list many times from {utc(crowd[0].first_ms)}: "
             f"{listed((duplicate.client_id for duplicate in crowd), 3)}.",
             {"members": listed(duplicate.client_id for duplicate in crowd)},
             severity=WARNING if None in over else INFO,
@@ -141,7 +142,7 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
         last = max(listing.last_ms for listing in listings)
         resolved = any(listing.resolved for listing in listings)
         yield Finding(
-            f"{broker} listed {plural(len(ids), 'member')} {entries} times at {clock(first)}"
+            f"{broker} listed {plural(len(ids), 'member')} {entries} times at {utc(first)}"
             f"{', later no more' if resolved else ''}: {listed(ids, 3)}.",
             {"members": listed(ids), "entries": str(entries)},
             severity=INFO if resolved or not listings[0].persists else WARNING,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.formatting import clock, listed
+from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled
-from rebalance_core.audit.evidence.topics import (
+from rebalance_core.audit.evidence.topic_configs import (
     READ,
     configs,
     is_deleted,
@@ -21,6 +21,7 @@ from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, INFO
 from rebalance_core.model.statuses import FROZEN
+from rebalance_core.model.utc import utc
 from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
@@ -40,7 +41,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
     why = [text for topic in subscribed_topics(case) for text in _why(case, topic)]
     ids = sorted({row["client_id"] for row in case.members})
     yield Finding(
-        f"{listed(ids, 3)} cannot allocate since {clock(stretch[-1]['from_ms'])}: "
+        f"{listed(ids, 3)} cannot allocate since {utc(stretch[-1]['from_ms'])}: "
         f"{listed(why, 5) or 'the strategy threw'}. Members keep what they held; who joins gets "
         "nothing.",
         {"why": listed(why), "members": listed(ids)} | _logged(case),

@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.dumps import flag, fresh, number
-from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import suspended_clients
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import WARNING
+from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.model.timers import PULL_MAX_IDLE_MS
+from rebalance_core.model.utc import utc
 
-DUMPS_APART_MS = 60_000
+DUMPS_APART_MS = MINUTE_MS
 """Between two dumps so far apart a healthy listener commits."""
 
 
@@ -43,7 +45,7 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
         last = max(span[1] for span in spans.values())
         yield Finding(
             f"{client_id} has messages of {plural(len(spans), 'queue')} in its cache and does not "
-            f"get on with them, {clock(first)} to {clock(last)}: {listed(names, 5)}.",
+            f"get on with them, {utc(first)} to {utc(last)}: {listed(names, 5)}.",
             {"queues": listed(names)},
             client_id=client_id,
             first_ms=first,
@@ -107,7 +109,7 @@ def _by_client(facts_of: dict[str, list[Row]], text: str) -> Iterator[Finding]:
         ]
         one = facts[0] if len({queue_of(fact) for fact in facts}) == 1 else None
         count = plural(len({queue_of(fact) for fact in facts}), "queue")
-        at = clock(facts[-1]["first_ms"])
+        at = utc(facts[-1]["first_ms"])
         yield Finding(
             f"{client_id} {text.format(count=count, names=listed(names, 5))} (dump of {at}).",
             {"queues": listed(names)} | (dict(one["details"]) if one else {}),

@@ -8,7 +8,7 @@ from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, span_of
 from rebalance_core.audit.evidence.popped import popped_topics
-from rebalance_core.audit.evidence.topics import subscribed_topics
+from rebalance_core.audit.evidence.topic_configs import subscribed_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import WARNING
 from rebalance_core.model.statuses import FROZEN

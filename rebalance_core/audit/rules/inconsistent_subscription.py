@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.orphans import orphans
 from rebalance_core.audit.evidence.persistence import (
     Span,
@@ -18,6 +18,7 @@ from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.utc import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -56,7 +57,7 @@ def _finding(case: GroupCase, span: Span) -> Finding:
     rolling = is_rolling(case, span)
     why = ", while members were replaced one after another" if rolling else ""
     return Finding(
-        f"Members of the group subscribe different topics since {clock(span.first_ms)}"
+        f"Members of the group subscribe different topics since {utc(span.first_ms)}"
         f"{_until(span)}{why} ({'; '.join(parts[:5])}){lost}.",
         evidence,
         severity=ERROR if span.last_ms is None else INFO if rolling else WARNING,

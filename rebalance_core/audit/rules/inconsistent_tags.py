@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.causes import cause_before, window_around
 from rebalance_core.audit.evidence.dumps import fresh
-from rebalance_core.audit.evidence.formatting import clock, listed
+from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO
 from rebalance_core.model.timers import HEARTBEAT_MS
+from rebalance_core.model.utc import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -81,7 +82,7 @@ def _by_flips(case: GroupCase, topic: str, facts: list[Row]) -> Iterator[Finding
     because = f"; {cause} explains it" if cause else ""
     yield Finding(
         f"The broker saw the expression of {topic} change back and forth {times} times from "
-        f"{clock(first)} to {clock(last)}{because}.",
+        f"{utc(first)} to {utc(last)}{because}.",
         {"expressions": listed(sorted({str(new) for _, new in pairs})), "changes": str(times)},
         severity=INFO if cause else ERROR,
         topic=topic,

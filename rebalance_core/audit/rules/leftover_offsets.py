@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.dumps import fresh, listed_members
-from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
-from rebalance_core.audit.evidence.topics import (
+from rebalance_core.audit.evidence.topic_configs import (
     is_deleted,
     is_system_group,
     is_system_topic,
@@ -19,8 +19,10 @@ from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.utc import utc
 
-RESTART_MS = 60_000
+RESTART_MS = MINUTE_MS
 """A group that is away for less than this is most likely being restarted."""
 
 
@@ -70,7 +72,7 @@ def _of_group(case: GroupCase, queues: set[MessageQueue], offsets: Offsets) -> F
     topics = sorted({queue[0] for queue in queues})
     brokers = sorted({queue[1] for queue in queues})
     deleted = [fact["last_ms"] for fact in case.facts("GROUP_DELETED")]
-    when = f" (deleted at {clock(max(deleted))})" if deleted else ""
+    when = f" (deleted at {utc(max(deleted))})" if deleted else ""
     behind = offsets.behind(queues)
     return Finding(
         f"The group is configured on no broker{when}, and {listed(brokers, 3)} "
@@ -120,7 +122,7 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
     if topics:
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
         yield Finding(
-            f"No member since {clock(since) if last is not None else 'before the night'}, and "
+            f"No member since {utc(since) if last is not None else 'before the night'}, and "
             f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
             {"behind": listed(parts)},
             severity=None if _is_sure(case) else INFO,

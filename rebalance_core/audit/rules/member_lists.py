@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.causes import cause_before, explained, window_around
 from rebalance_core.audit.evidence.dumps import fresh, member_rounds, said_steadily
-from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural
-from rebalance_core.audit.evidence.topics import configs
+from rebalance_core.audit.evidence.formatting import lasting, listed, plural
+from rebalance_core.audit.evidence.topic_configs import configs
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.timers import HEARTBEAT_MS
+from rebalance_core.model.utc import utc
 from rebalance_core.protocol.windows import ROUTE_MS, SCAN_AND_PASS_MS
 
 FEW = 4
@@ -93,11 +94,11 @@ def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
 def _finding(broker: str, seen: list[tuple[int, set[str]]], again_ms: int | None) -> Finding:
     lacks = sorted(set[str]().union(*(ids for _, ids in seen)))
     first, last = seen[0][0], seen[-1][0]
-    over = "" if again_ms is None else f", all of them again at {clock(again_ms)}"
+    over = "" if again_ms is None else f", all of them again at {utc(again_ms)}"
     short = again_ms is not None and again_ms - first <= PERSISTENT_MS
     return Finding(
         f"{broker} does not list {plural(len(lacks), 'member')} that other brokers list: "
-        f"{listed(lacks, 5)} (dumps of {clock(last)}{over}).",
+        f"{listed(lacks, 5)} (dumps of {utc(last)}{over}).",
         {"missing": listed(lacks), "rounds_of_dumps": str(len(seen))},
         severity=ERROR if again_ms is None else INFO if short else WARNING,
         broker_name=broker,
@@ -118,7 +119,7 @@ def find_not_listed(case: GroupCase) -> Iterator[Finding]:
         because = f"; explained by {causes[-1]}" if all(causes) else ""
         yield Finding(
             f"{client_id} did not find itself in the member list it was given, "
-            f"{sum(fact['times'] for fact in facts)} times from {clock(first)} to {clock(last)}"
+            f"{sum(fact['times'] for fact in facts)} times from {utc(first)} to {utc(last)}"
             f"{because}. It drops all its queues each time.",
             {"listed": listed(sorted({f["details"].get("listed", "") for f in facts}), 3)},
             severity=INFO if all(causes) else WARNING,
@@ -158,7 +159,7 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
     topics = sorted({fact["topic"] for fact in shown if fact["topic"]})
     yield Finding(
         f"{listed(ids, 3) or 'Clients'} got no member list for {listed(topics, 5)} "
-        f"{sum(fact['times'] for fact in shown)} times from {clock(first)} for "
+        f"{sum(fact['times'] for fact in shown)} times from {utc(first)} for "
         f"{lasting(last - first)}{'' if long else because}. Passes leave these topics as they "
         "are meanwhile.",
         {"clients": listed(ids), "topics": listed(topics)},

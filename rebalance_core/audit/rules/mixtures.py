@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.dumps import listed_members
-from rebalance_core.audit.evidence.formatting import clock, lasting, listed
+from rebalance_core.audit.evidence.formatting import lasting, listed
 from rebalance_core.audit.evidence.persistence import (
     Span,
     has_settled,
@@ -17,6 +17,7 @@ from rebalance_core.audit.evidence.persistence import (
 )
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.utc import utc
 from rebalance_core.model.versions import parse_version
 
 CONFIG = "CONFIG"
@@ -92,7 +93,7 @@ def _finding(
     who = _who(rows, value)
     until = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
     return Finding(
-        f"Members {what} since {clock(span.first_ms)}{until}: {_parts(who)}.",
+        f"Members {what} since {utc(span.first_ms)}{until}: {_parts(who)}.",
         {name: listed(ids) for name, ids in list(who.items())[:20]},
         severity=severity,
         first_ms=span.first_ms,

@@ -9,14 +9,15 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.causes import explained
 from rebalance_core.audit.evidence.dumps import number
 from rebalance_core.audit.evidence.duplicate_ids import listed_duplicates, logged_duplicates
-from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.topics import is_system_topic
+from rebalance_core.audit.evidence.topic_configs import is_system_topic
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING
 from rebalance_core.model.timers import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS
+from rebalance_core.model.utc import utc
 
 STORE_COPY_MS = 5_000
 """Copying a store takes so long at most."""
@@ -109,7 +110,7 @@ def _finding(falls: list[_Fall], explanation: str | None) -> Finding:
     first = min(fall.first_ms for fall in falls)
     return Finding(
         f"The committed offset of {plural(len(queues), 'queue')} went back ({listed(names, 4)}), "
-        f"most from {worst.high} to {worst.low} at {clock(worst.first_ms)}: {again}{because}.",
+        f"most from {worst.high} to {worst.low} at {utc(worst.first_ms)}: {again}{because}.",
         {"queues": listed(names), "committed_by": listed(hosts)},
         severity=INFO if explanation else WARNING,
         topic=topics[0] if len(topics) == 1 else None,

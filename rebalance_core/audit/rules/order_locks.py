@@ -8,12 +8,13 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.causes import cause_before
 from rebalance_core.audit.evidence.dumps import flag, fresh, number, said_steadily
-from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural
+from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, INFO
 from rebalance_core.model.timers import BROKER_LOCK_LIFE_MS
+from rebalance_core.model.utc import utc
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
@@ -81,7 +82,7 @@ def _refused(prediction: Prediction, fact: Row) -> Finding:
 
 def _dumped(fact: Row, what: str) -> Finding:
     return Finding(
-        f"{fact['client_id']} {what} (dump of {clock(fact['first_ms'])}).",
+        f"{fact['client_id']} {what} (dump of {utc(fact['first_ms'])}).",
         dict(fact["details"]),
         topic=fact["topic"],
         broker_name=fact["broker_name"],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.formatting import clock, lasting, plural, queue_names
+from rebalance_core.audit.evidence.formatting import lasting, plural, queue_names
 from rebalance_core.audit.evidence.orphans import orphans, reason
 from rebalance_core.audit.evidence.persistence import (
     is_broadcasting,
@@ -19,6 +19,7 @@ from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.utc import utc
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 """Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""
@@ -91,7 +92,7 @@ def _over(case: GroupCase, topic: str, rows: list[Row]) -> Finding:
     why = " while members were replaced one after another" if rolling else ""
     return Finding(
         f"Nobody read {plural(len(rows), 'queue')} of {topic} ({queues}) for up to "
-        f"{lasting(worst)} from {clock(first)}{why}; they are read again since {clock(last)}.",
+        f"{lasting(worst)} from {utc(first)}{why}; they are read again since {utc(last)}.",
         {"queues": queues},
         severity=INFO if rolling else WARNING,
         topic=topic,

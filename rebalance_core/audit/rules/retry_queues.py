@@ -11,7 +11,7 @@ from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.group_configs import configurations
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.topics import configs
+from rebalance_core.audit.evidence.topic_configs import configs
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.model.severities import INFO, WARNING

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.formatting import clock, lasting, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import there_in
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.utc import utc
 
-SHORT_MS = 60_000
+SHORT_MS = MINUTE_MS
 """A pause shorter than this delays messages and harms no more."""
 
 
@@ -56,10 +58,10 @@ def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
         for topic in topics
     ]
     still = last["to_ms"] is None
-    until = "" if still else f", until {clock(last['to_ms'])}"
+    until = "" if still else f", until {utc(last['to_ms'])}"
     also = f"; also held by {listed(sorted(others), 3)}" if others else ""
     return Finding(
-        f"{last['client_id']} is suspended since {clock(first['from_ms'])}"
+        f"{last['client_id']} is suspended since {utc(first['from_ms'])}"
         f"{until} ({lasting(span_ms)}): it keeps "
         f"{plural(len(kept), 'queue')} and reads nothing ({'; '.join(names)}){also}.",
         {"queues": "; ".join(names), "also_held_by": listed(sorted(others))},

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.formatting import clock, listed
-from rebalance_core.audit.evidence.topics import is_deleted, last_topics
+from rebalance_core.audit.evidence.formatting import listed
+from rebalance_core.audit.evidence.topic_configs import is_deleted, last_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.utc import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -55,7 +56,7 @@ def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
     rest += f"; {listed(again, 3)} has it again, or the route does" if again else ""
     back = case.members and len(again) == len(deleted)
     return Finding(
-        f"{topic}, {who}, was deleted from {listed(sorted(deleted), 5)} at {clock(first)}{rest}.",
+        f"{topic}, {who}, was deleted from {listed(sorted(deleted), 5)} at {utc(first)}{rest}.",
         {"deleted_from": listed(sorted(deleted)), "still_on": listed(kept), "again": listed(again)},
         severity=INFO if back else WARNING,
         topic=topic,

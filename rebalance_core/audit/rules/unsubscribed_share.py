@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.formatting import clock, listed, plural, queue_names
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, subscribers
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import Unsubscribed, unsubscribed
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, WARNING
+from rebalance_core.model.utc import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -38,7 +39,7 @@ def _finding(case: GroupCase, topic: str, members: list[Unsubscribed]) -> Findin
         else "no queue of it is without a reader at the moment"
     )
     return Finding(
-        f"{listed(ids, 3)} unsubscribed {topic} at {clock(members[0].since_ms)} and still counts "
+        f"{listed(ids, 3)} unsubscribed {topic} at {utc(members[0].since_ms)} and still counts "
         f"as a member for it; {share} ({messages(behind)} behind).",
         {"unsubscribed_by": listed(ids), "still_subscribed_by": listed(others), "queues": queues},
         severity=ERROR if nobody else WARNING,

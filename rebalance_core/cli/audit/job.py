@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.accepted import Acceptance, read_accepted
 from rebalance_core.audit.judge import ALL_RULES
-from rebalance_core.cli.audit.options import AuditOptions
-from rebalance_core.cli.audit.output import (
+from rebalance_core.cli.audit.audit_output import (
     INGESTED,
     NEVER_ACCEPTED,
     PRIVATE,
     WRITTEN,
     AuditOutput,
 )
-from rebalance_core.cli.audit.previous import audit_record
+from rebalance_core.cli.audit.options import AuditOptions
+from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.audit.rehearsal import Rehearsal
 from rebalance_core.cli.audit.summary import audit_facts, render_audit
 from rebalance_core.cli.exit_codes import ExitCode
@@ -27,7 +27,7 @@ from rebalance_core.cli.run.output_run import Outcome, OutputRun
 from rebalance_core.cli.run.run_record import table_records
 from rebalance_core.cli.run.running import running
 from rebalance_core.cli.run.session import versions
-from rebalance_core.cli.settings.assumptions import assumptions
+from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import FINDING_TABLES, LEDGER_TABLES

@@ -13,8 +13,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.locations import is_local
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.severities import ERROR, SEVERITIES
-
-HOUR_MS = 3_600_000
+from rebalance_core.model.time_units import HOUR_MS
 
 
 @dataclass(frozen=True, kw_only=True)

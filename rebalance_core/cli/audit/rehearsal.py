@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.verdict import verdict_of
+from rebalance_core.cli.audit.audit_output import PRIVATE, WRITTEN
 from rebalance_core.cli.audit.options import AuditOptions
-from rebalance_core.cli.audit.output import PRIVATE, WRITTEN
-from rebalance_core.cli.audit.previous import read_previous_audit
+from rebalance_core.cli.audit.previous_folder import read_previous_audit
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.engine_settings import bad_row_limits, simulation_options

@@ -6,9 +6,9 @@ from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.audit.verdict import WORDS
 from rebalance_core.cli.utc import utc
 from rebalance_core.model.severities import INFO, WORST_FIRST
+from rebalance_core.model.verdicts import RUN_VERDICTS
 
 if TYPE_CHECKING:
     from rebalance_core.report.audit_report import ShownFinding
@@ -47,8 +47,9 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     """What a person reads: the verdict, the counts, the gravest findings with what to do."""
     word = facts["verdict"]
     lines = [
-        f"{word}: {WORDS[word]} (fails on {facts['fail_on']}, exit code {facts['exit_code']})",
-        f"Night from {utc(facts['start_ms'])} to {utc(facts['end_ms'])}; page in "
+        f"{word}: {RUN_VERDICTS[word]} "
+        f"(fails on {facts['fail_on']}, exit code {facts['exit_code']})",
+        f"Audited from {utc(facts['start_ms'])} to {utc(facts['end_ms'])}; page in "
         f"{facts['output'].rstrip('/')}/report.html ({facts['seconds']:.0f} s)",
         "",
         "groups    " + (_counts(facts["groups"]) or "none"),

@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
-from rebalance_core.cli.explain.ledger import LedgerFolder
+from rebalance_core.cli.explain.ledger_folder import LedgerFolder
 from rebalance_core.cli.explain.options import ExplainOptions
-from rebalance_core.cli.explain.text import render_explanation
+from rebalance_core.cli.explain.rendering import render_explanation
 from rebalance_core.cli.job import JobReport
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer, queue_text

@@ -1,4 +1,4 @@
-"""The job `generate`: its options, its run and its summary.
+"""`rebalance generate`: options, run and summary.
 
-May import every package but those of other jobs; pyspark not by name. Begin with `job`.
+May import every package but those of other jobs; not pyspark itself. Begin with `job`.
 """

@@ -12,7 +12,7 @@ from rebalance_core.cli.run.output_run import Outcome
 from rebalance_core.cli.run.run_record import table_records
 from rebalance_core.cli.run.running import check_free, running
 from rebalance_core.cli.run.session import versions
-from rebalance_core.cli.settings.assumptions import assumptions
+from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import INGESTED_TABLES

@@ -1,5 +1,5 @@
-"""The command `plan`: reads its options, calls `spark.plan.run.run_plan`, renders the result.
+"""`rebalance plan`: reads its options, calls `spark.plan.run.run_plan`, renders the result.
 
-May import every package but those of other jobs; pyspark not by name.
+May import every package but those of other jobs; not pyspark itself.
 Begin with `job`.
 """

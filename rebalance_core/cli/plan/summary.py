@@ -5,7 +5,7 @@ from typing import Any
 
 from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.run.row_report import RowReport
-from rebalance_core.planning.league import best_of, possible
+from rebalance_core.planning.recommendation import best_of, possible
 
 NOT_OURS = " (not RocketMQ's)"
 BEST = "*"

@@ -1,4 +1,4 @@
-"""The events of brokers, topics and members that all evidence together amounts to.
+"""Events of brokers, topics and members, as all evidence together shows them.
 
 Begin with `member_timeline` for groups, `broker_timeline` and `topic_timeline` for the others.
 May import `evidence`, `parse`, `contracts` and `model`.

@@ -19,7 +19,6 @@ from rebalance_core.ingest.events.timed_evidence import timed_evidence
 from rebalance_core.ingest.events.unlogged_members import not_logged
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import version_of_ordinal
-from rebalance_core.ingest.parse.text.second_resolution import SECOND_MS
 from rebalance_core.ingest.rows import ORDER, Row, event
 from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import (
@@ -32,9 +31,10 @@ from rebalance_core.model.events import (
     UNSUBSCRIBE,
 )
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
 from rebalance_core.model.timers import HEARTBEAT_MS, REBALANCE_WAIT_MS
 
-RECONNECT_MS = 60_000
+RECONNECT_MS = MINUTE_MS
 """A client that subscribed so long before it registered was there before: it reconnects."""
 UNSUBSCRIBE_MARGIN_MS = 10_000
 UNSUBSCRIBE_KNOWN_MS = REBALANCE_WAIT_MS + HEARTBEAT_MS + UNSUBSCRIBE_MARGIN_MS

@@ -8,7 +8,8 @@ from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.listed_connections import listed_connections
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.parse.text.second_resolution import SECOND_MS, inside_second
+from rebalance_core.ingest.parse.text.second_resolution import inside_second
+from rebalance_core.model.time_units import SECOND_MS
 
 LOGGED_BY_BROKERS = (
     "consumer_connected",

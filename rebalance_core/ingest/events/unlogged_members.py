@@ -15,10 +15,11 @@ from rebalance_core.ingest.rows import Row, event, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.severities import WARNING
+from rebalance_core.model.time_units import MINUTE_MS
 
 DUMP_MS = 10_000
 """A dump's time is its command's start; member changes so near to it are no contradiction."""
-BATCH_MS = 60_000
+BATCH_MS = MINUTE_MS
 """Dumps of one group at all brokers are taken one after the other."""
 
 

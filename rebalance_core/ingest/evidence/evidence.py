@@ -27,7 +27,7 @@ from rebalance_core.ingest.collection.collected_file import (
     TOPICS,
     CollectedFile,
 )
-from rebalance_core.ingest.evidence.dumps import asked, dump_fact, group_of_rows
+from rebalance_core.ingest.evidence.dump_facts import asked, dump_fact, group_of_rows
 from rebalance_core.ingest.fact import Fact, Unread
 
 PERM_INHERIT = 1

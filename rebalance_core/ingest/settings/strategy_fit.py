@@ -17,11 +17,12 @@ from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.severities import WARNING
+from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.strategies import allocate_group, parse_strategy
 
 CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 """Strategies that need no parameter to be guessed; the first that fits is taken."""
-QUIET_MS = 60_000
+QUIET_MS = MINUTE_MS
 """Ownership has followed the members when none came or went for so long (rocketmq.md §6.4)."""
 
 Owners = dict[MessageQueue, str]

@@ -11,8 +11,8 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.planning.scenario.edits import EDIT_KINDS, Edit
 from rebalance_core.planning.scenario.keys import words
-from rebalance_core.planning.scenario.lines import TomlLines
 from rebalance_core.planning.scenario.scenario import Scenario
+from rebalance_core.planning.scenario.toml_lines import TomlLines
 
 TOP_KEYS = ("name", "description", "edit")
 

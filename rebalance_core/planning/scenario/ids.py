@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
+from rebalance_core.model.time_units import DAY_MS
 from rebalance_core.planning.what_if.client_id_form import (
     MadeId,
     address_of,
@@ -69,7 +70,7 @@ def newcomer(
     made = read_made_id(model[0])
     client_id, pid = f"{address}{at}{instance}", _pid(made, draws)
     if made is not None:
-        nanos = draws.between(1, 200 * 86_400_000) * NANOS_PER_MS + draws.between(0, 999_999)
+        nanos = draws.between(1, 200 * DAY_MS) * NANOS_PER_MS + draws.between(0, 999_999)
         client_id = str(MadeId(address, pid, str(nanos), made.ending))
     if model[1] is not None and (place := _PROCESS_CHANNEL.fullmatch(model[1])):
         return client_id, f"{place['place']}-n{number}/{pid}"

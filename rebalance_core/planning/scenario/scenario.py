@@ -13,10 +13,10 @@ from typing import Any
 
 from rebalance_core.model import events
 from rebalance_core.model.nearest import did_you_mean
-from rebalance_core.planning.scenario.cluster import ClusterLife, ClusterNames
-from rebalance_core.planning.scenario.edits.spi import Edit, matches
-from rebalance_core.planning.scenario.group import GroupLife
-from rebalance_core.planning.scenario.rows import Edited, Row, order_of, recorded_rows
+from rebalance_core.planning.scenario.cluster_life import ClusterLife, ClusterNames
+from rebalance_core.planning.scenario.edited_rows import Edited, Row, order_of, recorded_rows
+from rebalance_core.planning.scenario.edits.edit import Edit, matches
+from rebalance_core.planning.scenario.group_life import GroupLife
 
 AnyRow = Mapping[str, Any]
 

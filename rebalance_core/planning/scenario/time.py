@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+
+_UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 _PART = r"\d+(?:ms|s|m|h|d)"
 _DURATION = re.compile(rf"(?:{_PART})+")
 _PARTS = re.compile(r"(\d+)(ms|s|m|h|d)")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
-from rebalance_core.planning.scenario.rows import Row, RowLog
+from rebalance_core.planning.scenario.edited_rows import Row, RowLog
 
 Action = Callable[..., object]
 

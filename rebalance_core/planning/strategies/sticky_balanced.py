@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.spi import HypotheticalStrategy, Previous
+from rebalance_core.planning.strategies.planning_strategy import HypotheticalStrategy, Previous
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
-from rebalance_core.planning.sweep.options import SweepOptions
+from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.sweep_rows import counted, marked, start_sums, step_rows
 from rebalance_core.planning.variants import Variants
 

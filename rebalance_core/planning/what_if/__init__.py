@@ -2,7 +2,7 @@
 
 ``what_if`` is the call; ``change`` says what changes, ``planned_group`` reads a group as a planner
 states it, ``apply_change`` makes the group after the change, ``allocation`` is one
-state of the result and ``what_if_table`` its text.
+state of the result, ``what_if_table`` prints it.
 
 May import: other modules of `planning`, `replay`, `strategies`, `model`. Begin with `what_if`.
 """

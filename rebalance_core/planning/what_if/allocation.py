@@ -10,7 +10,7 @@ from types import MappingProxyType
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.planning.holders import owners_of
 from rebalance_core.planning.movement import StepMovement, movement_of_epoch
-from rebalance_core.planning.strategies.spi import Owners, PlanningStrategy
+from rebalance_core.planning.strategies.planning_strategy import Owners, PlanningStrategy
 from rebalance_core.replay.history import Epoch
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
-from rebalance_core.planning.strategies.registry import as_planning_strategy
+from rebalance_core.planning.strategies.known_strategies import as_planning_strategy
 from rebalance_core.planning.what_if.change import Change
 from rebalance_core.planning.what_if.new_client_ids import new_client_ids
 from rebalance_core.planning.what_if.planned_group import (

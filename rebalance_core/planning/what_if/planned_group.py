@@ -13,8 +13,8 @@ from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.movement import member_of
-from rebalance_core.planning.strategies.registry import as_planning_strategy
-from rebalance_core.planning.strategies.spi import PlanningStrategy, by_topic
+from rebalance_core.planning.strategies.known_strategies import as_planning_strategy
+from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy, by_topic
 from rebalance_core.planning.what_if.queue_numbers import queues_of_numbers
 from rebalance_core.replay.group_state import Member, ProcessKey
 from rebalance_core.replay.group_view import GroupView

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.spi import by_topic
+from rebalance_core.planning.strategies.planning_strategy import by_topic
 
 MOST_QUEUES = 65_536
 """On one broker; more is taken for a mistake. The same limit as that of the input tables."""

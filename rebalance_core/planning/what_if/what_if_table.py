@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.movement import Movement, StepMovement
-from rebalance_core.planning.strategies.spi import PlanningStrategy
+from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import Allocation, changed_owners
 
 MOST_ROWS = 20

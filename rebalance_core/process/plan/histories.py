@@ -13,8 +13,8 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import RAW, SOURCE, TABLE
 from rebalance_core.engine.units import GROUP, PART, chunks
 from rebalance_core.model import events
-from rebalance_core.planning.scenario.cluster import ClusterNames
-from rebalance_core.planning.sweep.edited_rows import (
+from rebalance_core.planning.scenario.cluster_life import ClusterNames
+from rebalance_core.planning.sweep.history_rows import (
     CLUSTER,
     EVENTS,
     GROUPS,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.engine.units import GROUP
-from rebalance_core.process.plan.ownership import QUEUE
+from rebalance_core.process.plan.plan_ownership import QUEUE
 
 _QUEUE = ["cluster", *QUEUE]
 _RATE = "messages_per_second"

@@ -15,7 +15,7 @@ from rebalance_core.engine.options import engine_options, group_pattern
 from rebalance_core.engine.prepared import prepare_tables
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.units import ROWS_PER_CHUNK
-from rebalance_core.planning.sweep.options import PlanConfig, recorded_history
+from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
 

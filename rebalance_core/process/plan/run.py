@@ -16,15 +16,15 @@ from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.options import group_pattern
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.planning.sweep.edited_rows import EVENTS
-from rebalance_core.planning.sweep.options import PlanConfig, recorded_history
+from rebalance_core.planning.sweep.history_rows import EVENTS
 from rebalance_core.planning.sweep.passes import Sweep, sweep_of
-from rebalance_core.planning.sweep.result import PlanResult
+from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
+from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan.histories import Histories, first_groups
+from rebalance_core.process.plan.plan_tables import PlanTables
 from rebalance_core.process.plan.rejected import write_rejected
 from rebalance_core.process.plan.sweep import swept_groups
-from rebalance_core.process.plan.tables import PlanTables
 from rebalance_core.process.row_forecast import row_forecast
 
 Progress = Callable[[int, int], object]

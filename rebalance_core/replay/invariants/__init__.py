@@ -1,4 +1,4 @@
-"""What must hold of every ledger, whoever made it; for tests of the replay and of the kernels.
+"""What must be true of every ledger, whichever engine made it; used by the tests of both.
 
 May import `model`, `strategies`, `protocol` and `replay`. Begin with `ledger`.
 """

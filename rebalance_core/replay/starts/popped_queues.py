@@ -8,7 +8,7 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import UNKNOWN
 from rebalance_core.replay.changes import ADD, Change
 from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.starts.observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.starts.offset_observations import CommittedOffsets, QueueOffsets
 from rebalance_core.replay.starts.start_rule import STORED, Start
 
 

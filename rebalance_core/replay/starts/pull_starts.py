@@ -16,7 +16,7 @@ from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
 from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory
 from rebalance_core.replay.starts.deletions import BEFORE_ALL_MS, Deletions
-from rebalance_core.replay.starts.observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.starts.offset_observations import CommittedOffsets, QueueOffsets
 from rebalance_core.replay.starts.outages import Outages
 from rebalance_core.replay.starts.popped_queues import PoppedQueues, popped_start
 from rebalance_core.replay.starts.start_rule import (

@@ -22,7 +22,7 @@ from rebalance_core.protocol.windows import ROUTE_MS
 from rebalance_core.replay.changes import Change
 from rebalance_core.replay.history import CommittedOffset
 from rebalance_core.replay.starts.deletions import BEFORE_ALL_MS, Deletions
-from rebalance_core.replay.starts.observations import CommittedOffsets, QueueOffsets, newer
+from rebalance_core.replay.starts.offset_observations import CommittedOffsets, QueueOffsets, newer
 from rebalance_core.replay.starts.start_rule import STORED, Start
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from rebalance_core.report.page.causes import Flag
+from rebalance_core.report.page.cause_flags import Flag
 from rebalance_core.report.page.patterns import INK, QUIET
 from rebalance_core.report.page.svg import joined, number, tag
 from rebalance_core.report.page.visible import columns, shortened, visible

@@ -1,6 +1,7 @@
 """The first sentence of the page: what the verdict means."""
 
 from rebalance_core.model.severities import WORST_FIRST
+from rebalance_core.model.verdicts import INCOMPLETE
 from rebalance_core.report.audit_report import AuditReport
 from rebalance_core.report.page.sections import failing, severity_rank
 
@@ -11,7 +12,7 @@ def headline(report: AuditReport) -> str:
 
 
 def _start(report: AuditReport) -> str:
-    if report.verdict == "INCOMPLETE":
+    if report.verdict == INCOMPLETE:
         return "Part of the night could not be compared: what is not listed may still be wrong."
     return ""
 

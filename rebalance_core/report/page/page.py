@@ -11,14 +11,15 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from rebalance_core.model.severities import WORST_FIRST
+from rebalance_core.model.utc import utc
 from rebalance_core.report.audit_report import AuditReport
 from rebalance_core.report.page.bars import balance_line, group_bar
+from rebalance_core.report.page.group_timeline import draw_timeline
 from rebalance_core.report.page.headline import headline
 from rebalance_core.report.page.sections import failing, named_queues, rule_sections, severities_of
 from rebalance_core.report.page.shapes import shape
-from rebalance_core.report.page.timeline import draw_timeline
 from rebalance_core.report.page.visible import visible
-from rebalance_core.report.timeline.times import duration, time_tag, utc
+from rebalance_core.report.timeline.time_markup import duration, time_tag
 
 TEMPLATES = "templates"
 PAGE = "page.html.j2"

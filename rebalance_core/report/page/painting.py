@@ -18,8 +18,8 @@ from rebalance_core.report.page.patterns import (
     swatch,
 )
 from rebalance_core.report.page.svg import box, joined, tag
-from rebalance_core.report.timeline.cells import Cell
-from rebalance_core.report.timeline.histories import NOBODY, is_shared
+from rebalance_core.report.timeline.owner_segments import NOBODY, is_shared
+from rebalance_core.report.timeline.painted_cells import Cell
 
 Placed = tuple[float, Cell]  # the top of its row, and the cell
 LETTER_PX = 7

@@ -4,6 +4,8 @@ from types import MappingProxyType
 
 from markupsafe import Markup
 
+from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import FAILED, FINDINGS, INCOMPLETE, OK
 from rebalance_core.report.page.svg import tag
 
 GREEN, AMBER, RED, BLUE, GREY = "#15803d", "#b45309", "#b91c1c", "#1d4ed8", "#475569"
@@ -21,20 +23,20 @@ LETTER_I = "M12 10.5v7M12 6.3v.2"
 
 SHAPES = MappingProxyType(
     {
-        "OK": (CIRCLE, TICK, GREEN),
-        "FINDINGS": (TRIANGLE, BANG, AMBER),
-        "FAILED": (OCTAGON, CROSS, RED),
-        "INCOMPLETE": (DIAMOND, QUESTION, GREY),
-        "ERROR": (OCTAGON, CROSS, RED),
-        "WARNING": (TRIANGLE, BANG, AMBER),
-        "INFO": (CIRCLE, LETTER_I, BLUE),
+        OK: (CIRCLE, TICK, GREEN),
+        FINDINGS: (TRIANGLE, BANG, AMBER),
+        FAILED: (OCTAGON, CROSS, RED),
+        INCOMPLETE: (DIAMOND, QUESTION, GREY),
+        ERROR: (OCTAGON, CROSS, RED),
+        WARNING: (TRIANGLE, BANG, AMBER),
+        INFO: (CIRCLE, LETTER_I, BLUE),
     }
 )
 
 
 def shape(word: str, size: int) -> Markup:
     """The shape of a verdict or severity; a diamond for an unknown word."""
-    outline, sign, colour = SHAPES.get(word, SHAPES["INCOMPLETE"])
+    outline, sign, colour = SHAPES.get(word, SHAPES[INCOMPLETE])
     return tag(
         "svg",
         tag("path", d=outline, fill=colour),

@@ -19,8 +19,7 @@ from rebalance_core.report.plots.bands import (
     draw_bands,
     draw_idle,
 )
-from rebalance_core.report.plots.clock import clock, draw_clock, from_to
-from rebalance_core.report.plots.names import short
+from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.shades import shade, text_on
 from rebalance_core.report.plots.steps import read_steps, strategies, strategy_lines
 from rebalance_core.report.plots.style import (
@@ -42,7 +41,8 @@ from rebalance_core.report.plots.style import (
     panel,
     styled,
 )
-from rebalance_core.report.plots.table import Rows, only, table
+from rebalance_core.report.plots.tabular import Rows, only, table
+from rebalance_core.report.plots.time_axis import clock, draw_clock, from_to
 from rebalance_core.report.timeline.axis import Axis
 
 TITLE = "Queues per consumer"

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from rebalance_core.report.plots.names import short
+from rebalance_core.model.utc import utc
+from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.steps import (
     BELOW_ONE,
     cause_lines,
@@ -42,8 +43,7 @@ from rebalance_core.report.plots.style import (
     styled,
     whole,
 )
-from rebalance_core.report.plots.table import Rows
-from rebalance_core.report.timeline.times import utc
+from rebalance_core.report.plots.tabular import Rows
 
 TITLE = "Queues moved by each rebalance"
 MOST_STRATEGIES = 12

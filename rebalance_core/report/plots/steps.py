@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from rebalance_core.report.plots.names import short
-from rebalance_core.report.plots.table import Rows, table
+from rebalance_core.report.plots.labels import short
+from rebalance_core.report.plots.tabular import Rows, table
 
 PLACE = ("scenario", "seed", "change_ms", "cluster", "consumer_group", "epoch")
 """What tells one rebalance from another, in the order they are drawn."""

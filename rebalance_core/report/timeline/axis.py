@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rebalance_core.report.timeline.times import DAY_MS, HOUR_MS, MILLIS, MINUTE_MS, utc
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.model.utc import utc
 
 TICKS = 8
 STEPS_MS = (
-    *(MILLIS * n for n in (1, 2, 5, 10, 15, 30)),
+    *(SECOND_MS * n for n in (1, 2, 5, 10, 15, 30)),
     *(MINUTE_MS * n for n in (1, 2, 5, 10, 15, 30)),
     *(HOUR_MS * n for n in (1, 2, 3, 6, 12)),
     *(DAY_MS * n for n in (1, 2, 7, 14, 28, 91, 182, 365)),

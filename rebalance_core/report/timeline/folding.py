@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rebalance_core.report.audit_report import QueueHistory
-from rebalance_core.report.timeline.histories import NOBODY, Segment, is_shared
+from rebalance_core.report.timeline.owner_segments import NOBODY, Segment, is_shared
 
 MOST_ROWS = 60
 RANGES_SHOWN = 3

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from rebalance_core.audit.accepted import Acceptance, accept
 from rebalance_core.audit.case import AuditRun, GroupCase
-from rebalance_core.audit.collection import CLUSTER_KINDS
+from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.audit.evidence.formatting import LISTED
 from rebalance_core.audit.judge import judge, judge_cluster, missing_of_groups, missing_reason
 from rebalance_core.audit.redact import Redaction

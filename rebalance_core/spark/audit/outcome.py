@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance_core.audit.verdict import Count, Verdict, verdict_of
+from rebalance_core.audit.verdict import Count, verdict_of
+from rebalance_core.model.verdicts import RunVerdict
 from rebalance_core.spark.audit.audit import AuditResult
 from rebalance_core.spark.audit.queries import count_findings
 
@@ -25,7 +26,7 @@ class AuditOutcome:
     """
 
     cluster: str
-    verdict: Verdict
+    verdict: RunVerdict
     fails: bool
     fail_on: str
     start_ms: int

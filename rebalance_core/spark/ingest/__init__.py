@@ -1,5 +1,5 @@
-"""Ingest on a cluster: files are read by many tasks, groups and topics put together by many more.
+"""Ingest on a cluster: tasks read the files, others combine what they say of each group and topic.
 
-May import `ingest`, `spark.tables` and what counts rows in `spark.engine`. Begin with `ingest`;
+May import `ingest`, `spark.tables` and the row counts of `spark.engine`. Begin with `ingest`;
 `write_tables` is the whole job.
 """

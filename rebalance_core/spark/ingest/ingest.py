@@ -22,7 +22,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.events.commits import commit_row
+from rebalance_core.ingest.events.commit_rows import commit_row
 from rebalance_core.ingest.events.complete_tables import REJECTED_TABLE, rejected_row
 from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.evidence.evidence import Evidence, thinning_of

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.engine.units import chunks
-from rebalance_core.planning.sweep.edited_rows import EditedRows
 from rebalance_core.planning.sweep.history_names import cluster_of
+from rebalance_core.planning.sweep.history_rows import EditedRows
 from rebalance_core.planning.variants import HistoryEdits
 
 

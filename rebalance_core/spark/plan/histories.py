@@ -18,8 +18,8 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import TABLE
 from rebalance_core.engine.units import GROUP, PART
 from rebalance_core.model import events
-from rebalance_core.planning.sweep.edited_rows import CLUSTER, EVENTS, GROUPS, NO_GROUP, WARNING
 from rebalance_core.planning.sweep.history_names import SEPARATOR
+from rebalance_core.planning.sweep.history_rows import CLUSTER, EVENTS, GROUPS, NO_GROUP, WARNING
 from rebalance_core.planning.variants import HistoryEdits
 from rebalance_core.spark.plan.edit_task import EditTask
 

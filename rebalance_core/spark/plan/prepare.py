@@ -13,10 +13,10 @@ from rebalance_core.engine.options import like_pattern
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model import events
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS
-from rebalance_core.planning.scenario.cluster import ClusterNames
+from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.sweep.history_names import cluster_of
-from rebalance_core.planning.sweep.options import SweepOptions
 from rebalance_core.planning.sweep.passes import STARTS, Sweep, sweep_of
+from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.variants import (
     HistoryEdits,
     Variants,
@@ -31,14 +31,14 @@ from rebalance_core.spark.plan.histories import (
     first_edit_rows,
     histories,
 )
-from rebalance_core.spark.plan.sweep import swept
-from rebalance_core.spark.plan.tables import (
+from rebalance_core.spark.plan.plan_tables import (
     VariantNames,
     peak_rates,
     plan_ownership,
     plan_steps,
     start_messages,
 )
+from rebalance_core.spark.plan.sweep import STARTS, Sweep, swept
 
 _NAMED = {"groups": "consumer_group", "topics": "topic", "brokers": "broker_name"}
 

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.planning.sweep.options import PlanConfig, recorded_history
-from rebalance_core.planning.sweep.result import PlanResult
+from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
+from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.planning.variants import Variants
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.row_forecast import row_forecast
@@ -20,9 +20,9 @@ from rebalance_core.spark.engine.summary import rejected_per_code
 from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.engine.write_ledger import sized
 from rebalance_core.spark.plan.league import plan_league
+from rebalance_core.spark.plan.plan_tables import plan_summary
 from rebalance_core.spark.plan.prepare import PreparedSweep, prepare_sweep
 from rebalance_core.spark.plan.summary import league_rows, scenario_rows
-from rebalance_core.spark.plan.tables import plan_summary
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.row_counts import RowCounts, check_rows, complaints

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rebalance_core.model import events
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.synthetic.draws import Draws, Mix
-from rebalance_core.synthetic.fleet import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, FleetPlan
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import Group, group_of
 from rebalance_core.synthetic.history import incidents
-from rebalance_core.synthetic.history.event_rows import Row
 from rebalance_core.synthetic.history.life import Life
+from rebalance_core.synthetic.history.numbered_rows import Row
 
 WEEKEND_FACTOR = 0.15
 WORKING_HOURS: Mix[int] = (

@@ -17,7 +17,7 @@ from rebalance_core.synthetic.draws import Draws
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.group_strategy import config_text
 from rebalance_core.synthetic.groups import Group
-from rebalance_core.synthetic.history.event_rows import FIRST_GROUP, EventRows
+from rebalance_core.synthetic.history.numbered_rows import FIRST_GROUP, EventRows
 from rebalance_core.synthetic.history.seats import Process, Seat, Seats
 from rebalance_core.synthetic.topics import topic_of
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
-from rebalance_core.synthetic.history.retry_queues import retry_table
-from rebalance_core.synthetic.offsets.offset_rows import Columns, OffsetRows
+from rebalance_core.synthetic.history.retry_topic import retry_table
+from rebalance_core.synthetic.offsets.offset_columns import Columns, OffsetRows
 from rebalance_core.synthetic.offsets.queue_table import RETENTION_MS, QueueTable, queue_table
 
 NAMES = (

@@ -8,9 +8,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from rebalance_core.model.time_units import HOUR_MS
 from rebalance_core.synthetic.clusters import Cluster, cluster_of
 from rebalance_core.synthetic.draws import key_of, noise
-from rebalance_core.synthetic.fleet import HOUR_MS, FleetPlan
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.offsets.traffic import Longs, away_ms, messages, weighted_ms
 from rebalance_core.synthetic.topics import Topic, topic_of
 

@@ -11,8 +11,8 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS
 from rebalance_core.synthetic.clusters import Cluster, Outage
-from rebalance_core.synthetic.fleet import DAY_MS, HOUR_MS
 
 Longs = npt.NDArray[np.int64]
 

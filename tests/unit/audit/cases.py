@@ -39,8 +39,8 @@ def topic(
     at: float = 0,
     **fields: Any,
 ) -> Event:
-    numbers = {"read_queue_nums": read, "write_queue_nums": read if write is None else write}
-    where = {"topic": name, "broker_name": broker, "perm": perm}
+    numbers: Row = {"read_queue_nums": read, "write_queue_nums": read if write is None else write}
+    where: Row = {"topic": name, "broker_name": broker, "perm": perm}
     return event(kinds.TOPIC_CONFIG, at, **where, **numbers, **fields)
 
 
@@ -157,13 +157,15 @@ def case_of(
 
 def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:
     """The findings of one rule."""
-    return list(rules_by_id()[rule_id].find(case))
+    find = rules_by_id()[rule_id].find
+    assert find is not None, f"{rule_id} is found elsewhere"
+    return list(find(case))
 
 
 def severities(rule_id: str, case: GroupCase) -> list[str]:
     """The severities of one rule's findings."""
     rule = rules_by_id()[rule_id]
-    return [finding.severity or rule.severity for finding in rule.find(case)]
+    return [finding.severity or rule.severity for finding in findings_of(rule_id, case)]
 
 
 def _end(row: Row) -> QueueOffset:

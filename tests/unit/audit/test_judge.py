@@ -6,13 +6,14 @@ import pytest
 
 from rebalance_core.audit import judge as judging
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.finding import Finding
 from rebalance_core.audit.judge import judge, missing_reason
 from rebalance_core.audit.rules import RULES
 from rebalance_core.model.verdicts import REASONS
 from tests.unit.audit.comparison.group_rows import DUMPED_MS, A, B, case, member, status
 
 
-def fails(_case: GroupCase) -> None:
+def fails(_case: GroupCase) -> list[Finding]:
     raise KeyError(A)
 
 

@@ -1,13 +1,16 @@
 """No client id, host or address in any column of what is judged; what names topics stays."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.judge import judge
 from rebalance_core.audit.redact import Redaction, pseudonym
 from rebalance_core.spark.audit.audit import GroupJudge
+from tests.unit.audit.cases import Row
 from tests.unit.audit.comparison.group_rows import DUMPED_MS, case, fact, ledger, progress, status
 
 HOST, OTHER, STRANGER = "shop-pod-1", "10.0.0.2", "10.9.9.9"
@@ -15,7 +18,7 @@ CLIENTS = f"{HOST}@7#1", f"{OTHER}@worker@unit", f"{STRANGER}@ghost"
 SALT = "s"
 
 
-def renamed(rows):
+def renamed(rows: dict[str, list[Row]]) -> dict[str, Any]:
     """The rows of `group_rows` with clients of which one is a host's name."""
     text = json.dumps(rows)
     for old, new in zip(("10.0.0.1@1#1", "10.0.0.2@2#2"), CLIENTS, strict=False):
@@ -24,7 +27,7 @@ def renamed(rows):
 
 
 @pytest.fixture
-def group():
+def group() -> GroupCase:
     """Differences, a refused lock and an ingest finding that all tell of clients."""
     told = f"{CLIENTS[0]} at {HOST}:4711, {CLIENTS[1]}, not known here: {CLIENTS[2]} of [fe80::1]:9"
     ingested = {
@@ -42,17 +45,18 @@ def group():
     return case(*facts, **renamed(ledger()), findings=[ingested])
 
 
-def text_of(made):
+def text_of(made: Mapping[str, Any]) -> str:
     return json.dumps(made)
 
 
-def test_nothing_judged_of_a_group_tells_of_its_clients(group):
+def test_nothing_judged_of_a_group_tells_of_its_clients(group: GroupCase) -> None:
     runs = {"c": AuditRun(0, 10_000_000)}
-    plain = GroupJudge(runs)("c", "g", group.tables)
+    tables = {name: list(map(dict, group.rows(name))) for name in group.tables}
+    plain = GroupJudge(runs)("c", "g", tables)
     assert plain == judge(group)
     secrets = [*CLIENTS, HOST, OTHER, STRANGER, "fe80"]
     assert [one for one in secrets if one not in text_of(plain)] == []
-    hidden = GroupJudge(runs, salt=SALT)("c", "g", group.tables)
+    hidden = GroupJudge(runs, salt=SALT)("c", "g", tables)
     assert [one for one in secrets if one in text_of(hidden)] == []
     assert len(hidden["findings"]) == len(plain["findings"])
     assert all(pseudonym(one, SALT) in text_of(hidden) for one in CLIENTS)
@@ -60,7 +64,7 @@ def test_nothing_judged_of_a_group_tells_of_its_clients(group):
         assert [r.get(name) for r in hidden["findings"]] == [r.get(name) for r in plain["findings"]]
 
 
-def test_every_text_of_a_finding_on_the_cluster_is_redacted():
+def test_every_text_of_a_finding_on_the_cluster_is_redacted() -> None:
     row = dict.fromkeys(("consumer_group", "topic", "broker_name", "client_id"))
     told = "10.0.0.1@7 wrote clients/pod-3/rocketmq_client.log from 10.0.0.1:99"
     row |= {"summary": told, "remedy": told, "accepted": told, "evidence": {told: told}}
@@ -70,13 +74,13 @@ def test_every_text_of_a_finding_on_the_cluster_is_redacted():
     assert shown["evidence"] == {clean + "(address)": clean + "(address)"}
 
 
-def test_what_only_looks_like_a_client_stays():
+def test_what_only_looks_like_a_client_stays() -> None:
     redaction = Redaction(SALT, brokers=["room1@b1"])
     text = "room1@b1:0-3 of T at 2026-11-21 03:47:35Z, version 5.3.3"
     assert redaction.text(text) == text
 
 
-def test_a_finding_that_is_redacted_already_keeps_its_names():
+def test_a_finding_that_is_redacted_already_keeps_its_names() -> None:
     name = pseudonym(CLIENTS[0], SALT)
     row = {"client_id": name, "summary": f"{name} waits", "remedy": "", "accepted": None,
            "evidence": None}  # fmt: skip

@@ -9,6 +9,7 @@ ALLOWED = {
     ("findings", "severity"): severities.SEVERITIES,
     ("group_verdicts", "verdict"): tuple(verdicts.VERDICTS),
     ("epochs", "status"): statuses.EPOCH_STATUSES,
+    ("plan_steps", "status"): statuses.EPOCH_STATUSES,
     ("pull_starts", "status"): statuses.START_STATUSES,
     ("memberships", "message_model"): group_settings.MESSAGE_MODELS,
     ("consumer_groups", "consumer_type"): group_settings.CONSUMER_TYPES,

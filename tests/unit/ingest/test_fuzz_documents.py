@@ -23,13 +23,13 @@ from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
 from rebalance_core.ingest.refusal import RAW_LIMIT
 from tests.unit.ingest.documents import Parse
 from tests.unit.ingest.parse.mqadmin import test_cluster_list as test_mqadmin_cluster_list
+from tests.unit.ingest.parse.mqadmin import test_command_output
 from tests.unit.ingest.parse.mqadmin import (
     test_consumer_connection as test_mqadmin_consumer_connection,
 )
 from tests.unit.ingest.parse.mqadmin import test_consumer_progress as test_mqadmin_consumer_progress
 from tests.unit.ingest.parse.mqadmin import test_consumer_status as test_mqadmin_consumer_status
 from tests.unit.ingest.parse.mqadmin import test_export as test_mqadmin_export
-from tests.unit.ingest.parse.mqadmin import test_output as test_mqadmin_output
 from tests.unit.ingest.parse.mqadmin import test_topic_list as test_mqadmin_topic_list
 from tests.unit.ingest.parse.mqadmin import test_topic_route as test_mqadmin_topic_route
 from tests.unit.ingest.parse.mqadmin import test_topic_status as test_mqadmin_topic_status
@@ -41,7 +41,7 @@ from tests.unit.ingest.parse.stores import (
 )
 from tests.unit.ingest.processor_time import HUGE, linear
 
-FAILED = test_mqadmin_output.NOISE + test_mqadmin_output.NOT_ONLINE
+FAILED = test_command_output.NOISE + test_command_output.NOT_ONLINE
 PROGRESS = test_mqadmin_consumer_progress
 STATUS = test_mqadmin_consumer_status
 EXPORT = test_mqadmin_export
@@ -72,7 +72,7 @@ EACH_PARSER = pytest.mark.parametrize("parse", PARSERS, ids=lambda parse: parse.
 CASES, MANY_CASES = 300, 10_000
 
 # Headers, rules, noise, and lines that upstream always prints.
-NOISE_STARTS = [line[:6] for line in test_mqadmin_output.NOISE.splitlines()]
+NOISE_STARTS = [line[:6] for line in test_command_output.NOISE.splitlines()]
 STATES_NOTHING = (
     "#",
     "For more",

@@ -15,7 +15,7 @@ from rebalance_core.planning.hypothetical import (
     step_row,
     unallocated_replay,
 )
-from rebalance_core.planning.strategies.registry import planning_strategy
+from rebalance_core.planning.strategies.known_strategies import planning_strategy
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.replay.histories import event, history, join, leave, strategy_for, topic
@@ -52,7 +52,8 @@ def test_a_strategy_of_rocketmq_gives_its_own_ledger(
 
 def changes(rng: random.Random) -> list[Event]:
     """A topic on two brokers, members that come and go, brokers that fail, queues that grow."""
-    made, live = [topic(0, rng.randint(1, 9)), topic(0, rng.randint(1, 9), broker="b")], []
+    made = [topic(0, rng.randint(1, 9)), topic(0, rng.randint(1, 9), broker="b")]
+    live: list[str] = []
     for number in range(30):
         at_ms, choice = 1_000 * (number + 1), rng.random()
         if choice < 0.5 or not live:

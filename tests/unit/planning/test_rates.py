@@ -1,6 +1,7 @@
 """Load, backlog and catch-up from rates of queues."""
 
 from math import inf, nan
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,7 +21,9 @@ from rebalance_core.planning.rates import (
 A0, A1 = MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)
 
 
-def row(queue: MessageQueue, from_ms: int, to_ms: int | None, rate: float, cluster: str = "c"):
+def row(
+    queue: MessageQueue, from_ms: int, to_ms: int | None, rate: float, cluster: str = "c"
+) -> dict[str, Any]:
     values = (cluster, *queue, from_ms, to_ms, rate)
     return dict(zip(QUEUE_RATES.column_names, values, strict=True))
 
@@ -75,7 +78,9 @@ def test_idle_members_have_no_load() -> None:
         (0, 3_000, 0, Backlog(0.0, 0.0)),
     ],
 )
-def test_backlog_and_catch_up(rate: float, window_ms: int, capacity: float, expected) -> None:
+def test_backlog_and_catch_up(
+    rate: float, window_ms: int, capacity: float, expected: Backlog
+) -> None:
     assert backlog(rate, window_ms, capacity) == expected
 
 

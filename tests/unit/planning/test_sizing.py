@@ -15,7 +15,7 @@ from rebalance_core.planning.sizing import (
     consumer_counts,
     queues_needed,
 )
-from rebalance_core.planning.strategies.registry import planning_strategy
+from rebalance_core.planning.strategies.known_strategies import planning_strategy
 
 
 @pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])

@@ -55,7 +55,9 @@ def report(**more: Any) -> AuditReport:
     return AuditReport(**(given | more))
 
 
-def queue(queue_id: int, *owners: str | None, broker: str = "broker-a", topic: str = "orders"):
+def queue(
+    queue_id: int, *owners: str | None, broker: str = "broker-a", topic: str = "orders"
+) -> QueueHistory:
     """A queue whose owners take turns, an hour each; the last one stays."""
     stretches = tuple(
         Stretch(

@@ -10,7 +10,7 @@ from rebalance_core.synthetic.clusters import broker_events
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
 from rebalance_core.synthetic.history.days import group_events
-from rebalance_core.synthetic.tables import PARTS, Piece
+from rebalance_core.synthetic.table_parts import PARTS, Piece
 from rebalance_core.synthetic.topics import topic_events
 
 Row = dict[str, Any]

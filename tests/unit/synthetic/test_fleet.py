@@ -3,7 +3,8 @@
 import pytest
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.synthetic.fleet import DAY_MS, HOUR_MS, RANGES, FleetPlan
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS
+from rebalance_core.synthetic.fleet import RANGES, FleetPlan
 
 
 def test_every_wrong_number_is_named_at_once() -> None:

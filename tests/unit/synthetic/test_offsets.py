@@ -9,8 +9,9 @@ import pytest
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.time_units import DAY_MS, HOUR_MS
 from rebalance_core.synthetic.clusters import Outage, cluster_of
-from rebalance_core.synthetic.fleet import DAY_MS, HOUR_MS, RANGES, FleetPlan
+from rebalance_core.synthetic.fleet import RANGES, FleetPlan
 from rebalance_core.synthetic.groups import group_of
 from rebalance_core.synthetic.offsets.queue_table import UNEVEN
 from rebalance_core.synthetic.offsets.traffic import away_ms, messages, weighted_ms

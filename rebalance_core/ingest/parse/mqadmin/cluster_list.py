@@ -7,8 +7,14 @@ the last are read.
 from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
-from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
+from rebalance_core.ingest.parse.mqadmin import command_output
+from rebalance_core.ingest.parse.mqadmin.command_output import (
+    Line,
+    foreign,
+    read_lines,
+    read_output,
+    whole,
+)
 from rebalance_core.ingest.parse.text.java_numbers import count_of, long_of
 from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
 from rebalance_core.ingest.parse.text.table_names import filled, token_of
@@ -23,7 +29,7 @@ KINDS = {
         "messages of a broker (-m): cluster, broker_name, in_yesterday, out_yesterday, in_today, "
         "out_today"
     ),
-    **mqadmin_output.KINDS,
+    **command_output.KINDS,
 }
 
 _TOTALS_ROW = PrintfRow("%-16s  %-32s %14s %14s %14s %s")

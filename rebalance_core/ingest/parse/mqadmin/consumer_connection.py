@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
-from rebalance_core.ingest.parse.mqadmin.output import (
+from rebalance_core.ingest.parse.mqadmin import command_output
+from rebalance_core.ingest.parse.mqadmin.command_output import (
     NOT_ONLINE,
     Line,
     foreign,
@@ -34,7 +34,7 @@ KINDS = {
         "message_model, consume_from_where"
     ),
     "no_members": "the broker asked knows no member of the group; no fields",
-    "admin_error": mqadmin_output.KINDS["admin_error"],
+    "admin_error": command_output.KINDS["admin_error"],
 }
 
 _SUBSCRIPTION_ROW = PrintfRow("%-20s %s")

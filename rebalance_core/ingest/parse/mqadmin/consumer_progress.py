@@ -9,9 +9,15 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
+from rebalance_core.ingest.parse.mqadmin import command_output
 from rebalance_core.ingest.parse.mqadmin.admin_times import dashed_ms
-from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
+from rebalance_core.ingest.parse.mqadmin.command_output import (
+    Line,
+    foreign,
+    read_lines,
+    read_output,
+    whole,
+)
 from rebalance_core.ingest.parse.text.java_numbers import count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
 from rebalance_core.ingest.parse.text.table_names import filled, is_truncated, token_of
@@ -31,7 +37,7 @@ KINDS = {
         "(entries at one broker; 0 is offline), version (lowest of the members), consume_type "
         "(PUSH, PULL), message_model, tps, diff"
     ),
-    **mqadmin_output.KINDS,
+    **command_output.KINDS,
 }
 
 # After the topic: 64 wide since 4.9.3, 32 before; the header is padded like the rows.

@@ -11,14 +11,19 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.mqadmin import consumer_running_info
-from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
+from rebalance_core.ingest.parse.mqadmin import command_output, consumer_running_info
+from rebalance_core.ingest.parse.mqadmin.command_output import (
+    Line,
+    foreign,
+    read_lines,
+    read_output,
+    whole,
+)
 from rebalance_core.ingest.parse.mqadmin.consumer_running_info import (
     JSTACK,
     PROPERTIES,
     parse_running_info,
 )
-from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
 from rebalance_core.ingest.parse.text.java_numbers import count_of, long_of
 from rebalance_core.ingest.parse.text.table_names import filled
 from rebalance_core.ingest.refusal import UNPARSABLE_LINE, Unreadable
@@ -37,7 +42,7 @@ KINDS = {
         "not locked for count ms; unlock: tried count times; consume: nothing for count ms), count"
     ),
     **consumer_running_info.KINDS,
-    **mqadmin_output.KINDS,
+    **command_output.KINDS,
 }
 
 _ASKED = re.compile(r" ([0-9]{13})/")

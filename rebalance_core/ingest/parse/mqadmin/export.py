@@ -10,8 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
-from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output
+from rebalance_core.ingest.parse.mqadmin import command_output
+from rebalance_core.ingest.parse.mqadmin.command_output import (
+    Line,
+    foreign,
+    read_lines,
+    read_output,
+)
 from rebalance_core.ingest.parse.stores.subscription_group_json import group_values
 from rebalance_core.ingest.parse.stores.topics_json import topic_values
 from rebalance_core.ingest.parse.text.json_tables import (
@@ -49,7 +54,7 @@ KINDS = {
     "cluster_scale": "exportConfigs: name_servers, master_brokers, slave_brokers",
     "exported_to": "standard output of the command: path of the file it wrote",
     DATA_VERSION_KIND: DATA_VERSION,
-    **mqadmin_output.KINDS,
+    **command_output.KINDS,
 }
 
 

@@ -8,8 +8,14 @@ here is a hint, never a member.
 from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
-from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
+from rebalance_core.ingest.parse.mqadmin import command_output
+from rebalance_core.ingest.parse.mqadmin.command_output import (
+    Line,
+    foreign,
+    read_lines,
+    read_output,
+    whole,
+)
 from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
 from rebalance_core.ingest.parse.text.table_names import is_truncated, token_of
 
@@ -19,7 +25,7 @@ KINDS = {
         "its column and may have been truncated), consumer_group (None without -c, or none), "
         "consumer_group_truncated"
     ),
-    **mqadmin_output.KINDS,
+    **command_output.KINDS,
 }
 
 _ROW = PrintfRow("%-20s  %-64s  %s")

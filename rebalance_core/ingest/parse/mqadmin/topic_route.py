@@ -9,8 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
-from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
+from rebalance_core.ingest.parse.mqadmin import command_output
+from rebalance_core.ingest.parse.mqadmin.command_output import (
+    Line,
+    foreign,
+    read_lines,
+    read_output,
+    whole,
+)
 from rebalance_core.ingest.parse.text.java_numbers import count_of
 from rebalance_core.ingest.parse.text.json_tables import (
     Entry,
@@ -34,7 +40,7 @@ KINDS = {
     ),
     "order_topic_conf": "the queues of an ordered topic, from the name server: conf",
     "queue_mapping": "a static topic (5.x): broker_name, mapping (as printed)",
-    **mqadmin_output.KINDS,
+    **command_output.KINDS,
 }
 
 _NAMES = PrintfRow("%-45s %-32s %s")

@@ -8,9 +8,15 @@ from __future__ import annotations
 from datetime import UTC, tzinfo
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.mqadmin import output as mqadmin_output
+from rebalance_core.ingest.parse.mqadmin import command_output
 from rebalance_core.ingest.parse.mqadmin.admin_times import dashed_ms
-from rebalance_core.ingest.parse.mqadmin.output import Line, foreign, read_lines, read_output, whole
+from rebalance_core.ingest.parse.mqadmin.command_output import (
+    Line,
+    foreign,
+    read_lines,
+    read_output,
+    whole,
+)
 from rebalance_core.ingest.parse.text.java_numbers import count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
 from rebalance_core.ingest.parse.text.table_names import filled, is_truncated
@@ -22,7 +28,7 @@ KINDS = {
         "(None: never written, or its last message is gone)"
     ),
     "topic_put_tps": "messages per second put into the topic (5.x): tps",
-    **mqadmin_output.KINDS,
+    **command_output.KINDS,
 }
 
 _ROW = PrintfRow("%-32s  %-4s  %-20s  %-20s    %s")

@@ -8,7 +8,8 @@ or loss.
 
 from bisect import bisect_left
 
-SECOND_MS = 1_000
+from rebalance_core.model.time_units import SECOND_MS
+
 MIDDLE_MS = 500
 DELIVERY_MS = 100
 """A notification may arrive this much after the second of the line it follows."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rebalance_core.planning.scenario.edits.spi import GroupEdit, exactly_one
-from rebalance_core.planning.scenario.group import GroupLife
+from rebalance_core.planning.scenario.edits.edit import GroupEdit, exactly_one
+from rebalance_core.planning.scenario.group_life import GroupLife
 from rebalance_core.planning.scenario.keys import Key, number, patterns, required, whole
 from rebalance_core.planning.scenario.time import read_duration
 

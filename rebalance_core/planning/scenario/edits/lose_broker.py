@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rebalance_core.planning.scenario.cluster import ClusterLife
-from rebalance_core.planning.scenario.edits.spi import Edit, matches
+from rebalance_core.planning.scenario.cluster_life import ClusterLife
+from rebalance_core.planning.scenario.edits.edit import Edit, matches
 from rebalance_core.planning.scenario.keys import Key, one_of, patterns, required
 from rebalance_core.planning.scenario.time import read_duration
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rebalance_core.planning.scenario.cluster import ClusterLife
+from rebalance_core.planning.scenario.cluster_life import ClusterLife
+from rebalance_core.planning.scenario.edits.edit import LOSS_DETAILS, Edit
 from rebalance_core.planning.scenario.edits.rolling_restart import DOWN_MS
-from rebalance_core.planning.scenario.edits.spi import LOSS_DETAILS, Edit
-from rebalance_core.planning.scenario.group import GroupLife
+from rebalance_core.planning.scenario.group_life import GroupLife
 from rebalance_core.planning.scenario.keys import Key, one_of, required, texts, words
 from rebalance_core.planning.scenario.time import read_duration
 from rebalance_core.strategies.rooms import DEFAULT_ROOM_SEPARATOR

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from rebalance_core.planning.scenario.edits.edit import GroupEdit, exactly_one
 from rebalance_core.planning.scenario.edits.rolling_restart import DOWN_MS, EVERY_MS, in_steps
-from rebalance_core.planning.scenario.edits.spi import GroupEdit, exactly_one
-from rebalance_core.planning.scenario.group import GroupLife, Member, Settings
+from rebalance_core.planning.scenario.group_life import GroupLife, Member, Settings
 from rebalance_core.planning.scenario.keys import Key, number, patterns, required, words
 from rebalance_core.planning.scenario.time import read_duration
 

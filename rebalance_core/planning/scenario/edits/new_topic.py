@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rebalance_core.planning.scenario.cluster import ClusterLife, topic_settings
+from rebalance_core.planning.scenario.cluster_life import ClusterLife, topic_settings
+from rebalance_core.planning.scenario.edits.edit import Edit, matches
 from rebalance_core.planning.scenario.edits.scale_queues import MOST_QUEUES
-from rebalance_core.planning.scenario.edits.spi import Edit, matches
-from rebalance_core.planning.scenario.group import GroupLife, Settings
+from rebalance_core.planning.scenario.group_life import GroupLife, Settings
 from rebalance_core.planning.scenario.keys import Key, patterns, required, whole, words
 from rebalance_core.planning.scenario.time import read_duration
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rebalance_core.planning.scenario.edits.add_consumers import MOST_CONSUMERS
-from rebalance_core.planning.scenario.edits.spi import LOSS_DETAILS, GroupEdit, exactly_one
-from rebalance_core.planning.scenario.group import GroupLife
+from rebalance_core.planning.scenario.edits.edit import LOSS_DETAILS, GroupEdit, exactly_one
+from rebalance_core.planning.scenario.group_life import GroupLife
 from rebalance_core.planning.scenario.keys import Key, number, one_of, patterns, required, whole
 from rebalance_core.planning.scenario.time import read_duration
 

@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rebalance_core.planning.scenario.edits.spi import LOSS_DETAILS, GroupEdit
-from rebalance_core.planning.scenario.group import GroupLife, Member
+from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.planning.scenario.edits.edit import LOSS_DETAILS, GroupEdit
+from rebalance_core.planning.scenario.group_life import GroupLife, Member
 from rebalance_core.planning.scenario.keys import Key, number, one_of, patterns, required
 from rebalance_core.planning.scenario.time import read_duration
 
 DOWN_MS = 10_000
 """From the end of a process to the join of its successor, unless said otherwise."""
-EVERY_MS = 60_000
+EVERY_MS = MINUTE_MS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rebalance_core.planning.scenario.cluster import ClusterLife, TopicSettings
-from rebalance_core.planning.scenario.edits.spi import Edit, exactly_one, matches
+from rebalance_core.planning.scenario.cluster_life import ClusterLife, TopicSettings
+from rebalance_core.planning.scenario.edits.edit import Edit, exactly_one, matches
 from rebalance_core.planning.scenario.keys import Key, number, patterns, required, whole
 
 MOST_QUEUES = 65_536  # limits.max_queue_nums

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rebalance_core.planning.scenario.edits.edit import GroupEdit
 from rebalance_core.planning.scenario.edits.rolling_restart import DOWN_MS, EVERY_MS, in_steps
-from rebalance_core.planning.scenario.edits.spi import GroupEdit
-from rebalance_core.planning.scenario.group import GroupLife, Member, Settings
+from rebalance_core.planning.scenario.group_life import GroupLife, Member, Settings
 from rebalance_core.planning.scenario.keys import (
     Key,
     number,

@@ -1,6 +1,7 @@
 """Predicted against observed ownership: each observation in the epoch of its own time."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_a_client_that_answers_with_no_queue_is_an_observation_too() -> None:
 def test_a_queue_with_nobody_or_a_stranger_differs(address: str) -> None:
     live = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", address)
     (one,) = compare(case(*live)).differences
-    assert (one.queue.queue_id, one.predicted, one.live) == (3, {B}, address or None)
+    assert (one.queue.queue_id, one.predicted, one.live) == (3, frozenset({B}), address or None)
     assert one.why == UNEXPLAINED
 
 
@@ -125,7 +126,7 @@ def test_brokers_that_were_not_asked_are_named() -> None:
 
 
 def test_the_classes_of_a_difference() -> None:
-    def why(*facts: dict[str, object], **tables: object) -> set[str]:
+    def why(*facts: dict[str, object], **tables: Any) -> set[str]:
         return {one.why for one in compare(case(*facts, **tables)).differences}
 
     kept = [*status(A, DUMPED_MS, 0, 1, 2), *status(B, DUMPED_MS, 3)]

@@ -13,7 +13,7 @@ from rebalance_core.audit.comparison.difference import (
     Difference,
     classified,
 )
-from rebalance_core.audit.comparison.observations import observations
+from rebalance_core.audit.comparison.observations import ClientObservation, observations
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.audit.cases import case_of, fact, join, leave, listed_at, topic
@@ -76,8 +76,10 @@ def test_the_random_groups_have_differences_of_several_classes_moments_and_topic
 
 def test_observations_of_one_time_come_in_the_order_of_their_queues() -> None:
     facts = [*reversed(progress(5, *["10.0.0.1"] * 12)), *status(B, 5), *status(A, 5)]
-    asked = [getattr(observation, "client_id", None) or observation.queue.queue_id
-             for observation in observations(group_case(*facts))]  # fmt: skip
+    asked = [
+        one.client_id if isinstance(one, ClientObservation) else one.queue.queue_id
+        for one in observations(group_case(*facts))
+    ]
     assert asked == [A, B, *range(12)]
 
 

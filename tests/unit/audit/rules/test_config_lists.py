@@ -1,45 +1,46 @@
+from rebalance_core.audit.case import GroupCase
 from tests.unit.audit.cases import case_of, end, findings_of, join, severities, topic
 
 
-def reading(*lists):
+def reading(*lists: str) -> GroupCase:
     members = [join(f"c{n}", strategy=f"CONFIG(queues={text})") for n, text in enumerate(lists)]
     return case_of(topic(read=3), *members, ends=[end(n, 5) for n in range(3)])
 
 
-def test_a_queue_in_no_list():
+def test_a_queue_in_no_list() -> None:
     (one,) = findings_of("CONFIG_GAP", reading("T/a/0", "T/a/1"))
     assert "1 queue of T (a:2): 5 messages behind" in one.summary
     assert findings_of("CONFIG_GAP", reading("T/a/0|T/a/1", "T/a/2")) == []
 
 
-def test_a_queue_in_two_lists():
+def test_a_queue_in_two_lists() -> None:
     (one,) = findings_of("CONFIG_OVERLAP", reading("T/a/0|T/a/1", "T/a/1|T/a/2"))
     assert "1 queue of T (a:1)" in one.summary
     assert findings_of("CONFIG_OVERLAP", reading("T/a/0|T/a/1", "T/a/2")) == []
 
 
-def test_an_overlap_with_a_member_that_came_just_now():
+def test_an_overlap_with_a_member_that_came_just_now() -> None:
     strategy = "CONFIG(queues=T/a/0)"
     case = case_of(topic(), join("x", strategy=strategy), join("y", strategy=strategy, at=999))
     assert findings_of("CONFIG_OVERLAP", case) == []
 
 
-def test_a_queue_that_does_not_exist():
+def test_a_queue_that_does_not_exist() -> None:
     (one,) = findings_of("CONFIG_FOREIGN_QUEUE", reading("T/a/0|T/a/1|T/a/2|T/a/9"))
     assert "a:9" in one.summary
     assert findings_of("CONFIG_FOREIGN_QUEUE", reading("T/a/0|T/a/1|T/a/2")) == []
 
 
-def test_a_topic_that_is_not_known_is_not_judged():
+def test_a_topic_that_is_not_known_is_not_judged() -> None:
     assert findings_of("CONFIG_FOREIGN_QUEUE", reading("T/a/0|Other/a/0")) == []
 
 
-def test_the_retry_topic_is_read_only_if_listed():
+def test_the_retry_topic_is_read_only_if_listed() -> None:
     assert severities("CONFIG_RETRY_UNREAD", reading("T/a/0")) == ["INFO"]
     assert findings_of("CONFIG_RETRY_UNREAD", reading("T/a/0|%25RETRY%25g/a/0")) == []
 
 
-def test_other_strategies_have_no_lists():
+def test_other_strategies_have_no_lists() -> None:
     case = case_of(topic(), join("x"), join("y", strategy="CONFIG(queues=T/a/0)"))
     for rule in ("CONFIG_GAP", "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD"):
         assert findings_of(rule, case) == []

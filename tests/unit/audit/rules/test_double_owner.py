@@ -1,5 +1,6 @@
 from rebalance_core.model.events import CONSUMER_SUSPEND
 from tests.unit.audit.cases import (
+    Row,
     case_of,
     findings_of,
     join,
@@ -13,47 +14,47 @@ RULE = "DOUBLE_OWNER"
 MIXED = join("x"), join("y", strategy="AVG_BY_CIRCLE")
 
 
-def held(client, at, number=0):
+def held(client: str, at: float, number: int = 0) -> Row:
     return queue_row("T", "a", number, at, client_id=client)
 
 
-def test_two_ids_hold_a_queue():
+def test_two_ids_hold_a_queue() -> None:
     (one,) = findings_of(RULE, case_of(topic(), *MIXED))
     assert "1 queue of T (a:1)" in one.summary
     assert one.queue_id == 1
 
 
-def test_one_id_twice():
+def test_one_id_twice() -> None:
     case = case_of(topic(), join("x"), join("x", channel="x:2"))
     assert "by x (2 processes)" in findings_of(RULE, case)[0].summary
 
 
-def test_broadcasting_and_a_change_under_way():
+def test_broadcasting_and_a_change_under_way() -> None:
     each = join("x", message_model="BROADCASTING"), join("y", message_model="BROADCASTING")
     assert findings_of(RULE, case_of(topic(), *each)) == []
     late = join("x", at=998), join("x", at=998, channel="x:2")
     assert findings_of(RULE, case_of(topic(), *late)) == []
 
 
-def test_a_suspended_holder_reads_nothing():
+def test_a_suspended_holder_reads_nothing() -> None:
     paused = of_member(CONSUMER_SUSPEND, "x", 50)
     assert findings_of(RULE, case_of(topic(), join("x"), paused, join("y", at=100))) == []
 
 
-def test_dumps_that_show_two_owners_at_rest():
+def test_dumps_that_show_two_owners_at_rest() -> None:
     case = case_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
     assert severities(RULE, case) == ["ERROR"]
     assert "as dumps show, by x, y" in findings_of(RULE, case)[0].summary
 
 
-def test_a_client_that_is_seen_again_after_another():
+def test_a_client_that_is_seen_again_after_another() -> None:
     observations = [held("x", 500), held("y", 520), held("x", 540)]
     assert severities(RULE, case_of(topic(), join("x"), join("y"), owned=observations)) == ["ERROR"]
     handed_over = [held("x", 500), held("y", 520), held("y", 540)]
     assert findings_of(RULE, case_of(topic(), join("x"), join("y"), owned=handed_over)) == []
 
 
-def test_dumps_before_and_after_a_change():
+def test_dumps_before_and_after_a_change() -> None:
     observations = [held("y", 500), held("x", 520)]
     case = case_of(topic(), join("y"), join("x", at=510), owned=observations)
     assert findings_of(RULE, case) == []

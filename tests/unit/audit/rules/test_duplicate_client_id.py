@@ -1,4 +1,4 @@
-from rebalance_core.model.events import CONSUMER_LOST
+from rebalance_core.model.events import CONSUMER_LOST, Event
 from tests.unit.audit.cases import (
     case_of,
     findings_of,
@@ -13,11 +13,11 @@ DUPLICATE, HALF_OPEN, MANY = "DUPLICATE_CLIENT_ID", "HALF_OPEN_DUPLICATE", "MEMB
 TWINS = topic(), join("x"), join("x", at=100, channel="x:2"), join("y", at=110)
 
 
-def lost(channel, at):
+def lost(channel: str, at: float) -> Event:
     return of_member(CONSUMER_LOST, "x", at, channel)
 
 
-def test_two_processes_of_one_id():
+def test_two_processes_of_one_id() -> None:
     case = case_of(*TWINS)
     (one,) = findings_of(DUPLICATE, case)
     assert one.client_id == "x"
@@ -26,40 +26,40 @@ def test_two_processes_of_one_id():
     assert findings_of(HALF_OPEN, case) == []
 
 
-def test_an_older_channel_that_goes_in_time_is_a_reconnect():
+def test_an_older_channel_that_goes_in_time_is_a_reconnect() -> None:
     case = case_of(*TWINS, lost("x:1", 200))
     assert findings_of(DUPLICATE, case) == []
     assert severities(HALF_OPEN, case) == ["INFO"]
 
 
-def test_a_newer_process_that_goes_was_a_twin():
+def test_a_newer_process_that_goes_was_a_twin() -> None:
     case = case_of(*TWINS, lost("x:2", 200))
     assert severities(DUPLICATE, case) == ["WARNING"]
     assert findings_of(HALF_OPEN, case) == []
 
 
-def test_the_address_still_listed_says_which_one_went():
+def test_the_address_still_listed_says_which_one_went() -> None:
     members = listed_at("a", 300, "x/x:1", "y")
     assert severities(DUPLICATE, case_of(*TWINS, lost("x:1", 200), members=members)) == ["WARNING"]
 
 
-def test_an_older_channel_that_stays_too_long_is_a_twin():
+def test_an_older_channel_that_stays_too_long_is_a_twin() -> None:
     assert severities(DUPLICATE, case_of(*TWINS, lost("x:1", 400))) == ["WARNING"]
 
 
-def test_two_addresses_at_every_broker():
+def test_two_addresses_at_every_broker() -> None:
     members = [*listed_at("a", 500, "x/1", "x/2", "y"), *listed_at("b", 501, "x/3", "x/4", "y")]
     (one,) = findings_of(DUPLICATE, case_of(topic(), join("x"), join("y"), members=members))
     assert one.evidence["addresses"] == "3, 4"
 
 
-def test_the_address_after_a_broker_restart_is_no_second_one():
+def test_the_address_after_a_broker_restart_is_no_second_one() -> None:
     members = [*listed_at("a", 500, "x/1", "y/5"), *listed_at("a", 560, "x/2", "y/6")]
     case = case_of(topic(), join("x"), join("y"), members=members)
     assert [findings_of(rule, case) for rule in (DUPLICATE, MANY)] == [[], []]
 
 
-def test_a_thawed_broker_lists_everybody_many_times():
+def test_a_thawed_broker_lists_everybody_many_times() -> None:
     many = [f"{who}/{n}" for who in "xy" for n in range(5)]
     crowd = [*listed_at("a", 500, *many), *listed_at("b", 501, "x", "y")]
     case = case_of(topic(), join("x"), join("y"), members=crowd)
@@ -71,19 +71,19 @@ def test_a_thawed_broker_lists_everybody_many_times():
     assert severities(MANY, resolved) == ["INFO"]
 
 
-def test_a_log_in_which_everybody_multiplies():
+def test_a_log_in_which_everybody_multiplies() -> None:
     again = [join(who, at=100, channel=f"{who}:{n}") for who in "xy" for n in range(3)]
     case = case_of(topic(), join("x"), join("y"), *again)
     assert findings_of(DUPLICATE, case) == []
     assert severities(MANY, case) == ["WARNING"]
 
 
-def test_broadcasting_twins_share_a_local_store():
+def test_broadcasting_twins_share_a_local_store() -> None:
     own = [join("x", at=10 + n, channel=f"x:{n}", message_model="BROADCASTING") for n in range(2)]
     assert severities(DUPLICATE, case_of(topic(), *own)) == ["WARNING"]
 
 
-def test_entries_that_stay_are_a_warning():
+def test_entries_that_stay_are_a_warning() -> None:
     many = [f"{who}/{n}" for who in "xy" for n in range(5)]
     crowd = [row for at in (300, 700) for row in listed_at("a", at, *many)]
     case = case_of(topic(), join("x"), join("y"), members=crowd)

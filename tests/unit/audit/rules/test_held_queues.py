@@ -1,55 +1,58 @@
-from tests.unit.audit.cases import case_of, fact, findings_of, join, ms, severities, topic
+from typing import Any
+
+from rebalance_core.audit.case import GroupCase
+from tests.unit.audit.cases import Row, case_of, fact, findings_of, join, ms, severities, topic
 
 BLOCKED, ZOMBIE, SILENT = "CONSUMER_BLOCKED", "ZOMBIE_QUEUE", "NOT_PULLING"
 ALONE = topic(), join("x")
 
 
-def held(at, client="x", number=0, **own):
-    usual = {"dropped": False, "cached_messages": 3, "commit_offset": 10,
+def held(at: float, client: str = "x", number: int = 0, **own: Any) -> Row:
+    usual: Row = {"dropped": False, "cached_messages": 3, "commit_offset": 10,
              "last_pull_ms": ms(at - 1), "last_consume_ms": ms(at - 1)}  # fmt: skip
-    where = {"topic": "T", "broker_name": "a", "queue_id": number, "client_id": client}
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": number, "client_id": client}
     return fact("HELD_QUEUE", at, **where, **usual | own)
 
 
-def group(*facts):
+def group(*facts: Row) -> GroupCase:
     return case_of(*ALONE, facts=facts)
 
 
-def test_messages_that_nothing_happens_with():
+def test_messages_that_nothing_happens_with() -> None:
     (one,) = findings_of(BLOCKED, group(held(300), held(400)))
     assert one.client_id == "x"
     assert "T a:0" in one.summary
 
 
-def test_a_listener_that_commits_or_has_nothing_to_do():
+def test_a_listener_that_commits_or_has_nothing_to_do() -> None:
     assert findings_of(BLOCKED, group(held(300), held(400, commit_offset=11))) == []
-    idle = {"cached_messages": 0}
+    idle: Row = {"cached_messages": 0}
     assert findings_of(BLOCKED, group(held(300, **idle), held(400, **idle))) == []
     assert findings_of(BLOCKED, group(held(300), held(330))) == []
 
 
-def test_mqadmin_says_blocked():
-    where = {"topic": "T", "broker_name": "a", "queue_id": 1, "client_id": "x"}
+def test_mqadmin_says_blocked() -> None:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 1, "client_id": "x"}
     assert severities(BLOCKED, group(fact("STUCK_QUEUE", 500, trouble="consume", **where)))
 
 
-def test_a_dropped_queue_of_its_own():
+def test_a_dropped_queue_of_its_own() -> None:
     (one,) = findings_of(ZOMBIE, group(held(500, dropped=True)))
     assert "should read 1 queue and has dropped them" in one.summary
     assert one.queue_id == 0
 
 
-def test_dropped_in_the_window_or_by_another():
+def test_dropped_in_the_window_or_by_another() -> None:
     assert findings_of(ZOMBIE, group(held(11, dropped=True))) == []
     assert findings_of(ZOMBIE, group(held(500, client="y", dropped=True))) == []
 
 
-def test_a_queue_that_is_not_pulled():
+def test_a_queue_that_is_not_pulled() -> None:
     (one,) = findings_of(SILENT, group(held(500, last_pull_ms=ms(300))))
     assert "has not pulled them for 3 min" in one.summary
 
 
-def test_pulled_lately_dropped_or_taken_just_now():
+def test_pulled_lately_dropped_or_taken_just_now() -> None:
     assert findings_of(SILENT, group(held(500))) == []
     assert findings_of(SILENT, group(held(500, last_pull_ms=ms(300), dropped=True))) == []
     assert findings_of(SILENT, group(held(100, last_pull_ms=ms(-300)))) == []

@@ -1,3 +1,5 @@
+from typing import Any
+
 from rebalance_core.model.events import TOPIC_DELETED
 from tests.unit.audit.cases import (
     case_of,
@@ -15,10 +17,10 @@ from tests.unit.audit.cases import (
 LEFTOVER, OFFLINE = "LEFTOVER_OFFSETS", "OFFLINE_WITH_LAG"
 CONFIG = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
 GONE = topic(), join("x"), leave("x", 100)
-BEHIND = {"commits": [commit(0, 4)], "ends": [end(0, 9)]}
+BEHIND: dict[str, Any] = {"commits": [commit(0, 4)], "ends": [end(0, 9)]}
 
 
-def test_offsets_of_a_group_that_was_deleted():
+def test_offsets_of_a_group_that_was_deleted() -> None:
     deleted = fact("GROUP_DELETED", 200, broker_name="a")
     case = case_of(*GONE, facts=[deleted], **BEHIND)
     (one,) = findings_of(LEFTOVER, case)
@@ -26,12 +28,12 @@ def test_offsets_of_a_group_that_was_deleted():
     assert findings_of(OFFLINE, case) == []
 
 
-def test_a_configured_group_and_a_store_that_was_not_collected():
+def test_a_configured_group_and_a_store_that_was_not_collected() -> None:
     assert findings_of(LEFTOVER, case_of(*GONE, facts=[CONFIG], **BEHIND)) == []
     assert findings_of(LEFTOVER, case_of(*GONE, stores=(), **BEHIND)) == []
 
 
-def test_offsets_of_a_deleted_topic():
+def test_offsets_of_a_deleted_topic() -> None:
     deleted = event(TOPIC_DELETED, 300, topic="T", broker_name="a")
     case = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4)])
     assert "the topic was deleted there" in findings_of(LEFTOVER, case)[0].summary
@@ -39,22 +41,22 @@ def test_offsets_of_a_deleted_topic():
     assert findings_of(LEFTOVER, before) == []
 
 
-def test_queues_beyond_those_of_the_topic():
-    extra = {"facts": [CONFIG], "commits": [commit(7, 4)]}
+def test_queues_beyond_those_of_the_topic() -> None:
+    extra: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(7, 4)]}
     assert severities(LEFTOVER, case_of(topic(), join("x"), **extra)) == ["WARNING"]
     scaled_in = topic(read=8), join("x"), topic(read=4, at=300)
     assert severities(LEFTOVER, case_of(*scaled_in, **extra)) == ["INFO"]
-    inside = {"facts": [CONFIG], "commits": [commit(3, 4)]}
+    inside: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(3, 4)]}
     assert findings_of(LEFTOVER, case_of(topic(), join("x"), **inside)) == []
 
 
-def test_nobody_reads_and_messages_wait():
+def test_nobody_reads_and_messages_wait() -> None:
     (one,) = findings_of(OFFLINE, case_of(*GONE, facts=[CONFIG], **BEHIND))
     assert "5 messages not read: T 5" in one.summary
 
 
-def test_offline_without_lag_just_gone_or_online():
-    done = {"facts": [CONFIG], "commits": [commit(0, 9)], "ends": [end(0, 9)]}
+def test_offline_without_lag_just_gone_or_online() -> None:
+    done: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(0, 9)], "ends": [end(0, 9)]}
     assert findings_of(OFFLINE, case_of(*GONE, **done)) == []
     just = topic(), join("x"), leave("x", 999)
     assert findings_of(OFFLINE, case_of(*just, facts=[CONFIG], **BEHIND)) == []
@@ -63,7 +65,7 @@ def test_offline_without_lag_just_gone_or_online():
     assert findings_of(OFFLINE, case_of(*GONE[:2], facts=[CONFIG], **BEHIND)) == []
 
 
-def test_a_group_that_was_never_online():
+def test_a_group_that_was_never_online() -> None:
     nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
     assert severities(OFFLINE, case_of(topic(), facts=[CONFIG, nobody], **BEHIND)) == ["WARNING"]
     assert severities(OFFLINE, case_of(topic(), facts=[CONFIG], **BEHIND)) == ["INFO"]

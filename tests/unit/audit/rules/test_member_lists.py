@@ -1,3 +1,4 @@
+from rebalance_core.audit.case import GroupCase
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
 from tests.unit.audit.cases import (
     case_of,
@@ -15,13 +16,13 @@ TWO = topic(), topic(broker="b"), join("x"), join("y")
 SHORT = [*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x")]
 
 
-def test_a_member_that_one_broker_does_not_know():
+def test_a_member_that_one_broker_does_not_know() -> None:
     (one,) = findings_of(DIFFER, case_of(*TWO, members=SHORT))
     assert (one.broker_name, one.client_id) == ("b", "y")
     assert severities(DIFFER, case_of(*TWO, members=SHORT)) == ["ERROR"]
 
 
-def test_an_empty_answer_is_an_empty_list():
+def test_an_empty_answer_is_an_empty_list() -> None:
     empty = fact("GROUP_AT_BROKER", 501, broker_name="b", members=0)
     (one,) = findings_of(
         DIFFER, case_of(*TWO, members=listed_at("a", 500, "x", "y"), facts=[empty])
@@ -29,32 +30,32 @@ def test_an_empty_answer_is_an_empty_list():
     assert "b does not list 2 members" in one.summary
 
 
-def test_a_broker_without_a_topic_of_the_group():
+def test_a_broker_without_a_topic_of_the_group() -> None:
     alone = topic(), join("x"), join("y")
     assert findings_of(DIFFER, case_of(*alone, members=SHORT)) == []
 
 
-def test_equal_lists_and_dumps_at_different_times():
+def test_equal_lists_and_dumps_at_different_times() -> None:
     same = [*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "y", "x")]
     assert findings_of(DIFFER, case_of(*TWO, members=same)) == []
     apart = [*listed_at("a", 300, "x", "y"), *listed_at("b", 501, "x")]
     assert findings_of(DIFFER, case_of(*TWO, members=apart)) == []
 
 
-def test_in_the_window_of_a_join_or_a_broker_s_return():
+def test_in_the_window_of_a_join_or_a_broker_s_return() -> None:
     late = topic(), topic(broker="b"), join("x"), join("y", at=490)
     assert findings_of(DIFFER, case_of(*late, members=SHORT)) == []
     back = event(BROKER_DOWN, 200, broker_name="b"), event(BROKER_UP, 460, broker_name="b")
     assert findings_of(DIFFER, case_of(*TWO, *back, members=SHORT)) == []
 
 
-def test_lists_that_are_equal_again():
+def test_lists_that_are_equal_again() -> None:
     same = [*listed_at("a", 800, "x", "y"), *listed_at("b", 801, "x", "y")]
     assert severities(DIFFER, case_of(*TWO, members=[*SHORT, *same])) == ["WARNING"]
 
 
-def test_a_client_that_was_not_in_its_list():
-    def said(at):
+def test_a_client_that_was_not_in_its_list() -> None:
+    def said(at: float) -> GroupCase:
         return case_of(*TWO, facts=[fact("NOT_IN_MEMBER_LIST", at, client_id="x", listed="y")])
 
     assert severities(NOT_LISTED, said(600)) == ["WARNING"]
@@ -62,8 +63,8 @@ def test_a_client_that_was_not_in_its_list():
     assert "CONSUMER_JOIN of x, y at" in findings_of(NOT_LISTED, said(60))[0].summary
 
 
-def test_no_list_for_long_or_for_a_moment():
-    def refused(at, until, times):
+def test_no_list_for_long_or_for_a_moment() -> None:
+    def refused(at: float, until: float, times: int) -> GroupCase:
         return case_of(*TWO, facts=[fact(NO_LIST, at, until, times, topic="T", client_id="x")])
 
     assert severities(NO_LIST, refused(300, 700, 20)) == ["WARNING"]

@@ -1,66 +1,70 @@
+from typing import Any
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import case_of, fact, findings_of, join, leave, severities, topic
+from tests.unit.audit.cases import Row, case_of, fact, findings_of, join, leave, severities, topic
 
 STUCK, WAIT = "STUCK_ORDER_LOCK", "LOCK_WAIT"
 ORDERLY = GroupSettings(ordered=True)
 EVENTS = topic(), join("x"), join("y", at=100)  # y takes queues 2 and 3
 
 
-def refused(at, until, owner="x", number=2, times=25):
-    where = {"topic": "T", "broker_name": "a", "queue_id": number}
+def refused(at: float, until: float, owner: str = "x", number: int = 2, times: int = 25) -> Row:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": number}
     return fact("LOCK_REFUSED", at, until, times, client_id="y", owner=owner, **where)
 
 
-def group(*facts, events=EVENTS):
+def group(*facts: Row, events: tuple[Event, ...] = EVENTS) -> GroupCase:
     return case_of(*events, settings=ORDERLY, facts=facts)
 
 
-def test_a_lock_that_is_refused_long_after_the_hand_over():
+def test_a_lock_that_is_refused_long_after_the_hand_over() -> None:
     (one,) = findings_of(STUCK, group(refused(101, 600)))
     assert "x has it, and y should hold the queue" in one.summary
     assert findings_of(WAIT, group(refused(101, 600))) == []
 
 
-def test_a_ghost_that_is_no_member():
+def test_a_ghost_that_is_no_member() -> None:
     assert severities(STUCK, group(refused(300, 600, owner="ghost"))) == ["ERROR"]
 
 
-def test_waiting_for_a_hand_over_is_normal():
+def test_waiting_for_a_hand_over_is_normal() -> None:
     case = group(refused(101, 150))
     assert findings_of(STUCK, case) == []
     (one,) = findings_of(WAIT, case)
     assert "explained by CONSUMER_JOIN of y" in one.summary
 
 
-def test_two_hand_overs_in_one_line_of_refusals():
+def test_two_hand_overs_in_one_line_of_refusals() -> None:
     case = group(
         refused(101, 640), events=(*EVENTS, leave("y", 500), join("y", at=600, channel="n"))
     )
     assert findings_of(STUCK, case) == []
 
 
-def test_two_refusals_far_apart():
+def test_two_refusals_far_apart() -> None:
     assert findings_of(STUCK, group(refused(300, 550, owner="ghost", times=2))) == []
 
 
-def test_refused_by_the_one_that_should_have_it():
+def test_refused_by_the_one_that_should_have_it() -> None:
     assert findings_of(STUCK, group(refused(300, 600, number=0))) == []
 
 
-def held(at, **own):
-    where = {"topic": "T", "broker_name": "a", "queue_id": 2, "client_id": "x"}
+def held(at: float, **own: Any) -> Row:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 2, "client_id": "x"}
     return fact("HELD_QUEUE", at, **where, **own)
 
 
-def test_a_dropped_queue_that_cannot_be_unlocked():
+def test_a_dropped_queue_that_cannot_be_unlocked() -> None:
     stuck = group(held(500, dropped=True, try_unlock_times=5))
     assert severities(STUCK, stuck) == ["ERROR"]
     assert findings_of(STUCK, group(held(130, dropped=True, try_unlock_times=5))) == []
     assert findings_of(STUCK, group(held(500, dropped=False, try_unlock_times=0))) == []
 
 
-def test_what_mqadmin_warns_of():
-    where = {"topic": "T", "broker_name": "a", "queue_id": 2, "client_id": "x"}
+def test_what_mqadmin_warns_of() -> None:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 2, "client_id": "x"}
     warned = fact("STUCK_QUEUE", 500, **where, trouble="lock", count=1)
     assert severities(STUCK, group(warned)) == ["ERROR"]
     blocked = fact("STUCK_QUEUE", 500, **where, trouble="consume", count=1)

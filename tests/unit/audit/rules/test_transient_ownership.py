@@ -5,14 +5,14 @@ RULE = "TRANSIENT_OWNERSHIP"
 TOPICS = topic("A"), topic("B")
 
 
-def test_queues_that_were_nobody_s_for_a_moment():
+def test_queues_that_were_nobody_s_for_a_moment() -> None:
     case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", at=100), leave("y", 140))
     (one,) = findings_of(RULE, case)
     assert "2 queues nobody's for a while" in one.summary
     assert "for 40 s; explained by CONSUMER_JOIN of y" in one.summary
 
 
-def test_persistent_offline_or_duplicate_ids_are_not_transient():
+def test_persistent_offline_or_duplicate_ids_are_not_transient() -> None:
     less = of_member(UNSUBSCRIBE, "y", 100, topic="B")
     standing = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), less)
     assert findings_of(RULE, standing) == []

@@ -1,6 +1,7 @@
 """CONSISTENT_HASH_BOUNDED: nobody above the bound, whatever order things are said in."""
 
 from collections import Counter
+from collections.abc import Mapping
 from math import ceil
 from random import Random
 
@@ -10,7 +11,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.planning.strategies import bounded_hash
 from rebalance_core.planning.strategies.bounded_hash import ConsistentHashBounded, capacity
-from rebalance_core.planning.strategies.registry import planning_strategy
+from rebalance_core.planning.strategies.known_strategies import planning_strategy
 from rebalance_core.strategies import allocate_group, parse_strategy
 
 EXAMPLES = 400
@@ -27,7 +28,7 @@ def random_group(rng: Random) -> tuple[list[MessageQueue], list[str]]:
     return queues, members
 
 
-def moves(before: dict[MessageQueue, str], after: dict[MessageQueue, str]) -> int:
+def moves(before: Mapping[MessageQueue, object], after: Mapping[MessageQueue, object]) -> int:
     return sum(before.get(queue) != owner for queue, owner in after.items())
 
 
@@ -83,8 +84,8 @@ def test_a_join_or_a_leave_moves_few(seed: int) -> None:
             moved[f"{epsilon} joins"] += moves(one, two)
             moved[f"{epsilon} leaves"] += moves(two, one)
         average = planning_strategy("AVG")
-        one, two = (average.assign({}, queues, some) for some in (small, large))
-        moved["AVG"] += moves(one, two)
+        of_small, of_large = (average.assign({}, queues, some) for some in (small, large))
+        moved["AVG"] += moves(of_small, of_large)
     for way in ("joins", "leaves"):
         # the looser the bound, the fewer; about half of what AVG moves
         assert moved[f"1.0 {way}"] < moved[f"0.25 {way}"] < moved[f"0.0 {way}"]

@@ -18,7 +18,9 @@ TOPICS = ("orders", "pay")
 Owners = dict[MessageQueue, str]
 
 
-def check(before: dict[MessageQueue, str | None], queues: set, members: set) -> Owners:
+def check(
+    before: dict[MessageQueue, str | None], queues: set[MessageQueue], members: set[str]
+) -> Owners:
     """Balanced per topic, and exactly the proven minimum of moves; returns the allocation."""
     owners = assign_sticky(before, queues, members)
     assert list(owners) == sort_queues(queues)
@@ -33,7 +35,7 @@ def check(before: dict[MessageQueue, str | None], queues: set, members: set) -> 
     return owners
 
 
-def changed(rng: Random, queues: set, members: set, joined: int) -> int:
+def changed(rng: Random, queues: set[MessageQueue], members: set[str], joined: int) -> int:
     """One step of a history, in place; returns how many ever joined."""
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         match rng.randrange(6):
@@ -55,10 +57,14 @@ def test_random_histories_are_balanced_and_move_the_minimum(seed: int) -> None:
     rng = Random(seed)
     moved = 0
     for number in range(HISTORIES):
-        queues: set = {MessageQueue("orders", "a", i) for i in range(rng.randrange(20))}
+        queues: set[MessageQueue] = {
+            MessageQueue("orders", "a", i) for i in range(rng.randrange(20))
+        }
         members = {f"10.0.0.{rng.randrange(256)}@first"}
         # it may begin with any allocation: skewed, of nobody, of members that are gone
-        held: dict = {q: rng.choice((None, "gone", *members)) for q in queues}
+        held: dict[MessageQueue, str | None] = {
+            q: rng.choice((None, "gone", *members)) for q in queues
+        }
         joined = 0
         for step in range(STEPS):
             joined = changed(rng, queues, members, joined)

@@ -37,7 +37,7 @@ def test_owners_are_those_of_allocate_group(text: str, seed: int) -> None:
         left = {t: {b: n for b, n in of.items() if b != "broker-b"} for t, of in numbers.items()}
         left["T"]["broker-a"] = 7
         for side, brokers in ((result.before, numbers), (result.after, left)):
-            expected: dict = {}
+            expected: dict[MessageQueue, tuple[str, ...]] = {}
             for topic, of_topic in brokers.items():
                 queues = [MessageQueue(topic, b, i) for b, n in of_topic.items() for i in range(n)]
                 expected |= allocate_group(parse_strategy(text), queues, side.client_ids)
@@ -151,6 +151,7 @@ def test_sticky_balanced_moves_the_minimum_from_whatever_was_there(seed: int) ->
 def test_fewer_moves_than_the_minimum_are_explained() -> None:
     change = add_consumers(1, "web-{n}")
     result = what_if(IDS[1:], {"orders": {"broker-a": 80}}, "CONSISTENT_HASH", change)
+    assert result.minimum is not None
     assert 0 < result.moves < result.minimum
     assert result.movement.caveat is None
     assert "less even" in str(result)

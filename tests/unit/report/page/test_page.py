@@ -5,6 +5,7 @@ import subprocess
 import sys
 import sysconfig
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +33,7 @@ REPORTS = {"empty": report, "busy": busy_report, "hostile": hostile_report}
 
 
 @pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
-def test_the_page_and_its_pictures_are_well_formed(make) -> None:
+def test_the_page_and_its_pictures_are_well_formed(make: Callable[[], AuditReport]) -> None:
     page = render_page(make())
     Reader(page)
     drawings = svgs(page)
@@ -42,7 +43,7 @@ def test_the_page_and_its_pictures_are_well_formed(make) -> None:
 
 
 @pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
-def test_nothing_is_fetched_and_nothing_runs(make) -> None:
+def test_nothing_is_fetched_and_nothing_runs(make: Callable[[], AuditReport]) -> None:
     reader = Reader(render_page(make()))
     for tag, attributes in reader.tags:
         assert tag not in {"script", "link", "img", "iframe", "object", "image", "use", "base"}
@@ -67,10 +68,10 @@ def test_equal_reports_give_equal_bytes() -> None:
     one, other = busy_report(), busy_report()
     turned = replace(
         other,
-        counts=dict(reversed(other.counts.items())),
-        rules=dict(reversed(other.rules.items())),
+        counts=dict(reversed(list(other.counts.items()))),
+        rules=dict(reversed(list(other.rules.items()))),
         findings=tuple(
-            replace(f, evidence=dict(reversed(f.evidence.items()))) for f in other.findings
+            replace(f, evidence=dict(reversed(list(f.evidence.items())))) for f in other.findings
         ),
     )
     assert turned == one
@@ -138,7 +139,7 @@ def test_what_changed_since_the_previous_run() -> None:
 
 
 @pytest.mark.parametrize("verdict", ["OK", "FINDINGS", "FAILED", "INCOMPLETE"])
-def test_the_verdict_is_a_word_and_a_shape(verdict) -> None:
+def test_the_verdict_is_a_word_and_a_shape(verdict: str) -> None:
     page = render_page(report(verdict=verdict))
     banner = page[page.index('<section class="verdict') : page.index("</section>")]
     assert f"<h1>{verdict}</h1>" in banner
@@ -197,7 +198,7 @@ def test_a_big_report_stays_small() -> None:
     assert "queues with the same history share a row" in page
 
 
-def test_the_page_is_rendered_from_inside_a_zip(tmp_path) -> None:
+def test_the_page_is_rendered_from_inside_a_zip(tmp_path: Path) -> None:
     archive = tmp_path / "rebalance_core.zip"
     builder = [sys.executable, str(TREE / "scripts" / "build_zip.py"), str(archive)]
     subprocess.run(builder, check=True, capture_output=True)

@@ -6,12 +6,12 @@ from html import escape
 import pytest
 
 from rebalance_core.report.page.visible import columns, shortened, visible
-from rebalance_core.report.timeline.times import duration, time_tag
+from rebalance_core.report.timeline.time_markup import duration, time_tag
 from tests.unit.report.audit_reports import HOSTILE
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_any_text_fits_into_xml_and_utf8(text) -> None:
+def test_any_text_fits_into_xml_and_utf8(text: str) -> None:
     ET.fromstring(f"<a>{escape(visible(text))}</a>".encode())
 
 
@@ -36,7 +36,7 @@ def test_long_text_is_cut_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_shortened_text_fits(text) -> None:
+def test_shortened_text_fits(text: str) -> None:
     assert columns(shortened(text, 20)) <= 20
 
 

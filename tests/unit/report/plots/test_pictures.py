@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.planning import what_if
@@ -110,7 +111,11 @@ NAMES = [f"{size} {name}" for size, draws in SIZES.items() for name in draws]
 
 
 def texts(figure: Figure) -> str:
-    return "\n".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
+    return "\n".join(text.get_text() for text in text_artists(figure))
+
+
+def text_artists(figure: Figure) -> list[Text]:
+    return [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]
 
 
 @pytest.mark.parametrize("draw", ALL, ids=NAMES)
@@ -120,7 +125,7 @@ def test_it_draws_and_stays_small_and_no_text_leaves_the_page(draw: Draw) -> Non
     assert len(figure.findobj()) <= MOST_ARTISTS
     assert max(figure.get_size_inches()) <= MOST_INCHES
     page = figure.bbox.padded(1)
-    for text in figure.findobj(lambda artist: hasattr(artist, "get_text")):
+    for text in text_artists(figure):
         box = text.get_window_extent()
         if text.get_visible() and text.get_text().strip():
             assert page.contains(box.x0, box.y0), text.get_text()

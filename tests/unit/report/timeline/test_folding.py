@@ -1,11 +1,18 @@
 """Rows of a timeline: one per queue while they are few, folded when many, the telling ones kept."""
 
+from collections.abc import Iterable
+
+from rebalance_core.report.audit_report import QueueHistory
 from rebalance_core.report.timeline.folding import Rows, ranges, rows_of
-from rebalance_core.report.timeline.histories import segments
+from rebalance_core.report.timeline.owner_segments import segments
 from tests.unit.report.audit_reports import FROM, TO, queue
 
 
-def rows(queues, named=frozenset(), most=60) -> Rows:
+def rows(
+    queues: Iterable[QueueHistory],
+    named: frozenset[tuple[str, str, int]] = frozenset(),
+    most: int = 60,
+) -> Rows:
     return rows_of(((q, segments(q.stretches, FROM, TO)) for q in queues), named, most)
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from rebalance_core.ingest.parse.mqadmin.consumer_connection import KINDS, parse_consumer_connection
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
-from tests.unit.ingest.parse.mqadmin.test_output import NO_BROKER, NOISE, NOT_ONLINE
+from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER, NOISE, NOT_ONLINE
 
 TEXT = """\
 #ClientId                            #ClientAddr            #Language  #Version

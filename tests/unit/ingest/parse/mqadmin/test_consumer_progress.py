@@ -4,7 +4,7 @@ import pytest
 
 from rebalance_core.ingest.parse.mqadmin.consumer_progress import KINDS, parse_consumer_progress
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
-from tests.unit.ingest.parse.mqadmin.test_output import NO_BROKER, NOISE
+from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER, NOISE
 
 S_5 = """\
 #Topic                                                            #Broker Name                      #QID  #Broker Offset        #Consumer Offset      #Client IP           #Diff                #Inflight           #LastTime

@@ -5,7 +5,7 @@ import pytest
 from rebalance_core.ingest.fact import Fact
 from rebalance_core.ingest.parse.mqadmin.consumer_status import KINDS, parse_consumer_status
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
-from tests.unit.ingest.parse.mqadmin.test_output import NO_BROKER
+from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER
 
 LIST = """\
 #Index     #ClientId                                #Version             #ConsumerRunningInfoFile

@@ -1,7 +1,7 @@
 from rebalance_core.ingest.fact import Fact
 from rebalance_core.ingest.parse.mqadmin.export import KINDS, parse_export
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
-from tests.unit.ingest.parse.mqadmin.test_output import NO_BROKER
+from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER
 
 METRICS = """{
 	"totalData":{"totalOneDayNum":{"normalOneDayInNum":0},"totalTps":{"totalNormalInTps":0.0}},

@@ -1,6 +1,6 @@
 from rebalance_core.ingest.parse.mqadmin.topic_route import KINDS, parse_topic_route
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
-from tests.unit.ingest.parse.mqadmin.test_output import NO_BROKER, NOISE
+from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER, NOISE
 
 TEXT = """\
 {

@@ -1,6 +1,6 @@
 from rebalance_core.ingest.parse.mqadmin.topic_status import KINDS, parse_topic_status
 from tests.unit.ingest.documents import codes, facts, parse_all
-from tests.unit.ingest.parse.mqadmin.test_output import NOISE
+from tests.unit.ingest.parse.mqadmin.test_command_output import NOISE
 
 TEXT = """\
 #Broker Name                      #QID  #Min Offset           #Max Offset             #Last Updated

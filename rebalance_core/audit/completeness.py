@@ -1,0 +1,186 @@
+"""What was collected for an audit run, and what is missing: incomplete is never green."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rebalance_core.audit.case import AuditRun, Row
+from rebalance_core.audit.evidence.formatting import listed, plural
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.severities import ERROR
+from rebalance_core.model.time_units import HOUR_MS
+from rebalance_core.model.utc import utc
+from rebalance_core.model.verdicts import NO_DUMP, STALE_DUMP
+
+LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
+MEMBER_COMMANDS = ("consumerConnection",)
+CLUSTER_KINDS = (
+    "COLLECTED",
+    "EXPECTED_BROKER",
+    "EXPECTED_NAME_SERVER",
+    "BROKER_FILE",
+    "NAME_SERVER_FILE",
+    "BROKER_IN_CLUSTER",
+    "BROKER_REGISTERED",
+    "GROUP_CONFIGS",
+)
+"""Facts on the cluster; few, they may go to the driver."""
+UNASKED = "UNASKED"
+
+COLLECTION_INCOMPLETE = Rule(
+    "COLLECTION_INCOMPLETE",
+    ERROR,
+    "A broker, a name server or a dump of the night is missing or stale: what depends on it is "
+    "UNKNOWN, and the night is not green.",
+    "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, NAME_SERVER_FILE, BROKER_IN_CLUSTER, DUMP",
+    "Find out why the file was not copied or the command failed; collect again.",
+)
+
+
+def audit_run_of(
+    facts: Iterable[Row],
+    dumps: Iterable[Row],
+    down: frozenset[str],
+    stale_hours: float,
+    not_before_ms: int | None = None,
+) -> tuple[AuditRun, list[Finding]]:
+    """The audit run's period and brokers, and findings on what is missing.
+
+    Args:
+        facts: observed facts of `CLUSTER_KINDS`.
+        dumps: DUMP facts, or the newest by command and broker.
+        down: brokers that are down at the end by the events.
+        stale_hours: what is older than this at the end says nothing about the present.
+        not_before_ms: a collection that ends before is old as a whole.
+    """
+    by_kind: dict[str, list[Row]] = {}
+    for row in facts:
+        by_kind.setdefault(row["kind"], []).append(row)
+    dumps = list(dumps)
+    collected = by_kind.get("COLLECTED", [])
+    ends = [row["last_ms"] for row in (*collected, *by_kind.get("BROKER_FILE", ()), *dumps)]
+    starts = [row["first_ms"] for row in collected] or ends
+    stale_ms = int(stale_hours * HOUR_MS)
+    run = AuditRun(min(starts, default=0), max(ends, default=0), stale_ms)
+    newest = _newest_of_brokers(by_kind, dumps)
+    missing, findings = _missing_brokers(by_kind, newest, run, down)
+    findings += _missing_name_servers(by_kind)
+    findings += _missing_dumps(dumps, run)
+    if not_before_ms is not None and run.end_ms < not_before_ms:
+        late = _hours(not_before_ms - run.end_ms)
+        what = f"the newest file of the collection is {late} older than a night may be"
+        findings.append(
+            _incomplete(what, {"end": utc(run.end_ms), "not_before": utc(not_before_ms)})
+        )
+    stores: dict[str, int] = {}
+    for row in by_kind.get("GROUP_CONFIGS", ()):
+        stores[row["broker_name"]] = max(stores.get(row["broker_name"], 0), row["last_ms"])
+    return replace(run, missing=frozenset(missing), store_ms=stores), findings
+
+
+def _newest_of_brokers(
+    by_kind: Mapping[str, list[Row]], dumps: Iterable[Row]
+) -> dict[str, dict[str, int]]:
+    """The newest time of each kind of file of each broker; its dumps are the kind ``dump``."""
+    newest: dict[str, dict[str, int]] = {}
+    for row in by_kind.get("BROKER_FILE", ()):
+        kinds = newest.setdefault(row["broker_name"], {})
+        kind = row["details"]["file"]
+        kinds[kind] = max(kinds.get(kind, 0), row["last_ms"])
+    for row in dumps:
+        if row["broker_name"]:
+            kinds = newest.setdefault(row["broker_name"], {})
+            kinds["dump"] = max(kinds.get("dump", 0), row["last_ms"])
+    return newest
+
+
+def _missing_brokers(
+    by_kind: Mapping[str, list[Row]],
+    newest: Mapping[str, Mapping[str, int]],
+    run: AuditRun,
+    down: frozenset[str],
+) -> tuple[set[str], list[Finding]]:
+    expected = {row["broker_name"] for row in by_kind.get("EXPECTED_BROKER", ())}
+    listed = {row["broker_name"] for row in by_kind.get("BROKER_IN_CLUSTER", ())}
+    missing: set[str] = set()
+    findings = []
+    for broker in sorted(expected | listed):
+        files = newest.get(broker, {})
+        who = "collection.toml expects it" if broker in expected else "clusterList lists it"
+        if not files.keys() - {"dump"}:
+            what = f"no log and no store of {broker} was collected, though {who}"
+        elif "log" not in files:
+            what = f"the broker.log of {broker} was not collected: who came and went is unknown"
+        elif broker not in down and max(files.values()) < run.end_ms - run.stale_ms:
+            age = _hours(run.end_ms - max(files.values()))
+            what = f"what was collected of {broker} is {age} older than the newest file"
+        else:
+            continue
+        missing.add(broker)
+        evidence = {"broker": broker} | {kind: utc(ms) for kind, ms in files.items()}
+        findings.append(_incomplete(what, evidence, broker_name=broker))
+    return missing, findings
+
+
+def _missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]:
+    expected = {row["details"]["name"] for row in by_kind.get("EXPECTED_NAME_SERVER", ())}
+    there = {row["details"]["name"] for row in by_kind.get("NAME_SERVER_FILE", ())}
+    if len(there) < len(expected):
+        names = listed(sorted(expected - there or expected))
+        yield _incomplete(
+            f"of the {len(expected)} name servers expected the logs of {len(there)} were collected "
+            f"({names} missing): whether their routes differ is unknown",
+            {"expected": listed(sorted(expected)), "collected": listed(sorted(there))},
+        )
+
+
+def _missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
+    newest: dict[str, int] = {}
+    for row in dumps:
+        command = row["details"]["command"]
+        newest[command] = max(newest.get(command, 0), row["last_ms"])
+    for commands, what in (
+        (LIVE_COMMANDS, "who holds which queue"),
+        (MEMBER_COMMANDS, "whom each broker lists as a member"),
+    ):
+        names = " or ".join(commands)
+        last = max((newest[c] for c in commands if c in newest), default=None)
+        if last is None:
+            yield _incomplete(f"no dump of {names} was collected: {what} is unknown", {})
+        elif last < run.end_ms - run.stale_ms:
+            age = _hours(run.end_ms - last)
+            yield _incomplete(
+                f"the newest dump of {names} is {age} old: {what} now is unknown",
+                {"newest": utc(last), "end": utc(run.end_ms)},
+            )
+
+
+_WORDS = {
+    NO_DUMP: "without a dump of who holds its queues, though others have one",
+    STALE_DUMP: "not dumped this night",
+    UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
+}
+"""What of a group is missing, for the reasons that no finding on a broker covers."""
+
+
+def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
+    """The finding for the groups of which something is missing.
+
+    Args:
+        reason: `NO_DUMP`, `STALE` or `UNASKED`.
+        count: how many groups.
+        names: the first of them.
+    """
+    names_shown = listed(names, count=count)
+    what = f"{plural(count, 'online group')}, each {_WORDS[reason]}: {names_shown}"
+    return _incomplete(what, {"groups": names_shown})
+
+
+def _hours(span_ms: int) -> str:
+    return f"{span_ms / HOUR_MS:.0f} h"
+
+
+def _incomplete(what: str, evidence: Mapping[str, Any], **where: Any) -> Finding:
+    return Finding(what[0].upper() + what[1:] + ".", evidence, **where)

@@ -1,0 +1,194 @@
+"""START_SKIPPED, START_REPLAYED, START_FAILED: where new owners began to read."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.backlog import messages
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.persistence import is_broadcasting
+from rebalance_core.audit.evidence.queues import by_topic, queue_of
+from rebalance_core.audit.evidence.start_positions import (
+    FROM_OLD,
+    FROM_TIMESTAMP,
+    asked_from,
+    begin,
+    begins,
+    first_change,
+    first_starts,
+    last_settled,
+)
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model import statuses
+from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.utc import utc
+
+JUMPED = ("MAX_OFFSET", "TIMESTAMP_SEARCH", "RETRY_MAX")
+"""Rules without a commit that start behind what is stored; after a commit nothing is skipped."""
+ZERO = ("BROKER_ZERO", "FIRST_ZERO")
+KNOWN = "the group already read the topic, and new queues are meant to be read from their start"
+NEW = "the group is new to the topic, and its setting says so"
+NEW_QUEUES = {TOPIC_CONFIG, BROKER_UP}
+
+
+def find_skipped(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic and rule, messages counted (rocketmq.md §5, §11 no. 22)."""
+    if is_broadcasting(case) or _was_broadcasting(case):
+        return
+    rows = [r for r in first_starts(case) if r["rule"] in JUMPED and (r["skipped"] or 0) > 0]
+    held = _held_topics(case)
+    causes = {row["epoch"]: set(row["causes"]) for row in case.epochs}
+    asked = {one: asked_from(case, one) for one in {row["client_id"] for row in rows}}
+    for topic, of_topic in by_topic(rows).items():
+        for rule in sorted({row["rule"] for row in of_topic}):
+            late = [row for row in of_topic if row["rule"] == rule]
+            by_why: dict[str, list[Row]] = {}
+            for row in late:
+                why = _why_skipped(row, causes.get(row["epoch"], set()), held, asked)
+                by_why.setdefault(why, []).append(row)
+            for why, of_why in by_why.items():
+                yield _skipped(topic, rule, of_why, why)
+
+
+def _held_topics(case: GroupCase) -> dict[str, int]:
+    """Topic -> the first epoch in which somebody of the group held a queue of it and settled."""
+    calm = [row["epoch"] for row in case.epochs if not row["transient"]]
+    topics: dict[str, int] = {}
+    for row in case.rows("ownership"):
+        place = bisect_left(calm, row["from_epoch"])
+        if row["client_id"] is None or place == len(calm):
+            continue
+        if row["to_epoch"] is None or calm[place] < row["to_epoch"]:
+            topics[row["topic"]] = min(calm[place], topics.get(row["topic"], calm[place]))
+    return topics
+
+
+def _was_broadcasting(case: GroupCase) -> bool:
+    models = {row["message_model"] for row in case.rows("memberships")}
+    return models == {BROADCASTING}
+
+
+def _why_skipped(row: Row, causes: set[str], held: dict[str, int], asked: dict[str, str]) -> str:
+    if held.get(row["topic"], row["epoch"]) < row["epoch"] and NEW_QUEUES & causes:
+        return KNOWN
+    mode = asked[row["client_id"]]
+    return f"the client takes {mode} for CONSUME_FROM_LAST_OFFSET" if mode in FROM_OLD else NEW
+
+
+def _skipped(topic: str, rule: str, rows: list[Row], why: str) -> Finding:
+    count = sum(row["skipped"] for row in rows)
+    queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
+    return Finding(
+        f"{messages(count)} of {topic} skipped: {plural(len(rows), 'queue')} ({queues}) without a "
+        f"commit began at {begins(rows)} ({rule}, from {utc(rows[0]['change_ms'])}); {why}.",
+        {"queues": queues, "rule": rule, "skipped": str(count)},
+        severity=INFO if why == NEW else WARNING,
+        topic=topic,
+        first_ms=first_change(rows),
+        last_ms=last_settled(rows),
+    )
+
+
+def find_replayed(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic whose old messages a new group reads though it asks for new ones."""
+    if is_broadcasting(case):
+        return
+    causes = {row["epoch"]: set(row["causes"]) for row in case.epochs}
+    rows = [
+        row
+        for row in first_starts(case)
+        if row["rule"] in ZERO
+        and not is_retry_topic(row["topic"])
+        and not causes.get(row["epoch"], set()) & NEW_QUEUES
+        and asked_from(case, row["client_id"]) not in FROM_OLD
+    ]
+    old = {queue_of(row): _unwanted(case, row) for row in rows}
+    rows = [row for row in rows if old[queue_of(row)] > 0]
+    for topic, of_topic in by_topic(rows).items():
+        count = sum(old[queue_of(row)] for row in of_topic)
+        queues = queue_names((row["broker_name"], row["queue_id"]) for row in of_topic)
+        setting = asked_from(case, of_topic[0]["client_id"])
+        yield Finding(
+            f"{messages(count)} of {topic} from before the group came are read, although it asks "
+            f"for {setting}: {plural(len(of_topic), 'queue')} ({queues}) began at "
+            f"{begins(of_topic)}.",
+            {"queues": queues, "replayed": str(count), "rule": of_topic[0]["rule"]},
+            topic=topic,
+            first_ms=first_change(of_topic),
+            last_ms=last_settled(of_topic),
+        )
+
+
+def _unwanted(case: GroupCase, row: Row) -> int:
+    """Messages from the start on that lie before what the member asked for."""
+    end = row["max_offset"] or 0
+    if asked_from(case, row["client_id"]) == FROM_TIMESTAMP:
+        since = case.settings.get("consume_timestamp_ms")
+        before = [
+            observation["max_offset"]
+            for observation in case.rows("queue_offsets")
+            if since is not None
+            and queue_of(observation) == queue_of(row)
+            and observation["observed_ms"] <= since
+        ]
+        end = min(end, max(before, default=0))
+    return int(end - begin(row))
+
+
+def find_failed(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic on whose queues a member cannot start."""
+    last = {row["epoch"] for row in case.epochs if not row["transient"]}
+    rows = [
+        r for r in case.rows("pull_starts") if r["status"] == statuses.FAILED and r["epoch"] in last
+    ]
+    for topic, of_topic in by_topic(rows).items():
+        queues = queue_names((row["broker_name"], row["queue_id"]) for row in of_topic)
+        ids = sorted({row["client_id"] for row in of_topic})
+        yield Finding(
+            f"{listed(ids, 3)} cannot find out where to start on {topic} ({queues}): the queues do "
+            "not exist, or the client refuses its ConsumeFromWhere.",
+            {"queues": queues, "rules": listed(sorted({str(r["rule"]) for r in of_topic}))},
+            topic=topic,
+            client_id=ids[0] if len(ids) == 1 else None,
+            first_ms=first_change(of_topic),
+            last_ms=last_settled(of_topic),
+        )
+
+
+_SEEN_BY = "pull_starts, consumer_groups, committed_offsets, queue_offsets"
+SKIPPED = Rule(
+    "START_SKIPPED",
+    WARNING,
+    "A member began to read queues behind messages that the group never read. On new queues of a "
+    "topic that the group reads it is a loss; for a group that is new to the topic it is what "
+    "CONSUME_FROM_LAST_OFFSET or a timestamp says, and for information.",
+    _SEEN_BY,
+    "If the messages are wanted, reset the group's offsets of the topic by time "
+    "(resetOffsetByTime). For new queues: commit before producers use them, or use "
+    "CONSUME_FROM_FIRST_OFFSET.",
+    find_skipped,
+)
+REPLAYED = Rule(
+    "START_REPLAYED",
+    WARNING,
+    "A group that asks for new messages only began at the beginning of queues: the broker answers "
+    "0 for an unknown group while the queue's first message is in memory.",
+    _SEEN_BY,
+    "If the old messages are not wanted, move the group to now (resetOffsetByTime -s now) before "
+    "its first start, or skip them in the listener.",
+    find_replayed,
+)
+FAILED = Rule(
+    "START_FAILED",
+    WARNING,
+    "A member could not find out where to start on a queue, so it does not read it.",
+    "pull_starts (FAILED)",
+    "Check that the queue exists on the broker (a CONFIG list may name too many), and that the "
+    "client's ConsumeFromWhere is one it accepts.",
+    find_failed,
+)

@@ -1,0 +1,149 @@
+"""The few rows of a ledger that `explain` needs, read from its Parquet folders without Spark."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.run_record import read_run
+from rebalance_core.explain.view import GroupRows
+from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.utc import utc
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+Row = dict[str, Any]
+QUEUE_COLUMNS = MessageQueue._fields
+
+
+class LedgerFolder:
+    """A folder with the tables of `simulate`.
+
+    Raises:
+        InputRefused: it holds no result, one of another version, or no ledger.
+    """
+
+    def __init__(self, location: str) -> None:
+        folder = LocalFolder(location)
+        read_run(folder)
+        self.path: Path = folder.path
+
+    def rows(self, table: str, condition: "ds.Expression | None", *columns: str) -> list[Row]:
+        """The rows of a table for which the condition holds; all columns unless some are named."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        path = self.path / table
+        if not path.is_dir():
+            raise InputRefused(f"{self.path} has no table {table}: it is no ledger of simulate")
+        try:
+            dataset = ds.dataset(path, format="parquet")
+            read = dataset.to_table(list(columns) or None, condition)
+        except (pa.ArrowException, OSError) as error:
+            raise InputRefused(f"{path} cannot be read: {error}") from error
+        rows: list[Row] = read.to_pylist()
+        return rows
+
+    def cluster_of(self, group: str, cluster: str | None) -> str:
+        """The cluster that has the group.
+
+        Raises:
+            UsageError: no cluster has it, or several and none is named.
+        """
+        import pyarrow.dataset as ds
+
+        names = ("cluster", "consumer_group")
+        epochs = self.rows("epochs", ds.field("consumer_group") == group, *names)
+        clusters: list[str] = sorted({row["cluster"] for row in epochs})
+        if cluster is not None and cluster in clusters:
+            return cluster
+        if not clusters:
+            known = {row["consumer_group"] for row in self.rows("epochs", None, *names)}
+            raise UsageError(
+                f"--group {group}: the ledger has no such group{did_you_mean(group, known)} "
+                f"({len(known):,} groups)"
+            )
+        listed = ", ".join(clusters)
+        if cluster is not None:
+            hint = did_you_mean(cluster, clusters)
+            raise UsageError(f"--cluster {cluster}: {group} is in {listed}{hint}")
+        if len(clusters) > 1:
+            raise UsageError(f"--group {group} is in {len(clusters)} clusters: name one, --cluster "
+                             f"{listed}")  # fmt: skip
+        return clusters[0]
+
+    def around(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> GroupRows:
+        """What there is about a queue up to the epoch of that instant, and about the epoch before.
+
+        Raises:
+            UsageError: the instant is outside the group's ledger, or the queue has no row then.
+        """
+        import pyarrow.dataset as ds
+
+        of_group = (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
+        epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
+        epoch = _epoch_at(epochs, at_ms, group)
+        covers = (ds.field("from_epoch") <= epoch) & (
+            ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 1)
+        )
+        of_queue = of_group
+        for column, value in zip(QUEUE_COLUMNS, queue, strict=True):
+            of_queue = of_queue & (ds.field(column) == value)
+        ownership = self.rows("ownership", of_group & covers)
+        if not any(_is_at(row, queue, epoch) for row in ownership):
+            raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
+        until = ds.field("epoch") <= epoch
+        added = of_queue & until & (ds.field("action") == "ADD")
+        return GroupRows(
+            epochs=epochs,
+            ownership=ownership,
+            memberships=self.rows("memberships", of_group & covers),
+            diffs=self.rows("diffs", added | (of_group & (ds.field("epoch") == epoch))),
+            pull_starts=self.rows("pull_starts", of_queue & until),
+        )
+
+    def _no_queue(
+        self,
+        of_group: "ds.Expression",
+        of_queue: "ds.Expression",
+        queue: MessageQueue,
+        at_ms: int,
+        group: str,
+    ) -> str:
+        """What is wrong with a queue that has no row at the time."""
+        text = "/".join(map(str, queue))
+        lives = self.rows("ownership", of_queue, "from_ms", "to_ms")
+        if lives:
+            ends = [row["to_ms"] for row in lives]
+            end = "now" if None in ends else utc(max(ends))
+            start = utc(min(row["from_ms"] for row in lives))
+            return (
+                f"--queue {text}: {group} cannot read it at {utc(at_ms)}; the ledger has it "
+                f"between {start} and {end}"
+            )
+        known = {
+            "/".join(str(row[column]) for column in QUEUE_COLUMNS)
+            for row in self.rows("ownership", of_group, *QUEUE_COLUMNS)
+        }
+        return (
+            f"--queue {text}: {group} never had such a queue{did_you_mean(text, known)} "
+            f"({len(known):,} queues)"
+        )
+
+
+def _epoch_at(epochs: list[Row], at_ms: int, group: str) -> int:
+    for row in epochs:
+        if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]):
+            return int(row["epoch"])
+    first, last = epochs[0]["from_ms"], epochs[-1]["to_ms"]
+    raise UsageError(
+        f"--at {utc(at_ms)} ({at_ms}) is outside the ledger of {group}: from {utc(first)} "
+        f"({first}) to {'now' if last is None else f'{utc(last)} ({last})'}"
+    )
+
+
+def _is_at(row: Row, queue: MessageQueue, epoch: int) -> bool:
+    in_time = row["from_epoch"] <= epoch and (row["to_epoch"] is None or epoch < row["to_epoch"])
+    return in_time and tuple(row[column] for column in QUEUE_COLUMNS) == queue

@@ -1,0 +1,153 @@
+"""An explanation as a person reads it."""
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+
+from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
+from rebalance_core.explain.explainer import queue_text
+from rebalance_core.explain.reason import Reason
+from rebalance_core.explain.start import start_lines
+from rebalance_core.model.utc import utc_ms
+
+LONGEST_LIST = 40
+AROUND = 2
+"""Entries shown on either side of one that matters."""
+
+
+def render_explanation(explanation: Explanation) -> str:
+    """The whole answer, the owner first."""
+    lines = [
+        f"{queue_text(explanation.queue)} of {explanation.consumer_group} "
+        f"({explanation.cluster}) at {utc_ms(explanation.at_ms)}",
+        *_owners(explanation),
+        "",
+        *_event(explanation),
+        "",
+        *_list_lines(explanation),
+    ]
+    for holder in explanation.holders:
+        lines += ["", *_holder(holder)]
+    if explanation.nobody is not None:
+        lines += ["", "Why nobody", *_reason(explanation.nobody)]
+    if explanation.notes:
+        lines += ["", "Notes", *(f"  {note}" for note in explanation.notes)]
+    if not explanation.agrees:
+        expected = ", ".join(sorted(explanation.expected)) or "nobody"
+        lines += [
+            "",
+            f"THE LEDGER DIFFERS: worked out again from its own lists, the owner is {expected}. "
+            "This is a bug; please report it with the ledger.",
+        ]
+    return "\n".join(lines)
+
+
+def _owners(explanation: Explanation) -> Iterator[str]:
+    if not explanation.holders:
+        yield "  nobody holds it"
+    for holder in explanation.holders:
+        times = f" ({holder.processes} processes)" if holder.processes > 1 else ""
+        since = "" if holder.taken is None else f" since {utc_ms(holder.taken.change_ms)}"
+        yield f"  {holder.client_id}{times}{since}"
+
+
+def _event(explanation: Explanation) -> Iterator[str]:
+    event = explanation.event
+    end = "it lasts" if event.to_ms is None else f"until {utc_ms(event.to_ms)}"
+    yield f"The state: epoch {event.epoch} from {utc_ms(event.from_ms)}, {end}"
+    yield f"  began with {', '.join(event.causes) or 'no event'}"
+    repeated = event.members - event.distinct_members
+    ids = f", {event.distinct_members} different ids" if repeated else ""
+    yield f"  {event.status}, {event.members} members{ids}"
+    yield f"  {_settling(explanation, event)}"
+    if explanation.holders_before is None:
+        yield "  there is no epoch before"
+        return
+    before = ", ".join(explanation.holders_before) or "nobody"
+    same = set(explanation.holders_before) == {h.client_id for h in explanation.holders}
+    yield f"  before: {before}" + ("; the event left this queue where it was" if same else "")
+
+
+def _settling(explanation: Explanation, event: Event) -> str:
+    if event.latest_ms is None:
+        return "it moved no queue"
+    text = f"all its changes have happened by {utc_ms(event.latest_ms)}"
+    if event.transient:
+        return f"{text}, but it ended before (transient): they may never have happened"
+    if explanation.at_ms < event.latest_ms:
+        return f"{text}: at this time some clients may not have followed yet"
+    return text
+
+
+def _list_lines(explanation: Explanation) -> Iterator[str]:
+    """cidAll, then mqAll, each before the event and now; once if it is the same."""
+    before, after = explanation.before, explanation.after
+    yield from _one_list(
+        "cidAll",
+        None if before is None else (before.cid_all, before.client_indexes),
+        (after.cid_all, after.client_indexes),
+    )
+    yield ""
+    yield from _one_list("mqAll", None if before is None else _queues(before), _queues(after))
+
+
+def _queues(lists: Lists) -> tuple[Sequence[str], Collection[int]]:
+    return lists.mq_all, () if lists.queue_index is None else (lists.queue_index,)
+
+
+def _one_list(
+    name: str,
+    before: tuple[Sequence[str], Collection[int]] | None,
+    now: tuple[Sequence[str], Collection[int]],
+) -> Iterator[str]:
+    same = before is not None and before[0] == now[0]
+    if before is not None and not same:
+        yield f"{name} before: {len(before[0]):,}"
+        yield from _truncated(*before)
+    yield f"{name} {'before and now' if same else 'now'}: {len(now[0]):,}"
+    yield from _truncated(*now)
+
+
+def _truncated(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]:
+    """The entries with their places; of a long list its beginning and what is marked."""
+    shown = set(range(len(entries)))
+    if len(entries) > LONGEST_LIST:
+        near = sorted({i + d for i in marked for d in range(-AROUND, AROUND + 1)} & shown)
+        near = near[:LONGEST_LIST]
+        shown = {*range(LONGEST_LIST - len(near)), *near}
+    for is_shown, run in groupby(range(len(entries)), key=shown.__contains__):
+        places = list(run)
+        if not is_shown:
+            yield f"    … and {len(places):,} more"
+            continue
+        for place in places:
+            sign = ">" if place in marked else " "
+            yield f"  {sign} [{place}] {entries[place]}"
+
+
+def _holder(holder: Holder) -> Iterator[str]:
+    place = "" if holder.index is None else f" ([{holder.index}] of cidAll)"
+    yield f"Why {holder.client_id}{place}"
+    yield from _reason(holder.reason)
+    if holder.taken is not None:
+        yield from _taken(holder.taken)
+    if holder.start is not None:
+        yield "Where it started to read"
+        yield from (f"  {line}" for line in start_lines(holder.start))
+    elif holder.taken is not None:
+        yield "Where it started to read"
+        yield "  unknown: it held the queue when the log began"
+
+
+def _reason(reason: Reason) -> Iterator[str]:
+    yield f"  {reason.text}"
+    if reason.formula is not None:
+        yield from (f"    {line}" for line in reason.formula.lines)
+
+
+def _taken(taken: Acquisition) -> Iterator[str]:
+    came = f" from {taken.from_client}" if taken.from_client else ""
+    yield "When it took the queue"
+    yield (
+        f"  epoch {taken.epoch}, {taken.cause}: {taken.kind}{came}, between "
+        f"{utc_ms(taken.earliest_ms)} and {utc_ms(taken.latest_ms)}"
+    )

@@ -1,0 +1,118 @@
+"""Brokers and topics of one cluster under a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance_core.model import events
+from rebalance_core.planning.scenario.edited_rows import SHARED, Row, RowLog
+from rebalance_core.planning.scenario.timeline import Timeline
+from rebalance_core.protocol.routes import DEFAULT_PERM
+
+TOPIC_COLUMNS = ("read_queue_nums", "write_queue_nums", "perm")
+
+TopicSettings = dict[str, Any]
+ConfigRule = Callable[[str, str, TopicSettings], TopicSettings]
+"""(topic, broker name, settings) -> settings."""
+
+
+@dataclass(slots=True)
+class Broker:
+    """A broker as the log has it, and how many edits hold it down."""
+
+    recorded_down: bool = False
+    held: int = 0
+    version: str | None = None
+
+
+@dataclass(slots=True)
+class ClusterNames:
+    """Everything that a glob of a scenario can match in one cluster."""
+
+    groups: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+    brokers: set[str] = field(default_factory=set)
+
+
+class ClusterLife(Timeline):
+    """The brokers and topics of one cluster from event to event.
+
+    Recorded ups and downs of a broker that an edit holds down are dropped; it comes back as the
+    log has it then. A recorded TOPIC_CONFIG after an edit of the topic is changed as the edit says.
+    """
+
+    def __init__(self, cluster: str, *, end_ms: int) -> None:
+        super().__init__(RowLog(cluster, SHARED), end_ms)
+        self.cluster = cluster
+        self.brokers: dict[str, Broker] = {}
+        self.configs: dict[str, dict[str, TopicSettings]] = {}
+        self.config_rules: list[ConfigRule] = []
+
+    def lose(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
+        """The broker is lost now, and back after that time if there is one."""
+        broker = self.brokers[name]
+        if broker.recorded_down and not broker.held:
+            self.log.warn(f"{source}: broker {name} is down already")
+        elif not broker.held:
+            self.log.add(self.now_ms, events.BROKER_DOWN, source, broker_name=name, detail=detail)
+        broker.held += 1
+        if back_after_ms is not None:
+            self.after(back_after_ms, self._come_back, name, source)
+
+    def configure(self, topic: str, broker: str, settings: TopicSettings, source: str) -> None:
+        """The topic is created or changed on a broker now."""
+        self.configs.setdefault(topic, {})[broker] = settings
+        self.log.add(
+            self.now_ms, events.TOPIC_CONFIG, source, topic=topic, broker_name=broker, **settings
+        )
+
+    def recorded(self, row: Row) -> None:
+        """A recorded row about a broker or a topic."""
+        name = row["broker_name"]
+        if row["event_type"] in events.BROKER_EVENTS:
+            self._recorded_broker(row, name)
+        elif row["event_type"] == events.TOPIC_CONFIG:
+            self._recorded_config(row)
+        else:
+            if name is None:
+                self.configs.pop(row["topic"], None)
+            else:
+                self.configs.get(row["topic"], {}).pop(name, None)
+            self.log.keep(row)
+
+    def _recorded_broker(self, row: Row, name: str) -> None:
+        broker = self.brokers.setdefault(name, Broker())
+        broker.recorded_down = row["event_type"] == events.BROKER_DOWN
+        broker.version = row["version"] or broker.version
+        if broker.held:
+            self.log.drop(row)
+        else:
+            self.log.keep(row)
+
+    def _recorded_config(self, row: Row) -> None:
+        topic, name = row["topic"], row["broker_name"]
+        self.brokers.setdefault(name, Broker())
+        stated = {column: row[column] for column in TOPIC_COLUMNS}
+        settings = stated
+        for rule in self.config_rules:
+            settings = rule(topic, name, settings)
+        self.configs.setdefault(topic, {})[name] = settings
+        if settings == stated:
+            self.log.keep(row)
+        else:
+            self.log.change(row, **settings)
+
+    def _come_back(self, name: str, source: str) -> None:
+        broker = self.brokers[name]
+        broker.held -= 1
+        if broker.held == 0 and not broker.recorded_down:
+            self.log.add(
+                self.now_ms, events.BROKER_UP, source, broker_name=name, version=broker.version
+            )
+
+
+def topic_settings(read: int, write: int, perm: int = DEFAULT_PERM) -> TopicSettings:
+    """The columns of a TOPIC_CONFIG."""
+    return {"read_queue_nums": read, "write_queue_nums": write, "perm": perm}

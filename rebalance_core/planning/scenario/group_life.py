@@ -1,0 +1,221 @@
+"""One group under a scenario: who is a member at each instant, and what its edits may do to it.
+
+Everything that happens to a member asks here, so no row can name a process that is not there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance_core.model import events
+from rebalance_core.planning.scenario.edited_rows import Row, RowLog, entity_of
+from rebalance_core.planning.scenario.ids import ProcessKey, newcomer, restarted
+from rebalance_core.planning.scenario.timeline import Timeline
+from rebalance_core.synthetic.draws import Draws
+
+LIVE, STARTING, GONE = "LIVE", "STARTING", "GONE"
+JOIN_COLUMNS = (
+    "subscriptions",
+    "strategy",
+    "version",
+    "message_model",
+    "consume_from_where",
+    "rebalance_mode",
+)
+"""What a process states of itself when it joins."""
+
+Settings = dict[str, Any]
+JoinRule = Callable[[Settings], Settings]
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A place of the group: the recorded process in it, or the one that a scenario put there."""
+
+    key: ProcessKey
+    joined_ms: int
+    settings: Settings
+    state: str = LIVE
+
+
+class GroupLife(Timeline):
+    """The members of one group from event to event.
+
+    A recorded event of a process that the scenario has restarted happens to the process in its
+    place; of one that it has removed, it is dropped, up to the process's recorded end.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        consumer_group: str,
+        rows: Sequence[Row],
+        *,
+        end_ms: int,
+        group_row: Mapping[str, Any] | None = None,
+        seed: str = "0",
+    ) -> None:
+        super().__init__(RowLog(cluster, entity_of(consumer_group), consumer_group), end_ms)
+        self.cluster = cluster
+        self.consumer_group = consumer_group
+        self.group_topics = tuple((group_row or {}).get("subscriptions") or ())
+        self.group_strategy: str = (group_row or {}).get("strategy") or "AVG"
+        self.join_rules: list[JoinRule] = []
+        self.last: Member | None = None
+        self._seed = seed
+        self._places: dict[ProcessKey, Member] = {}
+        self._members: list[Member] = []
+        own = [row for row in rows if row["event_type"] in events.CONSUMER_EVENTS]
+        self._taken = {(row["client_id"], row["channel_id"]) for row in own}
+        self._made = 0
+
+    def members(self) -> list[Member]:
+        """The live members, by id and channel."""
+        live = [member for member in self._members if member.state == LIVE]
+        return sorted(live, key=lambda member: (member.key[0], member.key[1] or ""))
+
+    def draws(self, purpose: str) -> Draws:
+        """Random numbers of this group for a purpose; equal for equal purposes."""
+        return Draws(0, f"{self._seed}/{self.cluster}/{self.consumer_group}/{purpose}")
+
+    def topics_of(self, settings: Settings) -> tuple[str, ...]:
+        """What a process with these settings subscribes."""
+        own = settings["subscriptions"]
+        return self.group_topics if own is None else tuple(own)
+
+    def how_many(self, count: int | None, share: float | None) -> int:
+        """``count``, or that share of the members, rounded up."""
+        if count is not None:
+            return count
+        return math.ceil(round((share or 0) * len(self.members()), 6))
+
+    def join_newcomer(self, model: Member, source: str) -> Member:
+        """One more process like ``model`` joins now."""
+        self._made += 1
+        draws = self.draws(f"newcomer/{self._made}")
+        key = newcomer(model.key, self.now_ms, self._taken, self._made, draws)
+        settings = dict(model.settings)
+        for rule in self.join_rules:
+            settings = rule(settings)
+        member = Member(key, self.now_ms, settings)
+        self._members.append(member)
+        self._join(member, source)
+        return member
+
+    def rejoin(self, member: Member, change: JoinRule, source: str) -> None:
+        """A live member states other settings without a restart."""
+        if member.state == LIVE:
+            member.settings = change(member.settings)
+            self._join(member, source)
+
+    def remove(self, member: Member, source: str, detail: str | None = None) -> None:
+        """A live member leaves, or with a detail is lost, and does not come back."""
+        if member.state == LIVE:
+            lost = events.CONSUMER_LEAVE if detail is None else events.CONSUMER_LOST
+            self.tell(member, lost, source, detail=detail)
+            member.state = GONE
+
+    def restart(
+        self,
+        member: Member,
+        source: str,
+        *,
+        down_ms: int,
+        detail: str | None = None,
+        change: JoinRule | None = None,
+    ) -> None:
+        """A live member leaves and comes back as a new process; one that is gone stays gone.
+
+        Args:
+            member: who.
+            source: named in the rows.
+            down_ms: from the end of the old process to the join of the new one.
+            detail: how it is lost; None: it leaves.
+            change: makes the new process's settings of the old one's.
+        """
+        if member.state == LIVE:
+            self.remove(member, source, detail)
+            member.state = STARTING
+            self.after(down_ms, self._start, member, source, change)
+
+    def tell(self, member: Member, event_type: str, source: str, **values: Any) -> None:
+        """A new row about a live member."""
+        client_id, channel_id = member.key
+        self.log.add(
+            self.now_ms, event_type, source, client_id=client_id, channel_id=channel_id, **values
+        )
+
+    def subscribe(self, member: Member, topic: str, source: str) -> None:
+        """A live member subscribes one more topic while it runs."""
+        if member.state == LIVE and topic not in self.topics_of(member.settings):
+            self._topics_changed(member, events.SUBSCRIBE, topic)
+            self.tell(member, events.SUBSCRIBE, source, topic=topic)
+
+    def recorded(self, row: Row) -> None:
+        """A recorded row about the process or the one in its place."""
+        key = (row["client_id"], row["channel_id"])
+        member = self._places.get(key)
+        if row["event_type"] == events.CONSUMER_JOIN:
+            self._recorded_join(row, key, member)
+        elif member is None:
+            # of an unknown process: the replay rejects it, as before; or of the group itself
+            self.log.keep(row)
+        else:
+            self._recorded_change(row, key, member)
+
+    def _recorded_join(self, row: Row, key: ProcessKey, member: Member | None) -> None:
+        stated = {name: row[name] for name in JOIN_COLUMNS}
+        settings = stated
+        for rule in self.join_rules:
+            settings = rule(settings)
+        if member is None:
+            member = self._places[key] = Member(key, self.now_ms, settings)
+            self._members.append(member)
+        else:
+            member.settings = settings
+        self.last = member
+        self._write(row, member, {} if settings == stated else settings)
+
+    def _recorded_change(self, row: Row, key: ProcessKey, member: Member) -> None:
+        event_type = row["event_type"]
+        if event_type in (events.SUBSCRIBE, events.UNSUBSCRIBE):
+            self._topics_changed(member, event_type, row["topic"])
+        self._write(row, member, {})
+        if event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST):
+            member.state = GONE
+            del self._places[key]
+            self._members.remove(member)
+
+    def _write(self, row: Row, member: Member, values: Mapping[str, Any]) -> None:
+        recorded_key = (row["client_id"], row["channel_id"])
+        if member.state != LIVE:
+            self.log.drop(row)
+        elif values or member.key != recorded_key:
+            client_id, channel_id = member.key
+            self.log.change(row, client_id=client_id, channel_id=channel_id, **values)
+        else:
+            self.log.keep(row)
+
+    def _start(self, member: Member, source: str, change: JoinRule | None) -> None:
+        if member.state != STARTING:
+            return  # it was to end meanwhile
+        client_id, channel_id = member.key
+        draws = self.draws(f"restart/{client_id}/{channel_id}/{self.now_ms}")
+        member.key = restarted(member.key, member.joined_ms, self.now_ms, self._taken, draws)
+        member.joined_ms, member.state = self.now_ms, LIVE
+        if change is not None:
+            member.settings = change(member.settings)
+        self._join(member, source)
+
+    def _join(self, member: Member, source: str) -> None:
+        self._taken.add(member.key)
+        self.last = member
+        self.tell(member, events.CONSUMER_JOIN, source, **member.settings)
+
+    def _topics_changed(self, member: Member, event_type: str, topic: str) -> None:
+        topics = set(self.topics_of(member.settings))
+        topics = topics | {topic} if event_type == events.SUBSCRIBE else topics - {topic}
+        member.settings = member.settings | {"subscriptions": sorted(topics)}

@@ -1,0 +1,129 @@
+"""The strategies of a plan by their text: all of RocketMQ's, and two hypothetical ones."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.planning.strategies.bounded_hash import ConsistentHashBounded
+from rebalance_core.planning.strategies.planning_strategy import (
+    HypotheticalStrategy,
+    PlanningStrategy,
+    Previous,
+    by_topic,
+)
+from rebalance_core.planning.strategies.sticky_balanced import StickyBalanced
+from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
+from rebalance_core.strategies.machine_room_nearby import NEARBY
+from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES
+from rebalance_core.strategies.text_form.parser import settings_of, whole_number
+from rebalance_core.strategies.text_form.unknown_name import unknown_name
+
+
+@dataclass(frozen=True)
+class OfRocketMq(PlanningStrategy):
+    """One of RocketMQ's own strategies; what was held before does not count."""
+
+    of_rocketmq: ClassVar[bool] = True
+
+    strategy: AllocationStrategy
+
+    @property
+    def name(self) -> str:
+        """``getName()``."""
+        return self.strategy.name
+
+    def __str__(self) -> str:
+        """The strategy text."""
+        return str(self.strategy)
+
+    def assign(
+        self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
+    ) -> dict[MessageQueue, tuple[str, ...]]:
+        """`allocate_group` of each topic.
+
+        CONFIG: queues of these topics that are listed but not among ``queues`` are owned too.
+        """
+        client_ids = list(members)
+        owners: dict[MessageQueue, tuple[str, ...]] = {}
+        for topic, of_topic in by_topic(queues).items():
+            if not client_ids:
+                owners.update(dict.fromkeys(of_topic, ()))
+                continue
+            group = allocate_group(self.strategy, of_topic, client_ids)
+            owners.update((queue, group[queue]) for queue in group if queue.topic == topic)
+        return owners
+
+    def as_allocation(self, previous: Previous) -> AllocationStrategy:
+        """RocketMQ's strategy itself."""
+        return self.strategy
+
+
+def _epsilon(key: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise UsageError(f"{key}={value}: not a number") from None
+
+
+_Readers: TypeAlias = dict[str, Callable[[str, str], Any]]
+
+# name -> (how it is made, how each of its settings is read)
+_HYPOTHETICAL: dict[str, tuple[Callable[..., HypotheticalStrategy], _Readers]] = {
+    "STICKY_BALANCED": (StickyBalanced, {}),
+    "CONSISTENT_HASH_BOUNDED": (
+        ConsistentHashBounded,
+        {"epsilon": _epsilon, "virtual_nodes": whole_number},
+    ),
+}
+
+HYPOTHETICAL_NAMES = tuple(_HYPOTHETICAL)
+"""Strategies that RocketMQ lacks."""
+
+PLANNING_NAMES = (*(name for name in KNOWN_NAMES if name != "POP"), *HYPOTHETICAL_NAMES)
+"""Every name that `planning_strategy` knows; POP is no strategy of clients."""
+
+
+def planning_strategy(text: str, *, version: str = DEFAULT_VERSION) -> PlanningStrategy:
+    """The strategy of a text such as ``AVG`` or ``CONSISTENT_HASH_BOUNDED(epsilon=0.25)``.
+
+    Args:
+        text: A strategy text of RocketMQ's strategies (`parse_strategy`), or ``STICKY_BALANCED``,
+            or ``CONSISTENT_HASH_BOUNDED(epsilon=0.25, virtual_nodes=10)`` (these are the defaults).
+        version: Of the client; CONSISTENT_HASH of 4.9 hashes in the platform's charset.
+
+    Raises:
+        UsageError: Not of that form, an unknown name (all are listed, with the nearest) or key, a
+            wrong value.
+
+    >>> planning_strategy("STICKY_BALANCED").of_rocketmq, planning_strategy("AVG").of_rocketmq
+    (False, True)
+    >>> str(planning_strategy("CONSISTENT_HASH_BOUNDED( epsilon = 0.5 )"))
+    'CONSISTENT_HASH_BOUNDED(epsilon=0.5, virtual_nodes=10)'
+    """
+    head, parenthesis, rest = text.strip(" ").partition("(")
+    name = head.strip(" ")
+    if name in KNOWN_NAMES or name.startswith(NEARBY):
+        return OfRocketMq(parse_strategy(text, version=version))
+    if name not in _HYPOTHETICAL:
+        known = (*PLANNING_NAMES, f"{NEARBY}-AVG")
+        raise unknown_name("strategy", name, known, PLANNING_NAMES)
+    if parenthesis and not rest.endswith(")"):
+        raise UsageError(f"strategy {text!r} does not end with ')'")
+    make, readers = _HYPOTHETICAL[name]
+    params = {}
+    for key, value in settings_of(text, rest.removesuffix(")")):
+        if key not in readers:
+            raise unknown_name(f"parameter of {name}", key, tuple(readers))
+        params[key] = readers[key](key, value)
+    return make(**params)
+
+
+def as_planning_strategy(strategy: str | AllocationStrategy | PlanningStrategy) -> PlanningStrategy:
+    """A text, a strategy of RocketMQ or one of plans as one of plans. Raises as above."""
+    if isinstance(strategy, PlanningStrategy):
+        return strategy
+    if isinstance(strategy, AllocationStrategy):
+        return OfRocketMq(strategy)
+    return planning_strategy(strategy)

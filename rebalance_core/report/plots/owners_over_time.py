@@ -1,0 +1,274 @@
+"""Who owned which queue when, of one group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.report.audit_report import QueueHistory, Stretch
+from rebalance_core.report.plots import tabular
+from rebalance_core.report.plots.labels import short
+from rebalance_core.report.plots.marks import Mark, marks_of
+from rebalance_core.report.plots.style import (
+    ALARM,
+    INK,
+    LETTER,
+    MONO,
+    NOBODY_HATCH,
+    PAPER,
+    QUIET,
+    SMALL,
+    TOP,
+    WIDTH,
+    bare,
+    key,
+    note,
+    note_height,
+    nothing_to_draw,
+    page,
+    panel,
+    styled,
+)
+from rebalance_core.report.plots.time_axis import clock, draw_clock, from_to
+from rebalance_core.report.timeline.folding import Row, Rows, rows_of
+from rebalance_core.report.timeline.owner_segments import NOBODY, is_shared, segments
+from rebalance_core.report.timeline.painted_cells import Cell, cells_of
+
+TITLE = "Who owned which queue"
+COLUMNS = ("consumer_group", "topic", "broker_name", "queue_id", "client_id", "from_ms", "to_ms")
+RETRY = "%RETRY%"
+MOST_ROWS = 48
+MOST_KEYS = 36
+CROWD_HATCH = "||||||"
+ROW = 0.225
+
+Corners = list[tuple[float, float]]
+
+
+@styled
+def draw_ownership(ownership: tabular.Rows) -> Figure:
+    """A row for each queue, time to the right, each owner a letter with its tint and hatch.
+
+    Of more than 48 queues only those that changed hands are drawn (if any did), and queues of one
+    broker with the same history share a row; what is still too much is left out and counted.
+
+    Args:
+        ownership: Rows of `ownership` of one group. Retry topics are left out.
+
+    Raises:
+        UsageError: Columns are missing, or the rows are of several groups.
+    """
+    frame = tabular.table(ownership, COLUMNS, {"cluster": "", "holders": 1})
+    _, group = tabular.only(frame, ("cluster", "consumer_group"), TITLE)
+    frame = frame[[not str(topic).startswith(RETRY) for topic in frame["topic"]]]
+    if frame.empty:
+        return nothing_to_draw(TITLE, "No queue.")
+    ends = [_end(end) for end in frame["to_ms"]]
+    histories = _histories(frame, ends)
+    span = clock(frame["from_ms"].astype(int), ends, 1.0)
+    segmented = [
+        (queue, segments(queue.stretches, span.from_ms, span.to_ms)) for queue in histories
+    ]
+    rows = _moving(rows_of(segmented, most=MOST_ROWS))
+    labels = [short(f"{row.broker_name} {row.label}", 34) for row in rows.shown]
+    left = max(0.4 + LETTER * max(map(len, labels)), 1.3)
+    axis = clock(frame["from_ms"].astype(int), ends, WIDTH - left - 0.3)
+    cells = cells_of(rows.shown, axis)
+    marks = marks_of(sort_client_ids({c for c in frame["client_id"] if isinstance(c, str)}))
+    samples = [*_clients(marks, cells), *_signs(cells)]
+    feet = _feet(rows, marks)
+    columns = 1 if not samples else max(1, min(3, -(-len(samples) // 2)))
+    legend = 0.2 + 0.18 * -(-len(samples) // columns)
+    tops, heads = _places(rows.shown)
+    high = (tops[-1] + 1) * ROW
+    height = TOP + high + 0.4 + legend + note_height(feet)
+    figure = page(f"{TITLE}: {short(group, 44)}", _subtitle(len(histories), axis), height)
+    axes = panel(figure, left, TOP - 0.1, axis.width / 100, high)
+    bare(axes)
+    draw_clock(axes, axis)
+    axes.set_ylim(tops[-1] + 1, 0)
+    axes.set_yticks([top + 0.5 for top in tops], labels, family=MONO, color=INK)
+    axes.tick_params(axis="y", length=0)
+    for top, topic in heads:
+        axes.text(0, top + 0.78, short(topic, 90), size=SMALL, weight="bold", color=QUIET)
+    placed = [(top, cell) for top, row in zip(tops, cells, strict=True) for cell in row]
+    _paint(axes, placed, marks)
+    key(figure, samples, 0.2, TOP + high + 0.35, columns)
+    note(figure, feet)
+    return figure
+
+
+def _moving(rows: Rows) -> Rows:
+    """Of more queues than fit only those that changed hands, if any did."""
+    moving = tuple(row for row in rows.shown if len(row.history) > 1)
+    if not rows.folded or not moving:
+        return rows
+    still = tuple(row for row in rows.shown if len(row.history) <= 1)
+    return Rows(moving, rows.folded, (*still, *rows.left_out))
+
+
+def _end(end: Any) -> int | None:
+    return None if end is None or end != end else int(end)
+
+
+def _histories(frame: Any, ends: Sequence[int | None]) -> list[QueueHistory]:
+    held: dict[MessageQueue, list[Stretch]] = {}
+    columns = (frame[name] for name in (*COLUMNS[1:6], "holders"))
+    for topic, broker, queue_id, client_id, from_ms, holders, to_ms in zip(
+        *columns, ends, strict=True
+    ):
+        owner = client_id if isinstance(client_id, str) else None
+        queue = MessageQueue(str(topic), str(broker), int(queue_id))
+        held.setdefault(queue, []).append(Stretch(int(from_ms), to_ms, owner, int(holders)))
+    return [
+        QueueHistory(queue.topic, queue.broker_name, queue.queue_id, tuple(held[queue]))
+        for queue in sort_queues(held)
+    ]
+
+
+def _places(rows: Sequence[Row]) -> tuple[list[float], list[tuple[float, str]]]:
+    """The top of each row, and of each topic's name above its first row; in rows."""
+    tops: list[float] = []
+    heads: list[tuple[float, str]] = []
+    at, topic = 0.0, None
+    for row in rows:
+        if row.topic != topic:
+            heads.append((at, row.topic))
+            at, topic = at + 1.0, row.topic
+        tops.append(at)
+        at += 1.0
+    return tops, heads
+
+
+def _paint(axes: Axes, placed: Iterable[tuple[float, Cell]], marks: Mapping[str, Mark]) -> None:
+    """One collection for each kind of paint, whatever the number of cells."""
+    boxes: dict[tuple[str, str, str, float], list[Corners]] = {}
+    for top, cell in placed:
+        for paint, corners in _boxes(top, cell, marks):
+            boxes.setdefault(paint, []).append(corners)
+        _word(axes, top, cell, marks)
+    for (face, edge, hatch, line), cells in sorted(boxes.items()):
+        axes.add_collection(
+            PolyCollection(
+                cells, facecolors=face, edgecolors=edge, hatch=hatch or None, linewidths=line,
+                zorder=2 if edge == ALARM else 1,
+            )
+        )  # fmt: skip
+
+
+def _boxes(
+    top: float, cell: Cell, marks: Mapping[str, Mark]
+) -> Iterable[tuple[tuple[str, str, str, float], Corners]]:
+    left, right = cell.left, cell.left + cell.width
+    if cell.changes:
+        yield (PAPER, INK, CROWD_HATCH, 0.5), _box(left, right, top + 0.08, top + 0.92)
+        return
+    if not cell.state:
+        yield (PAPER, ALARM, NOBODY_HATCH, 0.8), _box(left, right, top + 0.08, top + 0.92)
+        return
+    clients = [client for client, _ in cell.state][:2]
+    share = 0.84 / len(clients)
+    for at, client in enumerate(clients):
+        low = top + 0.08 + at * share
+        mark = marks[client]
+        yield (mark.tint, "#8496ad", mark.hatch, 0.5), _box(left, right, low, low + share)
+    if is_shared(cell.state):
+        yield ("none", ALARM, "", 1.4), _box(left, right, top + 0.08, top + 0.92)
+
+
+def _box(left: float, right: float, low: float, high: float) -> Corners:
+    return [(left, low), (right, low), (right, high), (left, high)]
+
+
+def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Mark]) -> None:
+    word = _said(cell, marks)
+    if cell.width > 100 * LETTER * (len(word) + 0.8):
+        axes.text(
+            cell.left + cell.width / 2, top + 0.53, word, ha="center", va="center",
+            size=SMALL - 0.5, weight="bold", color=INK, zorder=3,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
+        )  # fmt: skip
+
+
+def _said(cell: Cell, marks: Mapping[str, Mark]) -> str:
+    if cell.changes:
+        return f"{cell.changes:,} changes"
+    if cell.state == NOBODY or cell.state is None:
+        return "nobody"
+    named = [
+        marks[client].label + (f"×{holders}" if holders > 1 else "")
+        for client, holders in cell.state
+    ]
+    return "+".join(named[:2]) + (f" and {len(named) - 2} more" if named[2:] else "")
+
+
+def _clients(marks: Mapping[str, Mark], cells: Iterable[Sequence[Cell]]) -> list[Any]:
+    drawn = {
+        client
+        for row in cells
+        for cell in row
+        if not cell.changes
+        for client, _ in cell.state or ()
+    }
+    seen = [client for client in marks if client in drawn]
+    samples = [
+        Patch(
+            facecolor=marks[client].tint, edgecolor="#8496ad", hatch=marks[client].hatch,
+            linewidth=0.5, label=f"{marks[client].label}  {short(client, 34)}",
+        )
+        for client in seen[:MOST_KEYS]
+    ]  # fmt: skip
+    if len(seen) > MOST_KEYS:
+        words = f"… and {len(seen) - MOST_KEYS:,} more, in the same order"
+        samples.append(Patch(facecolor="none", edgecolor="none", label=words))
+    return samples
+
+
+def _signs(cells: Sequence[Sequence[Cell]]) -> list[Any]:
+    drawn = [cell for row in cells for cell in row]
+    signs = (
+        (
+            any(cell.state == NOBODY and not cell.changes for cell in drawn),
+            Patch(facecolor=PAPER, edgecolor=ALARM, hatch=NOBODY_HATCH, label="nobody owns it"),
+        ),
+        (
+            any(is_shared(cell.state) for cell in drawn),
+            Patch(facecolor=PAPER, edgecolor=ALARM, linewidth=1.4, label="A+B: several own it"),
+        ),
+        (
+            any(cell.changes for cell in drawn),
+            Patch(
+                facecolor=PAPER, edgecolor=INK, hatch=CROWD_HATCH, label="changes too fast to draw"
+            ),
+        ),
+    )
+    return [sample for there, sample in signs if there]
+
+
+def _subtitle(queues: int, axis: Any) -> str:
+    return f"{queues:,} queue{'s' if queues != 1 else ''}, {from_to(axis)}"
+
+
+def _feet(rows: Rows, marks: Mapping[str, Mark]) -> list[str]:
+    feet = []
+    if rows.folded:
+        feet.append("Queues of one broker with the same history share a row.")
+    if rows.left_out:
+        queues = sum(len(row.queue_ids) for row in rows.left_out)
+        never = all(len(row.history) <= 1 for row in rows.left_out)
+        what = ", which never changed hands" if never else ""
+        feet.append(
+            f"… and {queues:,} more queues in {len(rows.left_out):,} rows, not drawn{what}."
+        )
+    kind = "Letters" if all(mark.label.isalpha() for mark in marks.values()) else "Numbers"
+    feet.append(
+        f"{kind} in the order in which RocketMQ sorts the consumers (Java's order of strings)."
+    )
+    return feet

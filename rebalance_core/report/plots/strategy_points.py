@@ -1,0 +1,255 @@
+"""Movement beside balance: one point for each strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from rebalance_core.report.plots.labels import short
+from rebalance_core.report.plots.steps import BELOW_ONE
+from rebalance_core.report.plots.style import (
+    ACCENT,
+    INK,
+    LINE,
+    MONO,
+    PAPER,
+    QUIET,
+    SMALL,
+    TOP,
+    key,
+    note,
+    note_height,
+    nothing_to_draw,
+    page,
+    panel,
+    styled,
+    whole,
+)
+from rebalance_core.report.plots.tabular import Rows, table
+
+TITLE = "Movement beside balance"
+COLUMNS = ("strategy", "of_rocketmq", "rebalances", "moved_per_rebalance", "mean_peak_ratio",
+           "worst_peak_ratio")  # fmt: skip
+DEFAULTS = {
+    "groups": None, "minimum_moves": None, "amplification": None, "idle_members": 0, "orphaned": 0,
+    "caveat": None,
+}  # fmt: skip
+MOST_STRATEGIES = 18
+LABEL = 0.36
+"""Inches from one label to the next."""
+LEFT, ACROSS, HIGH, RIGHT = 0.85, 4.65, 3.5, 5.0
+
+OURS, OTHERS = "o", "D"
+DOTS = (0, (1, 1.6))
+NO_MEANING = (
+    "* or no figure: rebalances are left out for which moved / fewest means nothing"
+    " (BROADCASTING, queues left to nobody)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    name: str
+    of_rocketmq: bool
+    moved: float
+    mean_peak: float
+    worst_peak: float
+    detail: str
+    fewest: float | None  # per rebalance; None: nothing to compare with
+
+    @property
+    def below_one(self) -> bool:
+        """It moves less than any balanced result would."""
+        return self.fewest is not None and self.moved < self.fewest
+
+
+@styled
+def draw_league(league: Rows) -> Figure:
+    """Queues moved per rebalance to the right, peak over average upwards: left and low is best.
+
+    RocketMQ's own strategies are filled circles, others open diamonds. A thin line goes up to the
+    worst peak, a dotted one to what a balanced result would have moved at least. Labels stand at
+    the right side, in the order of the points.
+
+    Args:
+        league: Rows of `plan_league`; needed: strategy, of_rocketmq, rebalances,
+            moved_per_rebalance, mean_peak_ratio, worst_peak_ratio.
+
+    Raises:
+        UsageError: Columns are missing.
+    """
+    frame = table(league, COLUMNS, DEFAULTS)
+    measured = frame["moved_per_rebalance"].notna() & frame["mean_peak_ratio"].notna()
+    rows = frame[measured]
+    if rows.empty:
+        return nothing_to_draw(TITLE, "No strategy with a rebalance.")
+    points = [_point(row) for row in rows.itertuples()]
+    drawn = points[:MOST_STRATEGIES]
+    feet = _feet(drawn, len(points) - len(drawn), len(frame) - len(rows))
+    high = max(HIGH, LABEL * len(drawn))
+    height = TOP + 0.2 + high + 0.55 + note_height(feet)
+    figure = page(TITLE, _subtitle(rows), height, LEFT + ACROSS + RIGHT)
+    axes = panel(figure, LEFT, TOP + 0.2, ACROSS, high)
+    _limits(axes, drawn)
+    axes.axhline(1.0, color=LINE, linewidth=1.0)
+    _points(axes, drawn)
+    _labels(axes, drawn, high)
+    key(figure, _samples(drawn), LEFT, TOP - 0.12, 4)
+    note(figure, feet)
+    return figure
+
+
+def _point(row: Any) -> _Point:
+    worst = row.worst_peak_ratio
+    mean = float(row.mean_peak_ratio)
+    ratio = row.amplification
+    compared = ratio is not None and ratio == ratio
+    troubles = [
+        f"{int(count):,} {word}"
+        for count, word in ((row.idle_members, "idle"), (row.orphaned, "of nobody"))
+        if count
+    ]
+    high = "" if worst is None or worst != worst else f" (worst {float(worst):.2f})"
+    whose = [] if row.of_rocketmq else ["not RocketMQ's"]
+    figures = [*whose, f"{whole(float(row.moved_per_rebalance))} moved", f"peak {mean:.2f}{high}"]
+    if compared:
+        figures.append(f"{float(ratio):.2f} x fewest{'*' if isinstance(row.caveat, str) else ''}")
+    moved = float(row.moved_per_rebalance)
+    return _Point(
+        str(row.strategy), bool(row.of_rocketmq), moved, mean,
+        mean if worst is None or worst != worst else float(worst),
+        ", ".join(figures + troubles), moved / float(ratio) if compared and ratio else None,
+    )  # fmt: skip
+
+
+def _limits(axes: Axes, points: Sequence[_Point]) -> None:
+    right = max(max(point.moved, point.fewest or 0.0) for point in points) or 1.0
+    top = max(max(point.worst_peak for point in points), 1.2)
+    low = min(1.0, *(point.mean_peak for point in points))
+    axes.set_xlim(-0.03 * right, right * 1.1)
+    # One bad state of one group must not squeeze all the others into a line.
+    enough = low + 2 * max(max(point.mean_peak for point in points) - low, 0.25)
+    top = top if top <= 1.5 * enough else enough
+    axes.set_ylim(low - 0.06 * (top - low), top + 0.08 * (top - low))
+    axes.set_xlabel("queues moved per rebalance", size=SMALL + 0.5)
+    axes.set_ylabel("most queues of a consumer / average", size=SMALL + 0.5)
+    axes.grid(color=LINE, linewidth=0.4, alpha=0.6)
+    axes.tick_params(length=0)
+
+
+def _points(axes: Axes, points: Sequence[_Point]) -> None:
+    up = [[(p.moved, p.mean_peak), (p.moved, p.worst_peak)] for p in points]
+    axes.add_collection(LineCollection(up, colors=QUIET, linewidths=0.9, zorder=2))
+    over = [
+        [(p.fewest, p.mean_peak), (p.moved, p.mean_peak)] for p in points if p.fewest is not None
+    ]
+    axes.add_collection(
+        LineCollection(over, colors=INK, linewidths=1.1, linestyles=[DOTS], zorder=3)
+    )
+    top = axes.get_ylim()[1]
+    for beyond, marker in ((False, "_"), (True, "^")):
+        ends = [p for p in points if bool(p.worst_peak > top) is beyond]
+        axes.plot(
+            [p.moved for p in ends], [min(p.worst_peak, top) for p in ends], linestyle="none",
+            marker=marker, color=QUIET, markersize=7, zorder=2, clip_on=False,
+        )  # fmt: skip
+    for own, marker, face in ((True, OURS, ACCENT), (False, OTHERS, PAPER)):
+        drawn = [p for p in points if p.of_rocketmq is own]
+        axes.plot(
+            [p.moved for p in drawn], [p.mean_peak for p in drawn], linestyle="none",
+            marker=marker, markersize=8, markerfacecolor=face, markeredgecolor=INK, zorder=4,
+            clip_on=False,
+        )  # fmt: skip
+
+
+def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
+    """Names beside the axes, top to bottom as the points lie, each with a line to its own."""
+    low, top = axes.get_ylim()
+    ordered = sorted(points, key=lambda p: (-p.mean_peak, -p.moved, p.name))
+    wanted = [(top - point.mean_peak) / (top - low) * high for point in ordered]
+    right = axes.get_xlim()[1]
+    inch = (right - axes.get_xlim()[0]) / (ACROSS)
+    for point, down in zip(ordered, _spread(wanted, LABEL, high), strict=True):
+        y = top - down / high * (top - low)
+        axes.plot(
+            [point.moved, right, right + 0.22 * inch], [point.mean_peak, y, y], color=LINE,
+            linewidth=0.8, clip_on=False, zorder=1,
+        )  # fmt: skip
+        place: dict[str, Any] = {
+            "xy": (right + 0.28 * inch, y),
+            "annotation_clip": False,
+            "color": INK,
+        }
+        axes.annotate(
+            short(point.name, 56), xytext=(0, 1), textcoords="offset points", va="bottom",
+            family=MONO, size=SMALL - 0.5, weight="bold", **place,
+        )  # fmt: skip
+        axes.annotate(
+            short(point.detail, 82), xytext=(0, -1), textcoords="offset points", va="top",
+            size=SMALL - 0.5, **{**place, "color": QUIET},
+        )  # fmt: skip
+
+
+def _spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
+    """Places in order, at least ``apart`` from each other, near the wanted ones, within the room.
+
+    >>> _spread([1.0, 1.0, 1.0], 0.5, 3.0)
+    [0.5, 1.0, 1.5]
+    """
+    last = room - apart / 2
+    runs: list[list[float]] = []  # [start of the run, number of labels in it]
+    for place in wanted:
+        runs.append([place, 1])
+        while len(runs) > 1 and runs[-2][0] + runs[-2][1] * apart > runs[-1][0]:
+            start, count = runs.pop()
+            before, there = runs[-1]
+            both = there + count
+            middle = ((before + (there - 1) * apart / 2) * there
+                      + (start + (count - 1) * apart / 2) * count) / both  # fmt: skip
+            runs[-1] = [middle - (both - 1) * apart / 2, both]
+    places = [start + at * apart for start, count in runs for at in range(int(count))]
+    for at in range(len(places) - 1, -1, -1):
+        places[at] = min(places[at], last - (len(places) - 1 - at) * apart)
+    for at in range(len(places)):
+        places[at] = max(places[at], apart / 2 + at * apart)
+    return [round(place, 6) for place in places]
+
+
+def _samples(points: Sequence[_Point]) -> list[Any]:
+    dot: dict[str, Any] = {"linestyle": "none", "markersize": 7, "markeredgecolor": INK}
+    samples = [Line2D([], [], marker=OURS, markerfacecolor=ACCENT, label="RocketMQ's own", **dot)]
+    if not all(point.of_rocketmq for point in points):
+        words = "not RocketMQ's"
+        samples.append(Line2D([], [], marker=OTHERS, markerfacecolor=PAPER, label=words, **dot))
+    samples.append(Line2D([], [], color=QUIET, linewidth=0.9, label="up to the worst"))
+    if any(point.fewest is not None for point in points):
+        words = "from its proven fewest"
+        samples.append(Line2D([], [], color=INK, linewidth=1.1, linestyle=DOTS, label=words))
+    return samples
+
+
+def _subtitle(rows: Any) -> str:
+    rebalances = int(rows["rebalances"].max())
+    groups = [count for count in rows["groups"] if count is not None and count == count]
+    most = int(max(groups, default=0))
+    of = "" if not most else f"{most:,} groups, " if most > 1 else "1 group, "
+    return f"{of}{rebalances:,} rebalances; left and low is best: little moves, loads are even"
+
+
+def _feet(points: Sequence[_Point], more: int, unmeasured: int) -> list[str]:
+    feet = []
+    if more > 0:
+        feet.append(f"… and {more} more strategies, not drawn.")
+    if unmeasured:
+        feet.append(f"{unmeasured} without a rebalance or a queue, not drawn.")
+    if any(point.fewest is None or "*" in point.detail for point in points):
+        feet.append(NO_MEANING)
+    if any(point.below_one for point in points):
+        feet.append(BELOW_ONE)
+    return feet

@@ -1,0 +1,63 @@
+"""Which parts each input table is made of: an entity kind, how many there are, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+from rebalance_core.synthetic.clusters import broker_events
+from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.groups import group_of
+from rebalance_core.synthetic.history.days import group_events
+from rebalance_core.synthetic.history.numbered_rows import Row
+from rebalance_core.synthetic.offsets.committed_offsets import committed_offsets
+from rebalance_core.synthetic.offsets.offset_columns import Columns
+from rebalance_core.synthetic.offsets.queue_offsets import retry_offsets, topic_offsets
+from rebalance_core.synthetic.topics import topic_events
+
+Piece = list[Row] | Columns
+"""Some rows of a table: as dicts, or as columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one table that come from one kind of entity, each entity by itself.
+
+    ``entities`` counts them in a plan; ``rows(plan, number)`` are the rows of one, in pieces.
+    """
+
+    entities: Callable[[FleetPlan], int]
+    rows: Callable[[FleetPlan, int], Iterator[Piece]]
+
+
+def _clusters(plan: FleetPlan) -> int:
+    return plan.clusters
+
+
+def _topics(plan: FleetPlan) -> int:
+    return plan.topics
+
+
+def _groups(plan: FleetPlan) -> int:
+    return plan.groups
+
+
+def group_row(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
+    """The row of consumer_groups of one group; none if nobody exported it."""
+    group = group_of(plan, number)
+    if group.has_row:
+        place = {"cluster": group.cluster.name, "consumer_group": group.name}
+        yield [place | asdict(group.settings)]
+
+
+PARTS: dict[str, tuple[Part, ...]] = {
+    "cluster_events": (
+        Part(_clusters, broker_events),
+        Part(_topics, topic_events),
+        Part(_groups, group_events),
+    ),
+    "consumer_groups": (Part(_groups, group_row),),
+    "queue_offsets": (Part(_topics, topic_offsets), Part(_groups, retry_offsets)),
+    "committed_offsets": (Part(_groups, committed_offsets),),
+}
+"""By input table; what an entity's rows are depends on the plan and its number only."""

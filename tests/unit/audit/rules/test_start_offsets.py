@@ -1,0 +1,68 @@
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.model.group_settings import GroupSettings
+from tests.unit.audit.cases import case_of, commit, end, findings_of, join, ms, severities, topic
+
+SKIPPED, REPLAYED, FAILED = "START_SKIPPED", "START_REPLAYED", "START_FAILED"
+FIRST = GroupSettings(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+ONE = topic(read=1), join("x", at=100)
+
+
+def test_a_new_group_jumps_to_the_end_as_it_asked() -> None:
+    case = case_of(*ONE, ends=[end(0, 50, low=20, at=50)])
+    (one,) = findings_of(SKIPPED, case)
+    assert "30 messages of T skipped" in one.summary
+    assert one.severity == "INFO"
+
+
+def test_new_queues_of_a_known_topic() -> None:
+    ends = [end(1, 40, low=5, at=290), end(0, 9, at=50)]
+    case = case_of(*ONE, topic(read=2, at=300), ends=ends, commits=[commit(0, 9, at=50)])
+    assert severities(SKIPPED, case) == ["WARNING"]
+    assert "35 messages" in findings_of(SKIPPED, case)[0].summary
+
+
+def test_a_mode_that_is_not_what_it_says() -> None:
+    own = join("x", at=100, consume_from_where="CONSUME_FROM_MIN_OFFSET")
+    case = case_of(topic(read=1), own, ends=[end(0, 50, low=20, at=50)])
+    assert severities(SKIPPED, case) == ["WARNING"]
+
+
+def test_a_stored_offset_skips_nothing() -> None:
+    case = case_of(*ONE, ends=[end(0, 50, low=20, at=50)], commits=[commit(0, 30, at=50)])
+    assert findings_of(SKIPPED, case) == []
+
+
+def test_a_new_group_reads_everything_from_zero() -> None:
+    (one,) = findings_of(REPLAYED, case_of(*ONE, ends=[end(0, 50, at=50)]))
+    assert "50 messages of T from before the group came" in one.summary
+    assert "CONSUME_FROM_LAST_OFFSET" in one.summary
+
+
+def test_who_asks_for_the_first_offset_or_finds_nothing() -> None:
+    assert findings_of(REPLAYED, case_of(*ONE, ends=[end(0, 50, at=50)], settings=FIRST)) == []
+    assert findings_of(REPLAYED, case_of(*ONE, ends=[end(0, 0, at=50)])) == []
+
+
+def test_queues_that_are_new_themselves() -> None:
+    ends = [end(1, 4, at=301), end(0, 9, at=50)]
+    case = case_of(*ONE, topic(read=2, at=300), ends=ends, commits=[commit(0, 9, at=50)])
+    assert findings_of(REPLAYED, case) == []
+
+
+def test_a_timestamp_before_all_messages_asks_for_all() -> None:
+    def since(seconds: float) -> GroupCase:
+        settings = GroupSettings(
+            consume_from_where="CONSUME_FROM_TIMESTAMP", consume_timestamp_ms=ms(seconds)
+        )
+        ends = [end(0, 20, at=20), end(0, 50, at=50)]
+        return case_of(*ONE, ends=ends, settings=settings)
+
+    assert findings_of(REPLAYED, since(10)) == []
+    assert "20 messages" in findings_of(REPLAYED, since(30))[0].summary
+
+
+def test_a_start_that_fails() -> None:
+    member = join("x", strategy="CONFIG(queues=T/a/0|T/a/9)", at=100)
+    (one,) = findings_of(FAILED, case_of(topic(read=1), member))
+    assert "T (a:9)" in one.summary
+    assert findings_of(FAILED, case_of(*ONE)) == []

@@ -1,0 +1,162 @@
+"""The simulation in one process against the plain replay, on every recording at once."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import rebalance_core
+from rebalance_core.checks.input_tables import InputTables, input_tables_of, read_input_tables
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.kernels.codes.eligibility import REASONS
+from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.process.simulate import Ledger, simulate
+from rebalance_core.process.write_ledger import simulate_and_write
+from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.table_parts import PARTS
+from tests.recordings.tables import DATA, RECORDINGS, Row, Tables, ledger_of, replayed, rows
+
+JOIN_LEAVE = DATA / "join-leave" / "tables"
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> InputTables:
+    """All recordings as one fleet: each is a cluster of its own name; rows in reverse order."""
+    folder = tmp_path_factory.mktemp("fleet")
+    for table in INPUT_TABLES:
+        lines = [
+            json.dumps(row | {"cluster": name})
+            for name in RECORDINGS
+            for row in rows(DATA / name / "tables" / f"{table}.jsonl")
+        ]
+        (folder / f"{table}.jsonl").write_text("\n".join(reversed(lines)) + "\n")
+    return read_input_tables(str(folder))
+
+
+@pytest.fixture(scope="module")
+def ledger(fleet: InputTables) -> Ledger:
+    return simulate(fleet)
+
+
+@pytest.fixture(scope="module")
+def day() -> dict[str, pa.Table]:
+    """A generated day of 25 groups."""
+    plan = FleetPlan(groups=25, days=1, seed=20)
+    return {
+        name: pa.Table.from_pylist(
+            [
+                row
+                for part in parts
+                for number in range(part.entities(plan))
+                for piece in part.rows(plan, number)
+                for row in rows_of(piece)
+            ],
+            INPUT_TABLES[name].arrow_schema(),
+        )
+        for name, parts in PARTS.items()
+    }
+
+
+def rows_of(piece: list[Row] | dict[str, object]) -> list[Row]:
+    if isinstance(piece, list):
+        return piece
+    found: list[Row] = pa.table(piece).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("table", SIMULATED_TABLES)
+def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, table: str) -> None:
+    expected = [row | {"cluster": name} for name in RECORDINGS for row in replayed(name)[table]]
+    found = ledger.tables()[table].to_pylist()
+    assert len(found) == len(expected) > 0
+    assert by_text(found) == by_text(expected)
+
+
+def test_columns_are_the_contract_s(ledger: Ledger) -> None:
+    for name, table in ledger.tables().items():
+        assert table.schema.equals(LEDGER_TABLES[name].arrow_schema())
+
+
+@pytest.mark.parametrize("engine", ["vectorized", "reference"])
+def test_request_modes_reach_their_own_group_alone(tmp_path: Path, engine: str) -> None:
+    tables = ingest_collection(DATA / "pop" / "collection").tables
+    for name in INPUT_TABLES:
+        lines = map(json.dumps, tables[name])
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    ledger = simulate(read_input_tables(str(tmp_path)), SimulationOptions(engine=engine))
+    assert_equal(ledger, ledger_of(tables))
+
+
+def test_both_engines_give_the_same_day(day: dict[str, pa.Table], tmp_path: Path) -> None:
+    written = {}
+    for engine in ("vectorized", "reference"):
+        options = SimulationOptions(engine=engine)
+        written[engine] = simulate_and_write(input_tables_of(day), tmp_path / engine, options)
+    ours, theirs = written["vectorized"], written["reference"]
+    assert ours.tables == theirs.tables
+    assert ours.facts == theirs.facts
+    assert {name for name, table in ours.tables.items() if not table.rows} <= {"rejected"}
+    assert set(ours.replay_reasons) <= set(REASONS)
+    assert theirs.replay_reasons == {"REFERENCE": ours.facts["groups"]}
+
+
+def test_a_notebook_simulates_arrow_tables(day: dict[str, pa.Table]) -> None:
+    ledger = rebalance_core.simulate(day, SimulationOptions(strategy="AVG_BY_CIRCLE"))
+    assert set(ledger.memberships["strategy"].to_pylist()) == {"AVG_BY_CIRCLE"}
+    assert ledger.epochs.num_rows > 25
+
+
+def test_output_is_cut_to_the_groups_and_times_wanted() -> None:
+    inputs = read_input_tables(str(JOIN_LEAVE))
+    epochs = replayed("join-leave")["epochs"]
+    start, end = epochs[2]["from_ms"], epochs[4]["from_ms"]
+    options = SimulationOptions(group="order-*", from_ms=start, to_ms=end)
+    cut, whole = simulate(inputs, options), simulate(inputs)
+    for name in ("epochs", "group_metrics", "diffs"):
+        assert set(cut.tables()[name]["epoch"].to_pylist()) == {2, 3}
+    metrics = [row for row in whole.group_metrics.to_pylist() if row["epoch"] in (2, 3)]
+    assert by_text(cut.group_metrics.to_pylist()) == by_text(metrics)
+    for row in cut.ownership.to_pylist():
+        assert row["from_ms"] < end
+        assert row["to_ms"] is None or row["to_ms"] > start
+    assert simulate(inputs, SimulationOptions(group="order_*")).epochs.num_rows == 0
+
+
+def test_events_of_unknown_members_are_rejected_and_nothing_else_is_lost(tmp_path: Path) -> None:
+    join = {
+        "cluster": "c", "event_ms": 1_700_000_000_000, "sequence": 0, "event_type": "CONSUMER_JOIN",
+        "consumer_group": "g", "client_id": "a", "subscriptions": ["T"],
+    }  # fmt: skip
+    leave = join | {"sequence": 1, "event_type": "CONSUMER_LEAVE", "client_id": "ghost"}
+    path = tmp_path / "cluster_events.jsonl"
+    path.write_text("\n".join(map(json.dumps, [join, leave])) + "\n")
+    for engine in ("vectorized", "reference"):
+        ledger = simulate(read_input_tables(str(tmp_path)), SimulationOptions(engine=engine))
+        (rejected,) = ledger.rejected.to_pylist()
+        assert rejected["issues"][0]["code"] == "UNKNOWN_MEMBER"
+        assert rejected["source"] == "cluster_events.jsonl:2"
+        assert json.loads(rejected["raw"])["client_id"] == "ghost"
+        (epoch,) = ledger.epochs.to_pylist()
+        assert (epoch["members"], epoch["status"]) == (1, "FROZEN")
+
+
+def test_wrong_options_are_refused_before_anything_runs() -> None:
+    inputs = read_input_tables(str(JOIN_LEAVE))
+    with pytest.raises(UsageError, match="unknown engine"):
+        simulate(inputs, SimulationOptions(engine="warp"))
+    with pytest.raises(UsageError):
+        simulate(inputs, SimulationOptions(strategy="AVERAGE"))
+    with pytest.raises(InputRefused, match="lacks the column"):
+        rebalance_core.simulate({"cluster_events": pa.table({"cluster": ["c"]})})
+
+
+def assert_equal(ledger: Ledger, expected: Tables) -> None:
+    for name in SIMULATED_TABLES:
+        assert by_text(ledger.tables()[name].to_pylist()) == by_text(expected[name]), name
+
+
+def by_text(table: list[Row]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in table)
