@@ -40,7 +40,7 @@ class SoundSteps:
         self._parts.append(sound.group_by("strategy", use_threads=False).aggregate(how))
 
     def by_strategy(self) -> dict[str, Row]:
-        """The means, ``worst_peak_ratio``, and ``steps``, how many there are; of some no step is."""
+        """The means, ``worst_peak_ratio`` and the number of ``steps``; no row: no step is sound."""
         parts = pa.concat_tables(self._parts)
         names = [name for name in parts.column_names if name.endswith(("_sum", "_count", "_all"))]
         how = [*((name, "sum") for name in names), ("peak_ratio_max", "max")]

@@ -57,7 +57,7 @@ def plan_summary(
 
 
 def _grouped(steps: pa.Table) -> pa.Table:
-    """By group and variant: sums, and which of the steps, by epoch, are ``before`` and ``after``."""
+    """By group and variant: sums, and which rows of the steps are ``before`` and ``after``."""
     counted = steps["counted"]
     meant = pc.and_(
         counted, pc.and_(pc.greater(steps["members"], 0), pc.greater(steps["queues"], 0))

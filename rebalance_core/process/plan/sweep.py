@@ -55,10 +55,10 @@ def swept_groups(
         passes = [STEPS]
         if _any_owned(grouped, begin, end, sweep.ownership_of):
             passes.append(OWNERSHIP)
-        kernels = [*passes, STARTS] if sweep.plan_options.committed_offsets_given else passes
+        kernels = [*passes, STARTS] if sweep.options.committed_offsets_given else passes
         tables = grouped.of(begin, end)
         for number, text in sweep.strategies:
-            options = replace(sweep.plan_options, strategy_override=text)
+            options = replace(sweep.options, strategy_override=text)
             yield SweptGroups(number, _engine_passes(kernels, tables, options, sweep), end)
         if sweep.hypothetical.strategies:
             yield from _hypothetical(grouped, begin, end, passes, sweep)
@@ -100,8 +100,8 @@ def _hypothetical(
         tables = grouped.of(group, group + 1)
         history = history_of(
             {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)},
-            queue_offsets_given=sweep.plan_options.queue_offsets_given,
-            committed_offsets_given=sweep.plan_options.committed_offsets_given,
+            queue_offsets_given=sweep.options.queue_offsets_given,
+            committed_offsets_given=sweep.options.committed_offsets_given,
         )
         for number, rows in sweep.hypothetical.tables(passes, history):
             tables_of_group = {p: hypothetical_rows(p, rows[p], sweep.first_ms) for p in passes}

@@ -1,4 +1,4 @@
-"""Rows of ``plan_summary`` added up over groups: what the league and the scenarios have in common."""
+"""Rows of ``plan_summary`` added up over groups: what league and scenarios have in common."""
 
 from __future__ import annotations
 

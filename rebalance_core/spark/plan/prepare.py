@@ -38,7 +38,7 @@ from rebalance_core.spark.plan.plan_tables import (
     plan_steps,
     start_messages,
 )
-from rebalance_core.spark.plan.sweep import STARTS, Sweep, swept
+from rebalance_core.spark.plan.sweep import swept
 
 _NAMED = {"groups": "consumer_group", "topics": "topic", "brokers": "broker_name"}
 

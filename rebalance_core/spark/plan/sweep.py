@@ -65,14 +65,14 @@ class SweepTask:
     def _chunk(self, chunk: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """(number of the strategy, its rows)."""
         for number, text in self.sweep.strategies:
-            options = replace(self.sweep.plan_options, strategy_override=text)
+            options = replace(self.sweep.options, strategy_override=text)
             ledger = _ledger(LEDGER_OF[self.made], chunk, options)
             yield number, pass_rows(self.made, ledger, self.sweep.first_ms)
         if self.sweep.hypothetical.strategies and self.made != STARTS:
             yield from self._hypothetical_rows(chunk)
 
     def _hypothetical_rows(self, chunk: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        options = self.sweep.plan_options
+        options = self.sweep.options
         for unit in split_units(chunk):
             if unit[PART][0].as_py():
                 continue
