@@ -36,7 +36,7 @@ class _Unit:
     group: str | None
 
 
-class EditedRows:
+class HistoryRows:
     """The rows of a chunk of units in every history.
 
     Args:

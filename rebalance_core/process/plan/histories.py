@@ -20,7 +20,7 @@ from rebalance_core.planning.sweep.history_rows import (
     GROUPS,
     NO_GROUP,
     WARNING,
-    EditedRows,
+    HistoryRows,
 )
 from rebalance_core.planning.variants import (
     HistoryEdits,
@@ -94,7 +94,7 @@ class Histories:
             return HistoryTables(self._given, {}, frozenset())
         first_ms = first_edits(history, self._ends)
         batches = self._rows.to_batches()
-        parts = [EditedRows(chunk, self._edits).of(number) for chunk in chunks(batches)]
+        parts = [HistoryRows(chunk, self._edits).of(number) for chunk in chunks(batches)]
         edited = pa.concat_tables(parts)
         tables = dict(self._given)
         for name in (EVENTS, GROUPS):
@@ -135,7 +135,7 @@ def _names(cluster_events: pa.Table) -> dict[str, ClusterNames]:
 
 
 def _by_unit(tables: Mapping[str, pa.Table], clusters: Iterable[str]) -> pa.Table:
-    """Events, settings and clusters as `EditedRows` wants them, in the order of units."""
+    """Events, settings and clusters as `HistoryRows` wants them, in the order of units."""
     given = tables[EVENTS]
     of_group = _is_type(given, events.GROUP_EVENTS)
     group = pc.if_else(of_group, given["consumer_group"], NO_GROUP)

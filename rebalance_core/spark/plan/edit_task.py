@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.engine.units import chunks
 from rebalance_core.planning.sweep.history_names import cluster_of
-from rebalance_core.planning.sweep.history_rows import EditedRows
+from rebalance_core.planning.sweep.history_rows import HistoryRows
 from rebalance_core.planning.variants import HistoryEdits
 
 
@@ -25,7 +25,7 @@ class EditTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of all histories, under the names that clusters have in them."""
         for chunk in chunks(batches):
-            rows = EditedRows(chunk, self.edits)
+            rows = HistoryRows(chunk, self.edits)
             for number in range(self.count):
                 edited = rows.of(number).select(self.columns)
                 yield from _named(edited, number).to_batches()
