@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -192,10 +192,9 @@ def test_both_places_give_the_same_tables_and_results(
         assert differing(rows, on_spark.tables[name]) == [], name
     here, there = in_process.result, on_spark.result
     for name in ("plan_steps", "plan_ownership", "rejected"):  # no doubles that are added up
-        assert here.tables[name] == there.tables[name], name
-    assert [w.rows for w in here.tables.values()] == [
-        there.tables[name].rows for name in here.tables
-    ]
+        assert astuple(here.tables[name]) == astuple(there.tables[name]), name
+    written = {name: table.rows for name, table in here.tables.items()}
+    assert written == {name: table.rows for name, table in there.tables.items()}
     assert (here.input_rows, here.rejected) == (there.input_rows, there.rejected)
     assert here.warnings == there.warnings
     key = ("scenario", "strategy")
