@@ -7,7 +7,7 @@ import which.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.broker_reply import broker_offset_reply
@@ -16,8 +16,6 @@ from rebalance_core.strategies import allocate_group, make_strategy, parse_strat
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from rebalance_core.engine.options import SimulationOptions
     from rebalance_core.process.simulate import Ledger
 
@@ -35,14 +33,14 @@ __all__ = [
 ]
 
 
-def simulate(tables: Mapping[str, pa.Table], options: SimulationOptions | None = None) -> Ledger:
+def simulate(tables: Mapping[str, Any], options: SimulationOptions | None = None) -> Ledger:
     """Replay the groups of Arrow tables in this process, without Spark.
 
     See `rebalance_core.process.simulate.simulate`; for fleets, `rebalance_core.spark.simulate`.
 
     Args:
-        tables: ``cluster_events`` and, if known, ``consumer_groups``, ``queue_offsets`` and
-            ``committed_offsets``, with the contract's columns.
+        tables: Arrow tables by name: ``cluster_events`` and, if known, ``consumer_groups``,
+            ``queue_offsets`` and ``committed_offsets``, with the contract's columns.
         options: `rebalance_core.engine.options.SimulationOptions`.
     """
     from rebalance_core.process.simulate import simulate as simulated  # pyarrow takes a while

@@ -128,13 +128,13 @@ def write_accepted(findings: Iterable[Mapping[str, Any]], today: date) -> str:
         for f in findings
     }
     parts = [
-        "# Findings of the first night. Give each its reason and its day, or mend and delete it.",
+        "# Findings of the first run. Give each its reason and its day, or mend and delete it.",
         "# Names are globs: [*] stands for a star in a name.",
     ]
     for rule_id, *where in sorted(keys, key=str):
         parts += ["", "[[accepted]]", f'rule_id = "{rule_id}"']
         parts += [f"{name} = {_toml(_escaped(value))}" for name, value in where]
-        parts += ['reason = "there on the first night"', f"expires = {expires.isoformat()}"]
+        parts += ['reason = "there at the first run"', f"expires = {expires.isoformat()}"]
     return "\n".join(parts) + "\n"
 
 

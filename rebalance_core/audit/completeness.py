@@ -10,8 +10,8 @@ from rebalance_core.audit.case import AuditRun, Row
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import HOUR_MS
-from rebalance_core.model.utc import utc
 from rebalance_core.model.verdicts import NO_DUMP, STALE_DUMP
 
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
@@ -32,8 +32,8 @@ UNASKED = "UNASKED"
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     ERROR,
-    "A broker, a name server or a dump of the night is missing or stale: what depends on it is "
-    "UNKNOWN, and the night is not green.",
+    "A broker, a name server or a dump is missing or stale: what depends on it is UNKNOWN, "
+    "and the run is not green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, NAME_SERVER_FILE, BROKER_IN_CLUSTER, DUMP",
     "Find out why the file was not copied or the command failed; collect again.",
 )
@@ -70,7 +70,7 @@ def audit_run_of(
     findings += _missing_dumps(dumps, run)
     if not_before_ms is not None and run.end_ms < not_before_ms:
         late = _hours(not_before_ms - run.end_ms)
-        what = f"the newest file of the collection is {late} older than a night may be"
+        what = f"the newest file of the collection is {late} older than it may be"
         findings.append(
             _incomplete(what, {"end": utc(run.end_ms), "not_before": utc(not_before_ms)})
         )
@@ -159,7 +159,7 @@ def _missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
 
 _WORDS = {
     NO_DUMP: "without a dump of who holds its queues, though others have one",
-    STALE_DUMP: "not dumped this night",
+    STALE_DUMP: "without a recent dump of who holds its queues",
     UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""
@@ -169,7 +169,7 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
     """The finding for the groups of which something is missing.
 
     Args:
-        reason: `NO_DUMP`, `STALE` or `UNASKED`.
+        reason: `NO_DUMP`, `STALE_DUMP` or `UNASKED`.
         count: how many groups.
         names: the first of them.
     """

@@ -60,7 +60,7 @@ def render_metrics(
     )
     metric(
         "verdict",
-        "1 for the word of the night, 0 for the others.",
+        "1 for the verdict of the run, 0 for the others.",
         (({"verdict": word}, int(word == verdict)) for word in RUN_VERDICTS),
     )
     metric("collection_end_seconds", "Last moment of the collection.", [({}, end_ms // 1000)])

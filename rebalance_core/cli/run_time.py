@@ -1,6 +1,6 @@
 """How long a run took, and where, in summaries."""
 
-from rebalance_core.cli.run.run_on import PROCESS, SPARK
+from rebalance_core.cli.run_on import PROCESS, SPARK
 
 _PLACES = {PROCESS: "in process", SPARK: "on Spark"}
 _EXACT_BELOW = 10

@@ -34,7 +34,7 @@ EPOCHS = Table(
 
 OWNERSHIP = Table(
     "ownership",
-    "One unbroken holding of a queue with a constant number of holders; nobody is a row too.",
+    "One unbroken holding of a queue with a constant number of holders; no owner is a row too.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -42,8 +42,8 @@ OWNERSHIP = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        client_id? STRING the holder; null: nobody
-        holders INT processes of that client id that hold the queue; 0 for nobody
+        client_id? STRING the holder; null: no owner
+        holders INT processes of that client id that hold the queue; 0 for no owner
         from_epoch INT first epoch of the holding
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch, epoch ms UTC
@@ -244,7 +244,7 @@ GROUP_VERDICTS = Table(
         consumer_group STRING the group
         verdict STRING {allowed}
         reason STRING of UNKNOWN why (audit-rules.md), of UNSTABLE what changed; else empty
-        looks INT looks at clients and queues that were compared
+        looks INT observations of clients and queues that were compared
         differences INT queues that differ outside every window
         members INT processes that are members at the end
         dumped_ms? BIGINT when ownership was dumped last, epoch ms UTC

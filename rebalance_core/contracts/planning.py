@@ -143,8 +143,8 @@ PLAN_OWNERSHIP = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        owners_before ARRAY<STRING> client ids; empty: nobody, or no such queue
-        owners_after ARRAY<STRING> client ids; empty: nobody, or no such queue
+        owners_before ARRAY<STRING> client ids; empty: no owner, or no such queue
+        owners_after ARRAY<STRING> client ids; empty: no owner, or no such queue
         """
     ),
     key=(*VARIANT_KEY, "topic", "broker_name", "queue_id"),

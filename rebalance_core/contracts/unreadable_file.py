@@ -39,10 +39,10 @@ def wrong_head(name: str, head: bytes) -> str | None:
 
 def unreadable_file(text: str) -> str | None:
     """One line on the file that an exception of Spark is about; None if it is about none."""
-    found = _FILE.search(text)
-    if found is None:
+    match = _FILE.search(text)
+    if match is None:
         return None
-    file = unquote(found["uri"]).removeprefix("file://")
+    file = unquote(match["uri"]).removeprefix("file://")
     causes = list(_CAUSE.finditer(text))
     kind, said = (causes[-1]["kind"], causes[-1]["said"] or "") if causes else ("", "")
     cause = said or kind or "Spark does not say why"

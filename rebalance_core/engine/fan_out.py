@@ -177,12 +177,13 @@ class _Keys:
 
     def is_type(self, *types: str) -> Bools:
         """By row of cluster_events: it is of one of these types."""
-        found = pc.is_in(self.type, pa.array(types))
-        return _flat(found).to_numpy(zero_copy_only=False)
+        found: Bools = _flat(pc.is_in(self.type, pa.array(types))).to_numpy(zero_copy_only=False)
+        return found
 
     def topic_codes(self, names: pa.StringArray) -> Ints:
         """Codes of topics; -1 for one that no table names."""
-        return pc.fill_null(pc.index_in(names, self._topics), -1).to_numpy().astype(np.int64)
+        codes: Ints = pc.fill_null(pc.index_in(names, self._topics), -1).to_numpy()
+        return codes.astype(np.int64)
 
     def _group_key(self, table: str) -> Ints:
         return self.cluster[table] * len(self._groups) + self._group[table]

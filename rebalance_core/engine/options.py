@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-MAX_QUEUE_NUMS = 65536
+from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import UsageError
-from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.strategies import parse_strategy
 
 VECTORIZED, REFERENCE = "vectorized", "reference"

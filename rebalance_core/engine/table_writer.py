@@ -91,7 +91,7 @@ class TableWriters:
 
     def written(self) -> Mapping[str, TableWritten]:
         """Rows and digest of every table."""
-        return {name: digest.result() for name, digest in self.digests().items()}
+        return {name: digest.result for name, digest in self.digests().items()}
 
     def digests(self) -> Mapping[str, TableDigest]:
         """The digests of every table, which those of other files can be merged with."""

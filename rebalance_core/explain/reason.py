@@ -148,7 +148,7 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> R
         return Reason(LEFT_OUT, "CONFIG: no member has the queue in its list", formula)
     if len(texts) > 1:
         claims = "; ".join(
-            f"under {formula.strategy} it falls to {formula.owner or 'nobody'}"
+            f"under {formula.strategy} it falls to {formula.owner or 'no client'}"
             for formula, _ in formulas.values()
         )
         return Reason(
@@ -160,18 +160,18 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> R
     formula, _ = next(iter(formulas.values()))
     ids = settled.view.client_ids
     if formula.entry is not None and formula.owner is None:
-        twin = ids[formula.entry]
+        duplicate = ids[formula.entry]
         return Reason(
             DUPLICATE,
-            f"the queue falls to place {formula.entry} of cidAll, where {twin} stands again: all "
-            f"{ids.count(twin)} processes of that id take the share of its first place, "
-            f"{ids.index(twin)}",
+            f"the queue falls to place {formula.entry} of cidAll, where {duplicate} stands again: "
+            f"all {ids.count(duplicate)} processes of that id take the share of its first place, "
+            f"{ids.index(duplicate)}",
             formula,
-            twin,
+            duplicate,
         )
     if formula.owner is not None:
         return _not_taken(settled, formula)
-    return Reason(LEFT_OUT, f"{formula.strategy} gives it to nobody", formula)
+    return Reason(LEFT_OUT, f"{formula.strategy} gives it to no client", formula)
 
 
 def _not_taken(settled: Settlement, formula: Formula) -> Reason:
@@ -182,7 +182,7 @@ def _not_taken(settled: Settlement, formula: Formula) -> Reason:
     if not keeping:
         if any(settled.outcome(member) == NOT_SUBSCRIBED for member in owners):
             return Reason(NOT_SUBSCRIBED, _unsubscribed_text(settled, owner), formula, owner)
-        return Reason(UNKNOWN, "no rule leaves it to nobody", formula)
+        return Reason(UNKNOWN, "no rule leaves it without an owner", formula)
     code, text, _ = _kept(settled, keeping[0])
     text = f"the queue falls to {owner}, which did not hold it before. {text}"
     return Reason(code, text, formula, owner)
@@ -191,7 +191,7 @@ def _not_taken(settled: Settlement, formula: Formula) -> Reason:
 def _unsubscribed_text(settled: Settlement, client_id: str) -> str:
     return (
         f"the queue falls to {client_id}, which does not subscribe {settled.topic}: membership is "
-        "by group, so it counts all the same and its share is nobody's"
+        "by group, so it counts all the same and its share has no owner"
     )
 
 

@@ -11,11 +11,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     'max_bad_share'
     """
     by_upper = {candidate.upper(): candidate for candidate in known}
-    found = get_close_matches(name.upper(), list(by_upper), n=1, cutoff=0.5)
-    return by_upper[found[0]] if found else None
+    closest = get_close_matches(name.upper(), list(by_upper), n=1, cutoff=0.5)
+    return by_upper[closest[0]] if closest else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`nearest` as the end of a sentence, empty if there is none."""
-    found = nearest(name, known)
-    return f"; did you mean {found}?" if found else ""
+    meant = nearest(name, known)
+    return f"; did you mean {meant}?" if meant else ""

@@ -50,10 +50,10 @@ def parse_request_mode(text: str) -> RequestMode:
     """
     if text == "PULL":
         return PULL_MODE
-    found = _POP.fullmatch(text)
-    if found is None or not _INT_MIN <= int(found[1]) <= _INT_MAX:
+    match = _POP.fullmatch(text)
+    if match is None or not _INT_MIN <= int(match[1]) <= _INT_MAX:
         raise UsageError(f"{text!r} is no request mode; valid: PULL, POP(share_queue_num=N)")
-    return RequestMode(int(found[1]))
+    return RequestMode(int(match[1]))
 
 
 def can_be_popped(topic: str) -> bool:

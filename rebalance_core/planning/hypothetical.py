@@ -60,7 +60,7 @@ class HypotheticalStrategies:
 
 
 def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True) -> Replay:
-    """The epochs of a group whose members all have one strategy; nobody holds anything in them."""
+    """The epochs of a group whose members all have one strategy; no queue has an owner in them."""
     return replay_events(
         history,
         _nothing_held,

@@ -25,7 +25,7 @@ from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import Epoch
 
 Holders: TypeAlias = Mapping[MessageQueue, "str | tuple[str, ...] | None"]
-"""Who holds each queue: a client id, several, or nobody (None, () or no key)."""
+"""Who holds each queue: a client id, several, or none (None, () or no key)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,6 @@ def _caveat(epoch: Epoch, topics: Iterable[str]) -> str | None:
     owners = owners_of(epoch.holdings)
     holders = Counter(len(owners.get(q, ())) for topic in topics for q in epoch.readable[topic])
     if holders[0]:
-        return f"queues that belong to nobody: {holders[0]}"
+        return f"queues without an owner: {holders[0]}"
     shared = holders.total() - holders[1]
     return f"queues that several members hold: {shared}" if shared else None

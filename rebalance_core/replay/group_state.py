@@ -162,7 +162,7 @@ class GroupState:
         )
 
     def shared_topics(self) -> frozenset[str]:
-        """Topics that some member pops now: nobody owns a queue of them alone (rocketmq.md §14)."""
+        """Topics that some member pops now: their queues have no single owner (rocketmq.md §14)."""
         popped: set[str] = set()
         for member in self.members.values() if self.pop_topics else ():
             topics = member.subscriptions & self.pop_topics

@@ -24,7 +24,7 @@ class GroupView:
         members: Its live processes.
         readable: mqAll of each of the group's topics, in Java's order of the topics; the shared
             ones left out.
-        shared_topics: Topics that some member pops: nobody owns a queue of them alone.
+        shared_topics: Topics that some member pops: no client owns a queue of them alone.
     """
 
     settings: GroupSettings

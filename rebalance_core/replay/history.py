@@ -85,7 +85,7 @@ class Epoch:
 
     @property
     def shared_topics(self) -> frozenset[str]:
-        """Topics that are popped: nobody owns a queue of them."""
+        """Topics that are popped: no client owns a queue of them."""
         return self.view.shared_topics
 
     @property

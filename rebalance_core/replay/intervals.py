@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 
 
 def ownership_rows(replay: Replay) -> list[Row]:
-    """One row per unbroken holding with a constant number of holders; nobody is a row too."""
+    """One row per unbroken holding with a constant number of holders; no owner is a row too."""
 
     def holders(epoch: Epoch) -> dict[tuple[MessageQueue, str | None], int]:
         held = holders_by_queue(epoch.holdings)

@@ -9,11 +9,12 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.table import arrow_type
 from rebalance_core.spark.engine.summary import count_by
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.write import TableWritten, write_table
+from rebalance_core.spark.tables.write import write_table
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, Part, Piece
 

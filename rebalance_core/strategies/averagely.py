@@ -26,7 +26,7 @@ class Averagely(AllocationStrategy):
     """``AllocateMessageQueueAveragely``, the default of every consumer. rocketmq.md §2.2.
 
     Sizes differ by at most one. A duplicated id takes the slice of its first position for all its
-    processes, the slices of the other positions belong to nobody. Cost: O(members + result).
+    processes, the slices of the other positions have no owner. Cost: O(members + result).
     """
 
     @property

@@ -1,4 +1,4 @@
-"""AVG_BY_CIRCLE: the queues dealt out in turn."""
+"""AVG_BY_CIRCLE: the queues are assigned in turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

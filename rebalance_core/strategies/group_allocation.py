@@ -15,7 +15,7 @@ def allocate_group(
     Sorts both as the client does and asks once for every distinct member. Keys are the queues in
     RocketMQ's order, then, in that order too, those which the strategy hands out though they are
     not in ``queues`` (CONFIG may list missing queues and other topics). Owners are in Java's
-    order, each once, however many processes share its id; () is nobody.
+    order, each once, however many processes share its id; () is no owner.
 
     Raises:
         AllocationError: Some member's allocation throws upstream (of several: the first asked).

@@ -49,8 +49,8 @@ def queues_in_rooms(
 class MachineRoom(AllocationStrategy):
     """``AllocateMessageQueueByMachineRoom``. rocketmq.md §2.5.
 
-    Queues on brokers named ``room@broker`` whose room is configured are divided; the others belong
-    to nobody. The members' own rooms do not matter. Cost: O(members + queues).
+    Queues on brokers named ``room@broker`` whose room is configured are divided; the others have
+    no owner. The members' own rooms do not matter. Cost: O(members + queues).
 
     Attributes:
         consumer_idcs: The rooms (a set: repeats are dropped); None is upstream's unset set, which

@@ -117,17 +117,17 @@ def _late_broker(plan: FleetPlan, cluster: int) -> int | None:
 
 def _outages(plan: FleetPlan, cluster: int, broker: int) -> tuple[Outage, ...]:
     """Losses and maintenances of one broker, in order; none overlap."""
-    found: list[Outage] = []
+    outages: list[Outage] = []
     for day in range(plan.days):
         start_ms = plan.start_ms + day * DAY_MS
-        found += _maintenance(plan, cluster, broker, day, start_ms)
+        outages += _maintenance(plan, cluster, broker, day, start_ms)
         draws = Draws(plan.seed, "losses", cluster, broker, day)
         if draws.chance(LOSSES_PER_BROKER_DAY):
             detail = draws.mixed(LOSS_DETAILS)
             from_ms = start_ms + draws.between(1, DAY_MS - 1)
-            found.append(Outage(from_ms, from_ms + _length_ms(draws, detail), detail))
+            outages.append(Outage(from_ms, from_ms + _length_ms(draws, detail), detail))
     kept: list[Outage] = []
-    for outage in sorted(found, key=lambda outage: outage.from_ms):
+    for outage in sorted(outages, key=lambda outage: outage.from_ms):
         if not kept or outage.from_ms > kept[-1].to_ms + MINUTE_MS:
             kept.append(outage)
     return tuple(kept)

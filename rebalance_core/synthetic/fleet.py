@@ -47,7 +47,7 @@ class FleetPlan:
         seed: any whole number.
         start_ms: first instant; what was there before is OBSERVED at it.
         groups_per_cluster: groups of a full cluster.
-        offset_hours: hours between two looks at the offsets of all queues.
+        offset_hours: hours between two observations of the offsets of all queues.
 
     Raises:
         UsageError: names every value out of range.
@@ -115,12 +115,12 @@ class FleetPlan:
     def expected_rows(self) -> dict[str, int]:
         """About how many rows each table will have; small fleets differ by a factor of two."""
         per_group = MEMBERS_PER_GROUP + CHANGES_PER_GROUP_DAY * self.days
-        looks = len(self.moments)
+        observations = len(self.moments)
         return {
             "cluster_events": round(self.groups * per_group + self.topics * EVENTS_PER_TOPIC),
             "consumer_groups": round(self.groups * ROWS_PER_GROUP),
-            "queue_offsets": round(self.groups * QUEUES_PER_GROUP * looks),
-            "committed_offsets": round(self.groups * COMMITS_PER_GROUP * (looks - 1)),
+            "queue_offsets": round(self.groups * QUEUES_PER_GROUP * observations),
+            "committed_offsets": round(self.groups * COMMITS_PER_GROUP * (observations - 1)),
         }
 
     def facts(self) -> dict[str, int]:

@@ -151,7 +151,7 @@ def _topics(plan: FleetPlan, cluster: int, draws: Draws, size: int) -> tuple[int
     for _ in range(TRIES):
         topics = popular_topics(plan, cluster, draws, count)
         configs = [topic_of(plan, cluster, topic).configs(plan.start_ms) for topic in topics]
-        queues = sum(config.read for found in configs for config in found.values())
+        queues = sum(config.read for by_broker in configs for config in by_broker.values())
         if queues > most:
             best, most = topics, queues
         if queues >= size:
@@ -166,8 +166,8 @@ def _settings(
     version = draws.mixed(CLIENT_VERSIONS)
     broadcasting = draws.chance(BROADCASTING_CHANCE) and consumer_type == PUSH
     ordered = draws.chance(ORDERED_CHANCE) and consumer_type == PUSH and not broadcasting
-    found = [topic_of(plan, cluster.number, topic) for topic in topics]
-    strategy = "AVG" if broadcasting else strategy_text(draws, cluster, found, size)
+    subscribed = [topic_of(plan, cluster.number, topic) for topic in topics]
+    strategy = "AVG" if broadcasting else strategy_text(draws, cluster, subscribed, size)
     from_where = draws.mixed(FROM_WHERE)
     if consumer_type == LITE_PULL and from_where.endswith("BOOT_FIRST"):
         from_where = "CONSUME_FROM_LAST_OFFSET"  # LitePull's setter refuses the old modes
@@ -179,7 +179,7 @@ def _settings(
         consumer_type=consumer_type,
         message_model=BROADCASTING if broadcasting else CLUSTERING,
         strategy=strategy,
-        subscriptions=tuple(sorted(topic.name for topic in found)),
+        subscriptions=tuple(sorted(topic.name for topic in subscribed)),
         consume_from_where=from_where,
         consume_timestamp_ms=since_ms if from_where == "CONSUME_FROM_TIMESTAMP" else None,
         ordered=ordered,

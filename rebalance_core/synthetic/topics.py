@@ -63,11 +63,11 @@ class Topic:
 
     def configs(self, at_ms: int) -> dict[int, TopicConfig]:
         """What is configured at an instant, by broker."""
-        found: dict[int, TopicConfig] = {}
+        newest: dict[int, TopicConfig] = {}
         for config in self.history:
             if config.at_ms <= at_ms:
-                found[config.broker] = config
-        return {broker: config for broker, config in found.items() if config.write or config.read}
+                newest[config.broker] = config
+        return {broker: config for broker, config in newest.items() if config.write or config.read}
 
 
 @lru_cache(maxsize=8192)
@@ -76,7 +76,7 @@ def topic_of(plan: FleetPlan, cluster_number: int, number: int) -> Topic:
     cluster = cluster_of(plan, cluster_number)
     draws = Draws(plan.seed, "topic", cluster_number, number)
     start_ms, born_ms = plan.start_ms, plan.start_ms - int(draws.scattered(*AGE_MS))
-    # Nobody waits for a popular topic, so only the rear half may be created while one looks on.
+    # Nobody waits for a popular topic, so only the rear half may be created during the trace.
     if draws.chance(CREATED_LATE_CHANCE * 2) and 2 * number >= plan.topics_in(cluster_number):
         start_ms = born_ms = start_ms + draws.between(MINUTE_MS, DAY_MS - HOUR_MS)
     history = _first_configs(draws, cluster, plan.start_ms, start_ms)
@@ -97,10 +97,10 @@ def topic_events(plan: FleetPlan, topic: int) -> Iterator[list[Row]]:
     """The rows of cluster_events about one topic (numbered over all clusters)."""
     cluster_number, number = plan.place_of_topic(topic)
     cluster = cluster_of(plan, cluster_number)
-    found = topic_of(plan, cluster_number, number)
+    made = topic_of(plan, cluster_number, number)
     rows = EventRows(cluster.name, FIRST_TOPIC + number)
-    for config in found.history:
-        where = {"topic": found.name, "broker_name": cluster.brokers[config.broker].name}
+    for config in made.history:
+        where = {"topic": made.name, "broker_name": cluster.brokers[config.broker].name}
         if config.at_ms >= plan.end_ms:
             continue
         if config.read == config.write == 0:
@@ -126,10 +126,10 @@ def _popularity(topics: int) -> tuple[float, ...]:
 def popular_topics(plan: FleetPlan, cluster: int, draws: Draws, count: int) -> tuple[int, ...]:
     """Numbers of ``count`` topics, all different; all there are if they are fewer."""
     weights = _popularity(plan.topics_in(cluster))
-    found: set[int] = set()
-    while len(found) < min(count, len(weights)):
-        found.add(min(bisect_right(weights, draws.random() * weights[-1]), len(weights) - 1))
-    return tuple(sorted(found))
+    chosen: set[int] = set()
+    while len(chosen) < min(count, len(weights)):
+        chosen.add(min(bisect_right(weights, draws.random() * weights[-1]), len(weights) - 1))
+    return tuple(sorted(chosen))
 
 
 def _first_configs(

@@ -1,4 +1,4 @@
-"""`audit` as cron runs it: exit codes, what is written, the second night, redaction."""
+"""`audit` as cron runs it: exit codes, what is written, the second run, redaction."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return code, out, err
 
 
-def test_a_first_night_and_the_next_one(
+def test_a_first_run_and_the_next_one(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second, known = tmp_path / "first", tmp_path / "second", tmp_path / "known.toml"
@@ -120,7 +120,7 @@ def test_a_dry_run_ends_as_the_run_would(
         assert (code, "UNPARSABLE 100" in err) == (4, not more)
 
 
-def test_a_previous_night_that_is_none_is_refused(
+def test_a_previous_run_that_is_none_is_refused(
     spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = run(

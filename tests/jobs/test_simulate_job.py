@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -87,15 +88,13 @@ def ledger_of(folder: Path) -> dict[str, pa.Table]:
     }
 
 
-def record(folder: Path) -> dict[str, object]:
+def record(folder: Path) -> dict[str, Any]:
     loaded = json.loads((folder / "_run.json").read_text())
     assert isinstance(loaded, dict)
     return loaded
 
 
-def test_the_ledger_reads_back_and_its_record_tells_the_rows(
-    run_on: Words, output: Path
-) -> None:
+def test_the_ledger_reads_back_and_its_record_tells_the_rows(run_on: Words, output: Path) -> None:
     ledger, expected = ledger_of(output), replayed("join-leave")
     outputs = record(output)["outputs"]
     assert isinstance(outputs, dict)

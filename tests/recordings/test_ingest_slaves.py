@@ -148,7 +148,7 @@ def plain(found: list[Row]) -> list[str]:
 
 @pytest.mark.parametrize("name", REPLICATED)
 def test_names_of_folders_do_not_matter(name: str, tmp_path: Path) -> None:
-    """Nor do logs without the broker's start, as those of most nights are."""
+    """Nor do logs without the broker's start, as most logs are."""
     folder = collection_without(name, tmp_path)
     for number, broker in enumerate(sorted((folder / "brokers").iterdir())):
         log = broker / "broker.log"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.ingest.collection.collection import open_collection
@@ -14,7 +15,6 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark import InputTables, simulate
 from rebalance_core.spark.engine.write_ledger import simulate_and_write
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
-from rebalance_core.spark.tables.row_limits import BadRowLimits
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "pop" / "collection"

@@ -1,9 +1,7 @@
 import gzip
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
@@ -11,8 +9,8 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.tables.conform import conform
-from rebalance_core.spark.tables.lines import number_lines
 from rebalance_core.spark.tables.read import InputTables
+from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
 
 pytestmark = pytest.mark.spark
 
@@ -75,19 +73,7 @@ def test_columns_are_the_contract_s_and_the_technical_ones(
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "no json",
-        '{"cluster":"c"',
-        '[{"cluster":"c"}]',
-        "null",
-        "5",
-        '"text"',
-        '{"cluster":"c"} rest',
-        '{"cluster":"c"}{"cluster":"d"}',
-        '{"cluster":"c"},{"cluster":"d"}',
-        '{"cluster":"c"}}',
-        "{'cluster':'c'}",
-    ],
+    NOT_ONE_OBJECT,
 )
 def test_a_line_that_is_not_one_object_is_unparsable(
     spark: SparkSession, tmp_path: Path, text: str
@@ -108,20 +94,7 @@ def test_a_line_that_is_not_utf8_is_unparsable(spark: SparkSession, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [
-        ("event_ms", "abc"),
-        ("event_ms", 2**63),
-        ("event_ms", ""),
-        ("read_queue_nums", 1.5),
-        ("read_queue_nums", 2**31),
-        ("read_queue_nums", True),
-        ("read_queue_nums", [4]),
-        ("subscriptions", "T1"),
-        ("subscriptions", {"a": 1}),
-        ("subscriptions", ["a", None]),
-        ("topic", ["a"]),
-        ("topic", {"a": 1}),
-    ],
+    BAD_TYPES,
 )
 def test_a_bad_type_is_named_and_the_rest_of_the_row_read(
     spark: SparkSession, tmp_path: Path, column: str, value: object
@@ -209,8 +182,6 @@ def test_csv_parts_need_one_header(spark: SparkSession, tmp_path: Path) -> None:
         (1, "part-0.csv:2"),
         (2, "part-1.csv.gz:2"),
     ]
-    with pytest.raises(InputRefused, match="need the same header"):
-        list(number_lines([_batch([("file:/a%20b.csv@0", "x,y")])], "cluster"))
 
 
 def test_csv_lacks_columns(spark: SparkSession, tmp_path: Path) -> None:
@@ -300,23 +271,6 @@ def test_a_file_read_in_splits_has_line_numbers_or_its_split_s_first_byte(
     starts = {int(row["_source"].split("@")[1]) for row in rows if "@" in row["_source"]}
     assert starts
     assert all(0 < start < path.stat().st_size and start % 4096 == 0 for start in starts)
-
-
-def _batch(rows: Iterable[tuple[str, str]]) -> pa.RecordBatch:
-    splits, texts = zip(*rows, strict=True)
-    return pa.RecordBatch.from_pydict(
-        {"split": list(splits), "_raw": list(texts), "_utf8": [True] * len(texts)}
-    )
-
-
-def test_numbering_goes_on_over_batches_and_restarts_per_split() -> None:
-    batches = [
-        _batch([("file:/a%20b@0", "1"), ("file:/a%20b@0", "2")]),
-        _batch([("file:/a%20b@0", "3"), ("file:/a%20b@9", "4"), ("file:/c@0", "5")]),
-        _batch([("file:/c@0", "6")]),
-    ]
-    sources = [s for batch in number_lines(batches) for s in batch["_source"].to_pylist()]
-    assert sources == ["a b:1", "a b:2", "a b:3", "a b@9", "c:1", "c:2"]
 
 
 def test_hand_made_frames_are_conformed(spark: SparkSession) -> None:

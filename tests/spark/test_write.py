@@ -5,11 +5,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, LEDGER_TABLES, Table
 from rebalance_core.contracts.table import columns
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.spark.engine.ledger import Ledger
-from rebalance_core.spark.tables.write import TableWritten, row_hash, write_table
+from rebalance_core.spark.tables.write import row_hash, write_table
 
 pytestmark = pytest.mark.spark
 

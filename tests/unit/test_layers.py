@@ -24,12 +24,13 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
     {
         "replay": (),
         "kernels": ("numpy", "pyarrow"),
+        "checks": ("numpy", "pyarrow"),
         "ingest": ("pyarrow",),
         "synthetic": ("numpy",),
     },
     {"engine": ("numpy", "pyarrow")},
     {
-        "planning": (),
+        "planning": ("numpy", "pyarrow"),
         "explain": (),
         "audit": (),
         "report": ("jinja2", "markupsafe", "matplotlib", "numpy", "pandas"),

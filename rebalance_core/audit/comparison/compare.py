@@ -21,7 +21,7 @@ from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.popped import popped_topics
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,

@@ -12,7 +12,7 @@ from rebalance_core.audit.comparison.observations import Observation
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 DUPLICATE_ID, LOCK, FOREIGN, STALE, UNEXPLAINED = (
     "TWIN_CLIENT_ID",
@@ -37,7 +37,7 @@ class Difference:
 
     Attributes:
         predicted: client ids of the ledger; empty: no owner.
-        live: the holder, a client id or the part before its ``@``; None: nobody, or not `asked`.
+        live: the holder, a client id or the part before its ``@``; None: no owner, or not `asked`.
         asked: the client whose answer this is, or the first that should hold the queue.
         why: one of `CLASSES`; note: a few words on it.
         cause: the logged event that explains it for now; empty: none.

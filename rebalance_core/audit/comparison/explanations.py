@@ -89,7 +89,7 @@ class Explanations:
         return ""
 
     def other_list(self, queue: MessageQueue, holder: str | None) -> str:
-        """The broker whose list of members explains this holder; None: nobody holds the queue."""
+        """The broker whose list of members explains this holder; None: the queue has no owner."""
         for note, owners in self._by_lists(queue.topic):
             if fits(holder, owners.get(queue, ())):
                 return note
@@ -111,7 +111,7 @@ class Explanations:
 
     @cached_property
     def _live(self) -> Mapping[str, Mapping[MessageQueue, str]]:
-        """By topic the holder of each queue observed around that time; empty: nobody."""
+        """By topic the holder of each queue observed around that time; empty: no owner."""
         live: dict[str, dict[MessageQueue, str]] = {}
         begin = bisect_left(
             self._observed, self._at_ms - NEAR_MS, key=lambda observation: observation.at_ms
@@ -158,7 +158,7 @@ class Explanations:
 
 
 def fits(holder: str | None, owners: Sequence[str]) -> bool:
-    """True if the holder, a client id or its address, is an owner; None fits nobody's queue."""
+    """True if the holder, a client id or its address, is an owner; None fits an unowned queue."""
     if holder is None:
         return not owners
     return any(holder in (owner, address_of(owner)) for owner in owners)

@@ -96,8 +96,8 @@ def _difference(topic: str, differences: list[Difference], result: ComparisonRes
     healed = last < result.last_round_ms
     one = differences[0]
     explained = all(each.cause for each in differences)
-    holder = one.live or (f"not {one.asked}" if one.asked else "nobody")
-    predicted = listed(sorted(one.predicted)) or "nobody"
+    holder = one.live or (f"not {one.asked}" if one.asked else "no owner")
+    predicted = listed(sorted(one.predicted)) or "no owner"
     note = f" ({one.note})" if one.note else ""
     ending = "; a later round of dumps agrees again" if healed else ""
     ending += f"; {one.cause} explains it for now" if explained else ""

@@ -32,7 +32,7 @@ class ClientObservation:
 
 @dataclass(frozen=True, slots=True)
 class QueueObservation:
-    """Who held a queue: the client id up to its first ``@``; empty: nobody."""
+    """Who held a queue: the client id up to its first ``@``; empty: no owner."""
 
     queue: MessageQueue
     at_ms: int

@@ -1,4 +1,4 @@
-"""Queues that nobody holds at the end, since when, and why."""
+"""Queues without an owner at the end, since when, and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebalance_core.model.statuses import FROZEN
 
 
 def orphans(case: GroupCase) -> list[Row]:
-    """Open holdings by nobody of topics that a member at the end subscribes, past their window."""
+    """Queues without an owner at the end, past their window, of topics that a member subscribes."""
     if is_broadcasting(case):
         return []
     asked = {topic: bool(subscribers(case, topic)) for topic in {r["topic"] for r in case.owned}}

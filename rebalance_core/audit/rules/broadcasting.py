@@ -12,7 +12,7 @@ from rebalance_core.audit.evidence.topic_configs import configs, subscribed_topi
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 
 def find_refused(case: GroupCase) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from rebalance_core.audit.evidence.topic_configs import (
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.config import Config
 

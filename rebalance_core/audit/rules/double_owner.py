@@ -19,8 +19,8 @@ from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, WARNING
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import MINUTE_MS
-from rebalance_core.model.utc import utc
 
 TOGETHER_MS = MINUTE_MS
 """Two observations of a queue so close together count as one."""

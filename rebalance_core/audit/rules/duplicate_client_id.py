@@ -19,7 +19,7 @@ from rebalance_core.audit.evidence.persistence import is_broadcasting, there_in
 from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 from rebalance_core.protocol.windows import NOTIFIED_MS
 
 
@@ -105,7 +105,7 @@ def find_half_open(case: GroupCase) -> Iterator[Finding]:
         if duplicate.last_ms is not None and not duplicate.older_went:
             continue  # for a short time only
         until = case.run.end_ms if duplicate.last_ms is None else duplicate.last_ms
-        new = ", or a twin that came just now" if duplicate.last_ms is None else ""
+        new = ", or a second process that came just now" if duplicate.last_ms is None else ""
         yield Finding(
             f"{duplicate.client_id} stood twice in the member list from "
             f"{utc(duplicate.first_ms)} for {lasting(until - duplicate.first_ms)}: "
@@ -155,12 +155,12 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
 DUPLICATE = Rule(
     "DUPLICATE_CLIENT_ID",
     ERROR,
-    "Two live processes use one client id. Members divide by list position and each twin takes the "
-    "first one: with AVG both read the same slice and the second slice is read by nobody; orderly "
+    "Two live processes use one client id. Members divide by list position, and both take the "
+    "first of the two: with AVG both read the same slice and nobody reads the second one; orderly "
     "consumption loses its order, because locks are kept per client id.",
     "memberships (channels of one id that overlap); consumerConnection (addresses of one id)",
     "Give each process its own id: unset instanceName and rocketmq.client.name, or set them to a "
-    "value unique to the container or host; then restart the twins.",
+    "value unique to the container or host; then restart both.",
     find_duplicates,
 )
 HALF_OPEN = Rule(
@@ -176,7 +176,7 @@ MULTIPLIED = Rule(
     "MEMBERS_MULTIPLIED",
     WARNING,
     "A broker lists members several times, as it does after it was frozen and connections queued "
-    "up. Shares are divided by the list, so queues are nobody's until the extra entries expire.",
+    "up. Shares are divided by the list, so queues have no owner until the extra entries expire.",
     "consumerConnection (addresses of one id at one broker)",
     "Wait two minutes and dump consumerConnection again. If the entries stay, restart that broker; "
     "look for what froze it (GC, disk, hypervisor).",

@@ -21,7 +21,7 @@ from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, INFO
 from rebalance_core.model.statuses import FROZEN
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby

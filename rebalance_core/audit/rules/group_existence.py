@@ -10,7 +10,7 @@ from rebalance_core.audit.evidence.group_configs import configurations, lacks_co
 from rebalance_core.audit.evidence.topic_configs import configs, is_system_group, subscribed_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 ASKED = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC")
 """Kinds of facts that say that a client of the group is there."""

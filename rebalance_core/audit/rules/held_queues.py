@@ -14,9 +14,9 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import WARNING
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.model.timers import PULL_MAX_IDLE_MS
-from rebalance_core.model.utc import utc
 
 DUMPS_APART_MS = MINUTE_MS
 """Between two dumps so far apart a healthy listener commits."""

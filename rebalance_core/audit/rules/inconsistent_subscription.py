@@ -18,7 +18,7 @@ from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -42,12 +42,12 @@ def _finding(case: GroupCase, span: Span) -> Finding:
     evidence = {"who_subscribes_what": "; ".join(parts[:20])}
     lost = ""
     if span.last_ms is None:
-        nobody = by_topic(orphans(case))
+        orphaned = by_topic(orphans(case))
         named = {
             topic: queue_names((r["broker_name"], r["queue_id"]) for r in rows)
-            for topic, rows in nobody.items()
+            for topic, rows in orphaned.items()
         }
-        count = sum(len(rows) for rows in nobody.values())
+        count = sum(len(rows) for rows in orphaned.values())
         if count:
             lost = f"; {plural(count, 'queue')} nobody reads: " + "; ".join(
                 f"{topic} {queues}" for topic, queues in named.items()

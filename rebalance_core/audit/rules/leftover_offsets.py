@@ -1,4 +1,4 @@
-"""LEFTOVER_OFFSETS and OFFLINE_WITH_LAG: offsets of groups that nobody runs."""
+"""LEFTOVER_OFFSETS and OFFLINE_WITH_LAG: offsets of groups without a member."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import MINUTE_MS
-from rebalance_core.model.utc import utc
 
 RESTART_MS = MINUTE_MS
 """A group that is away for less than this is most likely being restarted."""
@@ -53,7 +53,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
     shrunk = _logged_scale_in(case)
     for topic, queues in beyond.items():
         logged = topic in shrunk
-        why = "the topic has fewer queues there" + (" since this night" if logged else "")
+        why = "the topic has fewer queues there" + (" since a logged scale-in" if logged else "")
         yield _of_queues(topic, queues, why, INFO if logged else WARNING)
 
 
@@ -122,7 +122,7 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
     if topics:
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
         yield Finding(
-            f"No member since {utc(since) if last is not None else 'before the night'}, and "
+            f"No member since {utc(since) if last is not None else 'before the logs begin'}, and "
             f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
             {"behind": listed(parts)},
             severity=None if _is_sure(case) else INFO,

@@ -12,8 +12,8 @@ from rebalance_core.audit.evidence.topic_configs import configs
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.timers import HEARTBEAT_MS
-from rebalance_core.model.utc import utc
 from rebalance_core.protocol.windows import ROUTE_MS, SCAN_AND_PASS_MS
 
 FEW = 4

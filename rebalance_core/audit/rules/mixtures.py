@@ -17,7 +17,7 @@ from rebalance_core.audit.evidence.persistence import (
 )
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.versions import parse_version
 
 CONFIG = "CONFIG"
@@ -144,8 +144,8 @@ MODELS = Rule(
     "MIXED_MESSAGE_MODELS",
     ERROR,
     "CLUSTERING and BROADCASTING members in one group. Broadcasting members read every queue and "
-    "still count in the others' division, so part of the queues is nobody's for the rest, and the "
-    "broker keeps the model of the last heartbeat.",
+    "still count in the others' division, so part of the queues has no owner among the rest, and "
+    "the broker keeps the model of the last heartbeat.",
     "memberships (message_model)",
     "Put the broadcasting members into a group of their own.",
     find_models,

@@ -16,8 +16,8 @@ from rebalance_core.audit.evidence.topic_configs import is_system_topic
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.timers import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS
-from rebalance_core.model.utc import utc
 
 STORE_COPY_MS = 5_000
 """Copying a store takes so long at most."""

@@ -13,8 +13,8 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, INFO
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.timers import BROKER_LOCK_LIFE_MS
-from rebalance_core.model.utc import utc
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS

@@ -1,4 +1,4 @@
-"""ORPHAN_QUEUES: readable queues of subscribed topics that nobody holds."""
+"""ORPHAN_QUEUES: readable queues of subscribed topics without an owner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 """Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""
@@ -73,7 +73,7 @@ def _online_since(case: GroupCase) -> int:
 
 
 def _long_ago(case: GroupCase) -> list[Row]:
-    """Holdings by nobody that ended, longer than any transient while the group was online."""
+    """Times without an owner that ended, longer than any transient while the group was online."""
     rows_left = []
     for row in case.rows("ownership"):
         if row["client_id"] is None and row["to_ms"] is not None:
@@ -104,9 +104,9 @@ def _over(case: GroupCase, topic: str, rows: list[Row]) -> Finding:
 RULE = Rule(
     "ORPHAN_QUEUES",
     ERROR,
-    "The group is online, but nobody holds some queues of topics it subscribes: their messages "
+    "The group is online, but some queues of topics it subscribes have no owner: their messages "
     "wait. CONFIG and MACHINE_ROOM, which leave queues out by design, have rules of their own.",
-    "ownership (nobody's rows open at the end), memberships; offsets for the backlog",
+    "ownership (rows without a client open at the end), memberships; offsets for the backlog",
     "Remove the reason named (see the other findings of the group). If there is none, restart the "
     "members one by one and compare consumerConnection of all brokers.",
     find,

@@ -75,7 +75,7 @@ def find_read_only(case: GroupCase) -> Iterator[Finding]:
             continue
         loads: dict[str, int] = {}
         for row in held:
-            name = row["client_id"] or "nobody"
+            name = row["client_id"] or "no owner"
             loads[name] = loads.get(name, 0) + 1
         count = len({(row["broker_name"], row["queue_id"]) for row in held})
         shares = listed(f"{name} {load}" for name, load in sorted(loads.items()))

@@ -10,7 +10,7 @@ from rebalance_core.audit.evidence.topic_configs import is_deleted, last_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

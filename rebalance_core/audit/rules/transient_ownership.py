@@ -31,7 +31,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
     ]
     if not spans:
         return
-    nobody = {queue_of(row) for row, _ in spans if row["client_id"] is None}
+    unowned = {queue_of(row) for row, _ in spans if row["client_id"] is None}
     twice = {queue_of(row) for row, _ in spans if row["client_id"] is not None}
     worst, worst_ms = max(spans, key=lambda pair: pair[1])
     epochs = {row["epoch"]: row for row in case.epochs}
@@ -40,13 +40,13 @@ def find(case: GroupCase) -> Iterator[Finding]:
         for number in sorted({row["from_epoch"] for row, _ in spans})
         if number in epochs
     ]
-    parts = [f"{plural(len(nobody), 'queue')} nobody's" if nobody else "",
+    parts = [f"{plural(len(unowned), 'queue')} without an owner" if unowned else "",
              f"{plural(len(twice), 'queue')} held twice" if twice else ""]  # fmt: skip
     yield Finding(
         f"{' and '.join(part for part in parts if part)} for a while, the longest "
         f"{worst['topic']} {worst['broker_name']}:{worst['queue_id']} for "
         f"{lasting(worst_ms)}; explained by {listed(causes, 3)}.",
-        {"nobody": str(len(nobody)), "twice": str(len(twice)), "causes": listed(causes)},
+        {"nobody": str(len(unowned)), "twice": str(len(twice)), "causes": listed(causes)},
         first_ms=min(row["from_ms"] for row, _ in spans),
         last_ms=max(row["to_ms"] or case.run.end_ms for row, _ in spans),
     )
@@ -73,8 +73,8 @@ def _short(case: GroupCase, row: Row) -> int:
 RULE = Rule(
     "TRANSIENT_OWNERSHIP",
     INFO,
-    "While a join, a loss or a change of topics was being settled, queues were nobody's or held "
-    "twice. That is how rebalancing works; nothing is lost.",
+    "While a join, a loss or a change of topics was being settled, queues had no owner or were "
+    "held twice. That is how rebalancing works; nothing is lost.",
     "ownership, epochs, diffs",
     "Nothing. If it happens often, look at what makes members come and go.",
     find,

@@ -65,7 +65,7 @@ RULE = Rule(
     "MACHINE_ROOM_UNMATCHED",
     WARNING,
     "MACHINE_ROOM reads only brokers named room@broker whose room is configured. Queues of other "
-    "brokers are nobody's for ever.",
+    "brokers never get an owner.",
     "memberships (strategy), ownership",
     "Name all rooms that hold queues in consumeridcs of every member, or use MACHINE_ROOM_NEARBY, "
     "or take the topic off the brokers outside.",

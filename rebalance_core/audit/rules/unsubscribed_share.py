@@ -12,7 +12,7 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import Unsubscribed, unsubscribed
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, WARNING
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -28,21 +28,21 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 
 def _finding(case: GroupCase, topic: str, members: list[Unsubscribed]) -> Finding:
-    nobody = [r for r in case.owned if r["topic"] == topic and r["client_id"] is None]
-    queues = queue_names((row["broker_name"], row["queue_id"]) for row in nobody)
-    behind = Offsets(case).behind(queue_of(row) for row in nobody)
+    unread = [r for r in case.owned if r["topic"] == topic and r["client_id"] is None]
+    queues = queue_names((row["broker_name"], row["queue_id"]) for row in unread)
+    behind = Offsets(case).behind(queue_of(row) for row in unread)
     ids = sorted({one.client_id for one in members})
     others = sorted({row["client_id"] for row in subscribers(case, topic)})
     share = (
-        f"its share of {plural(len(nobody), 'queue')} is read by nobody: {queues}"
-        if nobody
+        f"its share of {plural(len(unread), 'queue')} is read by nobody: {queues}"
+        if unread
         else "no queue of it is without a reader at the moment"
     )
     return Finding(
         f"{listed(ids, 3)} unsubscribed {topic} at {utc(members[0].since_ms)} and still counts "
         f"as a member for it; {share} ({messages(behind)} behind).",
         {"unsubscribed_by": listed(ids), "still_subscribed_by": listed(others), "queues": queues},
-        severity=ERROR if nobody else WARNING,
+        severity=ERROR if unread else WARNING,
         topic=topic,
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=min(one.since_ms for one in members),

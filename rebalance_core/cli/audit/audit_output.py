@@ -140,7 +140,7 @@ class AuditOutput:
             return
         rows = [row for row in to_accept(findings) if row["rule_id"] not in NEVER_ACCEPTED]
         Path(target).write_text(write_accepted(rows, self.now.date()), "utf-8")
-        say(f"{target} accepts what was found this night; give each entry its reason")
+        say(f"{target} accepts what this run found; give each entry its reason")
 
 
 def _metrics(outcome: AuditOutcome, finished_ms: int) -> str:

@@ -31,10 +31,10 @@ from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import FINDING_TABLES, LEDGER_TABLES
+from rebalance_core.contracts.locations import is_local, local_path
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
-from rebalance_core.model.locations import is_local, local_path
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
 from rebalance_core.spark.audit.audit import audit_tables
 from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and_write

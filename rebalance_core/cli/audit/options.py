@@ -9,8 +9,8 @@ from typing import Any
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.settings.settings import AuditSettings
+from rebalance_core.contracts.locations import is_local
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.locations import is_local
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.severities import ERROR, SEVERITIES
 from rebalance_core.model.time_units import HOUR_MS
@@ -58,10 +58,10 @@ def add_audit_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--accepted", metavar="FILE", help="known findings, with reason and expiry")
     parser.add_argument(
-        "--write-accepted", metavar="FILE", help="first night: accept what is found now"
+        "--write-accepted", metavar="FILE", help="first run: accept what is found now"
     )
     parser.add_argument(
-        "--previous", metavar="DIR", help="the last night's output, to compare with"
+        "--previous", metavar="DIR", help="the previous run's output, to compare with"
     )
     parser.add_argument(
         "--redact-clients", action="store_true", help="no client id or address in the output"

@@ -4,8 +4,8 @@ from typing import Any
 
 from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, spark_location
 from rebalance_core.cli.run.run_record import read_run
+from rebalance_core.contracts.locations import is_local
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.model.locations import is_local
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.audit.previous_audit import PreviousAudit, previous_audit
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder

@@ -9,7 +9,7 @@ from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

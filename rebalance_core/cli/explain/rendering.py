@@ -7,7 +7,7 @@ from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holde
 from rebalance_core.explain.explainer import queue_text
 from rebalance_core.explain.reason import Reason
 from rebalance_core.explain.start import start_lines
-from rebalance_core.model.utc import utc_ms
+from rebalance_core.model.time_text import utc_ms
 
 LONGEST_LIST = 40
 AROUND = 2
@@ -28,11 +28,11 @@ def render_explanation(explanation: Explanation) -> str:
     for holder in explanation.holders:
         lines += ["", *_holder(holder)]
     if explanation.nobody is not None:
-        lines += ["", "Why nobody", *_reason(explanation.nobody)]
+        lines += ["", "Why nobody holds it", *_reason(explanation.nobody)]
     if explanation.notes:
         lines += ["", "Notes", *(f"  {note}" for note in explanation.notes)]
     if not explanation.agrees:
-        expected = ", ".join(sorted(explanation.expected)) or "nobody"
+        expected = ", ".join(sorted(explanation.expected)) or "no owner"
         lines += [
             "",
             f"THE LEDGER DIFFERS: worked out again from its own lists, the owner is {expected}. "
@@ -62,7 +62,7 @@ def _event(explanation: Explanation) -> Iterator[str]:
     if explanation.holders_before is None:
         yield "  there is no epoch before"
         return
-    before = ", ".join(explanation.holders_before) or "nobody"
+    before = ", ".join(explanation.holders_before) or "no owner"
     same = set(explanation.holders_before) == {h.client_id for h in explanation.holders}
     yield f"  before: {before}" + ("; the event left this queue where it was" if same else "")
 

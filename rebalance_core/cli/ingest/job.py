@@ -16,9 +16,9 @@ from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts.locations import local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.ingest.in_process import understood
-from rebalance_core.model.locations import local_path
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
 
 

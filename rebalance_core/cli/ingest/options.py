@@ -4,8 +4,8 @@ import argparse
 from dataclasses import dataclass
 
 from rebalance_core.cli.job import JobOptions, common_values
+from rebalance_core.contracts.locations import is_local
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.locations import is_local
 
 
 @dataclass(frozen=True, kw_only=True)

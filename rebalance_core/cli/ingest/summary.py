@@ -63,8 +63,8 @@ def render_ingest(facts: Mapping[str, Any]) -> str:
     ]
     for title, counts in (("rejected", facts["rejected"]), ("findings", facts["findings"])):
         if counts:
-            told = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
-            lines += ["", f"{title}: {told}"]
+            by_code = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
+            lines += ["", f"{title}: {by_code}"]
     if facts["least_understood"]:
         lines += ["", "least understood"]
         lines += [

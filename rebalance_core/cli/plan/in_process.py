@@ -9,13 +9,13 @@ from rebalance_core.cli.plan.finish import WRITTEN, finish, say_begin
 from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_on import PROCESS
 from rebalance_core.cli.run.run_record import RunRecord, python_version
 from rebalance_core.cli.run.running_here import check_free_here, running_here
+from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
+from rebalance_core.contracts.locations import local_path
 from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.model.locations import local_path
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.process.plan import run as service

@@ -6,14 +6,14 @@ from rebalance_core.cli.plan.finish import WRITTEN, finish, say_begin
 from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import spark_location
-from rebalance_core.cli.run.run_on import SPARK
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
 from rebalance_core.cli.run.session import versions
+from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
+from rebalance_core.contracts.locations import is_local
 from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.model.locations import is_local
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.spark import DataFrame, InputTables, SparkSession

@@ -1,8 +1,8 @@
 """What the engine gets of a run's settings."""
 
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
-from rebalance_core.spark.tables.row_limits import BadRowLimits
 
 
 def simulation_options(settings: Settings) -> SimulationOptions:

@@ -9,9 +9,9 @@ from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.run.secrets import redact_text
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.formats import format_of, untold_format
+from rebalance_core.contracts.locations import is_local, local_path
 from rebalance_core.contracts.unreadable_file import wrong_head
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.model.locations import is_local, local_path
 from rebalance_core.model.nearest import did_you_mean
 
 INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}

@@ -95,7 +95,7 @@ def output_errors(location: str) -> Iterator[None]:
 class OutputRun:
     """Holds the output folder for one run; a context manager.
 
-    An earlier result stays untouched until `clear`: a refused input leaves last night's ledger. An
+    An earlier result stays untouched until `clear`: a refused input leaves the earlier ledger. An
     error after that removes the half-written tables and leaves a record that says FAILED.
     """
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rebalance_core.checks.row_limits import complaint_lines
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.spark.tables.row_limits import complaint_lines
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class RunRecord:
     """Where it ran: `process` or `spark`."""
     seed: int | None = None
     audit: Mapping[str, Any] | None = None
-    """Audit: the verdict, what fails a night, and the counts of findings and groups."""
+    """Audit: the verdict, what fails the run, and the counts of findings and groups."""
     error: str | None = None
     library_version: str = LIBRARY_VERSION
     contract_version: int = CONTRACT_VERSION

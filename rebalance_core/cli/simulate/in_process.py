@@ -7,18 +7,18 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.engine_settings import bad_row_limits, ledger_config
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_on import PROCESS
 from rebalance_core.cli.run.run_record import RunRecord, python_version
 from rebalance_core.cli.run.running_here import check_free_here, running_here
+from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.locations import local_path
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import LedgerWritten
-from rebalance_core.model.locations import local_path
 from rebalance_core.process.row_forecast import row_forecast
 from rebalance_core.process.write_ledger import simulate_and_write
 

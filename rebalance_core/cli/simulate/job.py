@@ -8,14 +8,14 @@ from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run import engine_settings
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
 from rebalance_core.cli.run.row_report import RowReport
-from rebalance_core.cli.run.run_on import SPARK, run_on_of
 from rebalance_core.cli.run.secrets import redact_text
+from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
+from rebalance_core.contracts.locations import is_local, local_path
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.model.locations import is_local, local_path
 
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
@@ -30,8 +30,8 @@ def run_simulate(options: SimulateOptions) -> JobReport:
     inputs = find_inputs(options)
     simulation = _simulation_options(options, settings)
     places = [*(inputs.values() or [options.input]), options.output]
-    on_spark = run_on_of(options, settings, places) == SPARK
-    if on_spark:  # pyspark takes a second to import
+    run_on = run_on_of(options, settings, places)
+    if run_on == SPARK:  # pyspark takes a second to import
         from rebalance_core.cli.simulate import on_spark as carrier
     else:
         from rebalance_core.cli.simulate import in_process as carrier  # type: ignore[no-redef]
@@ -41,7 +41,7 @@ def run_simulate(options: SimulateOptions) -> JobReport:
     written, record = carrier.simulate(options, settings, inputs, simulation)
     rows = {name: table.rows for name, table in written.tables.items()}
     facts = summary_facts(
-        options.output, written.facts, written.rejected, rows, record.seconds, record.run_on
+        options.output, written.facts, written.rejected, rows, record.seconds, run_on
     )
     return JobReport(render_summary(facts), facts)
 

@@ -2,7 +2,7 @@
 
 Brokers log no change of a mode. Their stores show it when they were copied, clients when they got
 an assignment. So a change lies between the last statement of the old mode and the first of the
-new one, and all the time between counts as POP: nobody is said to own what may have been shared.
+new one, and all the time between counts as POP: no client is said to own what may have been shared.
 """
 
 from __future__ import annotations

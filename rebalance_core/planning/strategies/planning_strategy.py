@@ -17,10 +17,10 @@ from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.strategies import AllocationStrategy
 
 Previous: TypeAlias = Mapping[MessageQueue, str | None]
-"""Who held each queue before: a client id, None or no key for nobody; other queues are ignored."""
+"""Who held each queue before: a client id, None or no key: no owner. Other queues are ignored."""
 
 Owners: TypeAlias = Mapping[MessageQueue, tuple[str, ...]]
-"""Who holds each queue: client ids in Java's order, each once; () is nobody."""
+"""Who holds each queue: client ids in Java's order, each once; () is no owner."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PlanningStrategy(ABC):
             members: Client ids in any order; one entry a process, so a repeat is a second process.
 
         Returns:
-            Keys are the queues in RocketMQ's order. Without members nobody owns anything.
+            Keys are the queues in RocketMQ's order. Without members no queue has an owner.
 
         Raises:
             AllocationError: RocketMQ's strategy throws (a real client then keeps what it holds).

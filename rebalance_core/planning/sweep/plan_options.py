@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.engine.options import MAX_QUEUE_NUMS, SimulationOptions
+from rebalance_core.checks.rules import MAX_QUEUE_NUMS
+from rebalance_core.engine.options import SimulationOptions
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rebalance_core.planning.what_if.allocation import Allocation, changed_owner
 MOST_ROWS = 20
 """Of consumers and of queues; what is left out is counted."""
 
-NOBODY, GONE, NEW = "(nobody)", "(gone)", "(new)"
+NO_OWNER, GONE, NEW = "(no owner)", "(gone)", "(new)"
 NO_MEANING = "n/a"
 
 
@@ -51,7 +51,7 @@ def _figures(before: Allocation, after: Allocation) -> Iterable[tuple[str, str, 
         ("fewest queues of one consumer", was.min_queues, now.min_queues),
         ("peak / average", was.peak_ratio, now.peak_ratio),
         ("idle consumers", was.idle_members, now.idle_members),
-        ("queues of nobody", len(before.orphaned), len(after.orphaned)),
+        ("queues without an owner", len(before.orphaned), len(after.orphaned)),
         ("queues of several processes", len(before.shared), len(after.shared)),
     ):
         yield name, _number(old), _number(new)
@@ -125,7 +125,7 @@ def _short(queue: MessageQueue) -> str:
 
 
 def _owners(owners: Sequence[str] | None, absent: str) -> str:
-    return absent if owners is None else " ".join(owners) or NOBODY
+    return absent if owners is None else " ".join(owners) or NO_OWNER
 
 
 def _names(names: Iterable[str]) -> str:

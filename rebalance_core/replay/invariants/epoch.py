@@ -64,15 +64,15 @@ def queue_of(row: Row) -> MessageQueue:
 
 
 def _owner_errors(instant: Instant) -> Iterator[str]:
-    """Nobody or somebody, never both; holders are processes that are there."""
+    """A queue has an owner or none, never both; holders are processes that are there."""
     processes = instant.processes
     for queue, holders in instant.holders.items():
         if None in holders and len(holders) > 1:
-            yield f"{queue} is nobody's and somebody's at once"
+            yield f"{queue} has an owner and none at once"
         for client_id, count in holders.items():
             if client_id is None:
                 if count != 0:
-                    yield f"{queue} is nobody's, yet has {count} holders"
+                    yield f"{queue} has no owner, yet {count} holders"
             elif not 1 <= count <= processes[client_id]:
                 there = processes[client_id]
                 yield f"{queue} has {count} holders {client_id!r}; {there} such processes live"
@@ -209,11 +209,11 @@ def _load_errors(instant: Instant) -> Iterator[str]:
             held[client_id].append(queue)
     suspended = {(row["client_id"], row["suspended"]) for row in instant.members}
     for row in instant.loads:
-        client_id, mine = row["client_id"], held[row["client_id"]]
-        plain = [queue for queue in mine if not is_retry_topic(queue.topic)]
+        client_id, queues = row["client_id"], held[row["client_id"]]
+        plain = [queue for queue in queues if not is_retry_topic(queue.topic)]
         most = {
             "queues": len(plain),
-            "retry_queues": len(mine) - len(plain),
+            "retry_queues": len(queues) - len(plain),
             "topics": len({queue.topic for queue in plain}),
         }
         for column, value in most.items():

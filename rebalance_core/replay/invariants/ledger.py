@@ -34,15 +34,15 @@ def check_ledger(tables: Mapping[str, Sequence[Row]]) -> list[str]:
     malformed = [error for name in SIMULATED_TABLES for error in _column_errors(name, tables)]
     if malformed:
         return malformed
-    found = [error for name in SIMULATED_TABLES for error in _key_errors(name, tables[name])]
+    errors = [error for name in SIMULATED_TABLES for error in _key_errors(name, tables[name])]
     groups: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for name in SIMULATED_TABLES:
         for row in tables[name]:
             group = groups.setdefault((row["cluster"], row["consumer_group"]), defaultdict(list))
             group[name].append(row)
     for (cluster, group_name), ledger in groups.items():
-        found += (f"{cluster}/{group_name}: {error}" for error in _group_errors(ledger))
-    return found
+        errors += (f"{cluster}/{group_name}: {error}" for error in _group_errors(ledger))
+    return errors
 
 
 def _column_errors(name: str, tables: Mapping[str, Sequence[Row]]) -> Iterator[str]:

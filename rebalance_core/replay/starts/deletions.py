@@ -42,14 +42,16 @@ class Deletions:
 
     def _of(self, queue: MessageQueue) -> tuple[list[int], list[int]]:
         if queue not in self._moments:
-            mine = [
+            deletions = [
                 event
                 for event in self._deletions
                 if event.topic == queue.topic and event.broker_name in (None, queue.broker_name)
             ]
-            forgetting = [e for e in mine if deletes_offsets(self._version(queue.broker_name, e))]
+            forgetting = [
+                e for e in deletions if deletes_offsets(self._version(queue.broker_name, e))
+            ]
             self._moments[queue] = (
-                [event.event_ms for event in mine], [event.event_ms for event in forgetting],
+                [event.event_ms for event in deletions], [event.event_ms for event in forgetting],
             )  # fmt: skip
         return self._moments[queue]
 

@@ -15,7 +15,7 @@ from rebalance_core.replay.starts.outages import Outages
 class QueueOffsets:
     """Offsets of each queue, oldest first.
 
-    A deletion counts as a sight of an empty queue: whatever the topic is made anew with begins at
+    A deletion counts as an observation of an empty queue: a topic that is created again begins at
     0. What was seen at that very moment is of the queue that is gone.
     """
 
@@ -64,8 +64,8 @@ class QueueOffsets:
         index = bisect_left(rows, at_ms, key=lambda row: row.observed_ms)
         if index == len(rows):
             return None
-        found = rows[index]
-        return found if self._deletions.last(queue, found.observed_ms) <= asked_ms else None
+        row = rows[index]
+        return row if self._deletions.last(queue, row.observed_ms) <= asked_ms else None
 
     def max_by(self, queue: MessageQueue, at_ms: int, asked_ms: int) -> int | None:
         """An upper bound of the maximum offset at a moment: the first observation not earlier.
@@ -143,5 +143,5 @@ class CommittedOffsets:
 
 def newer(*rows: CommittedOffset | None) -> CommittedOffset | None:
     """The newest of some rows, of equally new ones the highest."""
-    found = [row for row in rows if row is not None]
-    return max(found, key=lambda row: (row.observed_ms, row.committed_offset), default=None)
+    known = [row for row in rows if row is not None]
+    return max(known, key=lambda row: (row.observed_ms, row.committed_offset), default=None)

@@ -109,7 +109,7 @@ def _answers(
 
 
 def _broker_says_zero(history: GroupHistory, seen: QueueOffset) -> bool | None:
-    """None: it depends on whether entry 0 is in memory, and nobody looked."""
+    """None: it depends on whether entry 0 is in memory, and nothing shows it."""
     if seen.head_cached is None and seen.min_offset <= 0 < seen.max_offset:
         return None
     reply = broker_offset_reply(

@@ -56,7 +56,7 @@ class Picture:
         svg: the drawing.
         clients: the legend: those that the drawing shows, in the order of their marks.
         clients_unseen: how many held queues in rows that are not drawn only.
-        signs: samples with words: nobody, shared, too fast to draw; those that occur.
+        signs: samples with words: no owner, shared, too fast to draw; those that occur.
         causes: what the numbered flags mean, in order.
         queues: how many queues the group has.
         folded: True if a row may stand for several queues.

@@ -13,7 +13,7 @@ def headline(report: AuditReport) -> str:
 
 def _start(report: AuditReport) -> str:
     if report.verdict == INCOMPLETE:
-        return "Part of the night could not be compared: what is not listed may still be wrong."
+        return "Part of the run could not be compared: what is not listed may still be wrong."
     return ""
 
 

@@ -24,7 +24,7 @@ from rebalance_core.report.timeline.painted_cells import Cell
 Placed = tuple[float, Cell]  # the top of its row, and the cell
 LETTER_PX = 7
 THIN_PX = 4
-NOBODY_WORD = "nobody"
+NO_OWNER_TEXT = "no owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Palette:
             (
                 any(cell.state == NOBODY and not cell.changes for cell in drawn),
                 swatch(f"url(#{name}none)", nobody_definition(name), ALARM),
-                "nobody: no client owns the queue",
+                "no owner: nobody reads the queue",
             ),
             (
                 any(is_shared(cell.state) for cell in drawn),
@@ -136,7 +136,7 @@ class Palette:
         if cell.changes:
             return f"{cell.changes:,} changes"
         if not cell.state:
-            return NOBODY_WORD
+            return NO_OWNER_TEXT
         clients = self._clients(cell)
         holders = dict(cell.state)
         labels = [

@@ -66,7 +66,7 @@ def definition(mark: Mark, prefix: str) -> Markup:
 
 
 def nobody_definition(prefix: str) -> Markup:
-    """Hatched white: nobody holds the queue."""
+    """Hatched white: the queue has no owner."""
     return _pattern(f"{prefix}none", "#ffffff", ALARM, "M-2 6l4 4M0 0l8 8M6-2l4 4")
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from rebalance_core.model.utc import utc
+from rebalance_core.model.time_text import utc
 from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.steps import (
     BELOW_ONE,
@@ -53,7 +53,7 @@ MOST_NAMED = 14
 """Bars with time and cause below them."""
 NO_MINIMUM = (
     "Not in the sums: rebalances for which moved / fewest means nothing (BROADCASTING, frozen,"
-    " queues left to nobody or shared)."
+    " queues without an owner or shared)."
 )
 LEFT, RIGHT, ROW, GAP = 2.15, 1.95, 0.78, 0.16
 
@@ -67,7 +67,7 @@ def draw_moves(steps: Rows) -> Figure:
 
     Args:
         steps: Rows of `plan_steps`; needed: strategy, epoch, change_ms, moved, minimum_moves.
-            Where the minimum means nothing (null, or queues are left to nobody or shared) the bar
+            Where the minimum means nothing (null, or queues have no owner or are shared) the bar
             is hatched, and is not in the sums on the right.
 
     Raises:

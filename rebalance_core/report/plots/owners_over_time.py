@@ -201,7 +201,7 @@ def _said(cell: Cell, marks: Mapping[str, Mark]) -> str:
     if cell.changes:
         return f"{cell.changes:,} changes"
     if cell.state == NOBODY or cell.state is None:
-        return "nobody"
+        return "no owner"
     named = [
         marks[client].label + (f"×{holders}" if holders > 1 else "")
         for client, holders in cell.state
@@ -236,7 +236,7 @@ def _signs(cells: Sequence[Sequence[Cell]]) -> list[Any]:
     signs = (
         (
             any(cell.state == NOBODY and not cell.changes for cell in drawn),
-            Patch(facecolor=PAPER, edgecolor=ALARM, hatch=NOBODY_HATCH, label="nobody owns it"),
+            Patch(facecolor=PAPER, edgecolor=ALARM, hatch=NOBODY_HATCH, label="no owner"),
         ),
         (
             any(is_shared(cell.state) for cell in drawn),

@@ -44,9 +44,9 @@ COLUMNS = (
 DEFAULTS = {"caveat": None, "peak_ratio_before": None, "peak_ratio_after": None}
 MOST_ROWS = 40
 COLUMN, ROW, HEAD = 1.02, 0.26, 0.45
-SHOWN = ("consumers", "queues", "most of\none", "peak /\naverage", "idle", "of nobody", "moved",
+SHOWN = ("consumers", "queues", "most of\none", "peak /\naverage", "idle", "no owner", "moved",
          "proven\nfewest", "moved /\nfewest")  # fmt: skip
-IDLE, NOBODY = SHOWN.index("idle"), SHOWN.index("of nobody")
+IDLE, UNOWNED = SHOWN.index("idle"), SHOWN.index("no owner")
 
 
 @styled
@@ -107,7 +107,7 @@ def _draw_names(axes: Axes, names: dict[str, list[str]], widths: list[float]) ->
 
 
 def _draw_cells(axes: Axes, rows: Any) -> None:
-    hatched: dict[int, list[Any]] = {IDLE: [], NOBODY: []}
+    hatched: dict[int, list[Any]] = {IDLE: [], UNOWNED: []}
     for number, row in enumerate(rows.to_dict("records")):
         top = HEAD / ROW + number
         for column, (text, trouble) in enumerate(_texts(row)):
@@ -119,7 +119,7 @@ def _draw_cells(axes: Axes, rows: Any) -> None:
                 color=INK if text != "n/a" else QUIET, weight="bold" if trouble else "normal",
                 bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.2} if trouble else None,
             )  # fmt: skip
-    for column, hatch, edge in ((IDLE, IDLE_HATCH, INK), (NOBODY, NOBODY_HATCH, ALARM)):
+    for column, hatch, edge in ((IDLE, IDLE_HATCH, INK), (UNOWNED, NOBODY_HATCH, ALARM)):
         axes.add_collection(
             PolyCollection(
                 hatched[column], facecolors=PAPER, edgecolors=edge, linewidths=0.6, hatch=hatch

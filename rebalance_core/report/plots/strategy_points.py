@@ -49,7 +49,7 @@ OURS, OTHERS = "o", "D"
 DOTS = (0, (1, 1.6))
 NO_MEANING = (
     "* or no figure: rebalances are left out for which moved / fewest means nothing"
-    " (BROADCASTING, queues left to nobody)."
+    " (BROADCASTING, queues without an owner)."
 )
 
 
@@ -112,7 +112,7 @@ def _point(row: Any) -> _Point:
     compared = ratio is not None and ratio == ratio
     troubles = [
         f"{int(count):,} {word}"
-        for count, word in ((row.idle_members, "idle"), (row.orphaned, "of nobody"))
+        for count, word in ((row.idle_members, "idle"), (row.orphaned, "without an owner"))
         if count
     ]
     high = "" if worst is None or worst != worst else f" (worst {float(worst):.2f})"

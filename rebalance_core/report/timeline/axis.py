@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-from rebalance_core.model.utc import utc
 
 TICKS = 8
 STEPS_MS = (

@@ -2,8 +2,8 @@
 
 from markupsafe import Markup
 
+from rebalance_core.model.time_text import utc, utc_time
 from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-from rebalance_core.model.utc import utc, utc_time
 
 
 def time_tag(time_ms: int | None) -> Markup:

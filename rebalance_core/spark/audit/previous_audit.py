@@ -49,7 +49,7 @@ class PreviousAudit:
         if not self.truncated:
             return []
         return [
-            f"Which findings of {', '.join(self.truncated)} are new is not known: the last night "
+            f"Which findings of {', '.join(self.truncated)} are new is not known: the previous run "
             "kept only the gravest (audit.findings_per_rule)."
         ]
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.audit.redact import DIGITS, PREFIX
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES, LEDGER_TABLES
 from rebalance_core.spark.audit.audit import AuditResult
 from rebalance_core.spark.audit.queries import capped
 from rebalance_core.spark.audit.redacted_tables import redacted
-from rebalance_core.spark.tables.write import TableWritten, write_table
+from rebalance_core.spark.tables.write import write_table
 
 
 def write_audit(

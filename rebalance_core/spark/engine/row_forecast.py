@@ -6,18 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
+from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.tables.quarantine import Quarantined
-from rebalance_core.spark.tables.row_counts import Complaint, RowCounts, complaints
-from rebalance_core.spark.tables.row_limits import (
-    BadRowLimits,
-    refuse_bad_rows,
-    with_unknown_members,
-)
+from rebalance_core.spark.tables.row_counts import complaints
 
 
 def row_forecast(

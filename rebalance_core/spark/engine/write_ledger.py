@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
+from rebalance_core.contracts.locations import is_local, local_path
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.options import (
     VECTORIZED,
@@ -21,7 +22,6 @@ from rebalance_core.engine.options import (
     engine_options,
     group_pattern,
 )
-from rebalance_core.model.locations import is_local, local_path
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.engine.summary import SparkFacts, replay_reasons

@@ -113,7 +113,7 @@ class LedgerFolder:
         for name, files in self._files.items():
             if not files:
                 self._take(Path(self.attempts, "empty", name, FILE_NAME), name)
-        return {name: digest.result() for name, digest in self._digests.items()}
+        return {name: digest.result for name, digest in self._digests.items()}
 
     def _take(self, file: Path, table: str) -> None:
         target = self._folder / table

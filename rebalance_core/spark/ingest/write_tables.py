@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.spark.engine.summary import count_by, rejected_per_code
 from rebalance_core.spark.ingest.ingest import ingest
-from rebalance_core.spark.tables.write import TableWritten, write_table
+from rebalance_core.spark.tables.write import write_table
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
@@ -25,9 +28,8 @@ from rebalance_core.spark.plan.prepare import PreparedSweep, prepare_sweep
 from rebalance_core.spark.plan.summary import league_rows, scenario_rows
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.row_counts import RowCounts, check_rows, complaints
-from rebalance_core.spark.tables.row_limits import refuse_bad_rows, with_unknown_members
-from rebalance_core.spark.tables.write import TableWritten, write_table
+from rebalance_core.spark.tables.row_counts import check_rows, complaints
+from rebalance_core.spark.tables.write import write_table
 
 
 def run_plan(

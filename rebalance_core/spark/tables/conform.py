@@ -3,12 +3,11 @@
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.columns import SHOWN_CHARACTERS
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import ISSUES_TYPE
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
-
-SHOWN_CHARACTERS = 200  # of a bad value in a message; the whole row is in `rejected.raw`
 
 # pandas writes the integers of a column that has gaps as 4.0
 _WHOLE = r"^\s*([+-]?\d+)\.0+\s*$"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -12,11 +11,17 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.reading.csv_rows import header_names
+from rebalance_core.checks.reading.locations import (
+    entries_of,
+    format_of_table,
+    not_found,
+    unknown_names,
+)
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.contracts.formats import FORMATS, format_of, untold_format
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
 from rebalance_core.contracts.unreadable_file import unreadable_file
-from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.tables.conform import conform, found_issues, issue, no_issues
 from rebalance_core.spark.tables.lines import numbered_lines
 
@@ -70,7 +75,8 @@ class InputTables:
         locations |= {name: str(given) for name, given in paths.items() if given is not None}
         for table in INPUT_TABLES.values():
             if table.required and table.name not in locations:
-                raise InputRefused(_not_found(spark, table, path))
+                files = () if path is None else _files(spark, str(path))
+                raise InputRefused(not_found(table, path, files))
         read = {
             n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in locations.items()
         }
@@ -90,14 +96,10 @@ class InputTables:
             extra = self.known_extras.get(name)
             if extra is None:
                 keys = _json_keys(frame) if RAW in frame.columns else frame.columns
-                extra = _extras(INPUT_TABLES[name], keys)
+                extra = unknown_names(INPUT_TABLES[name], keys, TECHNICAL)
             if extra:
                 unknown[name] = extra
         return unknown
-
-
-def _extras(table: Table, names: Iterable[str]) -> list[str]:
-    return sorted(set(names) - set(table.column_names) - set(TECHNICAL))
 
 
 def _json_keys(frame: DataFrame) -> list[str]:
@@ -124,36 +126,12 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
             files = _files(spark, f"{folder.rstrip('/')}/{name}*")
         except InputRefused:
             continue
-        entries = {entry for file in files if (entry := _entry(file, name)) is not None}
-        if len(entries) > 1:
-            twice = " and ".join(entry.rsplit("/", 1)[-1] for entry in sorted(entries))
-            raise InputRefused(f"{folder} holds {name} more than once: {twice}; keep one")
-        if entries:
-            locations[name] = entries.pop()
+        entry = entries_of(files, folder, name)
+        if entry is not None:
+            locations[name] = entry
     if not locations:
         _files(spark, folder)  # refuses a folder that does not exist
     return locations
-
-
-def _entry(file: str, table: str) -> str | None:
-    """The file, or the folder above it, that bears the table's name and a known suffix or none."""
-    parts = file.split("/")
-    for end in range(len(parts), 0, -1):
-        name = parts[end - 1]
-        if name == table or (name.split(".", 1)[0] == table and format_of(name)):
-            return "/".join(parts[:end])
-    return None
-
-
-def _not_found(spark: SparkSession, table: Table, folder: str | None) -> str:
-    if folder is None:
-        return f"no path for {table.name} was given"
-    names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)
-    there = sorted({file.rsplit("/", 1)[-1] for file in _files(spark, str(folder))})
-    return (
-        f"{table.name} is not in {folder}: looked for {names} (.gz too, or a folder of that name), "
-        f"found {', '.join(there[:20]) or 'nothing'}"
-    )
 
 
 def read_table(
@@ -161,14 +139,9 @@ def read_table(
 ) -> tuple[DataFrame, list[str] | None]:
     """The table before `conform`, and its unknown columns if they can be told without reading."""
     files = _files(spark, path)
-    kind = FORMATS.get(f".{(input_format or '').lstrip('.').lower()}")
-    if input_format is not None and kind is None:
-        raise UsageError(f"input format {input_format!r} is unknown; known: json, csv, parquet")
-    kind = kind or format_of(path) or next(filter(None, map(format_of, files)), None)
-    if not files:
+    kind = format_of_table(path, files, input_format)
+    if kind is None or not files:
         return spark.createDataFrame([], table.ddl.replace(" NOT NULL", "")), []
-    if kind is None:
-        raise InputRefused(untold_format(path))
     try:
         return {"json": _json, "csv": _csv, "parquet": _parquet}[kind](spark, table, path)
     except (PySparkException, Py4JJavaError) as error:
@@ -189,7 +162,7 @@ def _parquet(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, l
     file = sf.expr("try_url_decode(replace(_metadata.file_name, '+', '%2B'))")
     source = sf.concat_ws(":", file, sf.col("_metadata.row_index") + 1)
     frame = rows.select(*names, source.alias(SOURCE), sf.to_json(sf.struct(*names)).alias(RAW))
-    return frame, _extras(table, rows.columns)
+    return frame, unknown_names(table, rows.columns, TECHNICAL)
 
 
 def _json(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, None]:
@@ -249,12 +222,9 @@ def _unparsable(readable: Column, why: str) -> Column:
 def _csv(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, list[str]]:
     first = spark.read.option("recursiveFileLookup", True).text(path).head()
     header = "" if first is None else first[0].lstrip("\ufeff")
-    names = [name.strip() for name in next(csv.reader([header]), [])]
+    names = header_names(path, header)
     if first is None:
         return spark.createDataFrame([], table.ddl.replace(" NOT NULL", "")), []
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputRefused(f"{path}: the header names {', '.join(twice)} more than once")
     cells = ", ".join(f"c{i} STRING" for i in range(len(names)))
     options = {"columnNameOfCorruptRecord": "_bad", "escape": '"'}
     row = sf.from_csv(sf.col(RAW), f"{cells}, _bad STRING", options)
@@ -268,4 +238,4 @@ def _csv(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, list[
         if name in table.column_names
     ]
     frame = rows.select(*values, SOURCE, RAW, found_issues([wrong]).alias(READ_ISSUES))
-    return frame, _extras(table, names)
+    return frame, unknown_names(table, names, TECHNICAL)

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.spark.tables.quarantine import Quarantined, quarantine
 from rebalance_core.spark.tables.read import InputTables
-
-
-@dataclass(frozen=True, slots=True)
-class RowCounts:
-    """Rows of one input table, and how many of them have an issue."""
-
-    rows: int
-    bad: int
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """What is wrong with rows of a table: how often, and the first such row."""
-
-    table: str
-    code: str
-    times: int
-    source: str
-    message: str
 
 
 def check_rows(

@@ -1,24 +1,12 @@
 """One table into a fresh folder, counted and fingerprinted while it is written."""
 
-import hashlib
-from dataclasses import dataclass
-
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.digest import TableWritten, table_written
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.model.errors import OutputExists
-
-DIGEST_HEX_DIGITS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class TableWritten:
-    """Rows written, and a digest that depends on the rows alone, not on their order or files."""
-
-    rows: int
-    digest: str
 
 
 def write_table(frame: DataFrame, path: str, table_name: str) -> TableWritten:
@@ -46,11 +34,7 @@ def write_table(frame: DataFrame, path: str, table_name: str) -> TableWritten:
             raise OutputExists(f"{target} exists already; write into a fresh folder") from error
         raise
     seen = observation.get
-    return TableWritten(seen["rows"], _digest(seen["rows"], int(seen["total"] or 0)))
-
-
-def _digest(rows: int, total: int) -> str:
-    return hashlib.sha256(f"{rows}:{total}".encode()).hexdigest()[:DIGEST_HEX_DIGITS]
+    return table_written(seen["rows"], int(seen["total"] or 0))
 
 
 def row_hash(table: Table) -> Column:

@@ -1,4 +1,4 @@
-"""The error for a name nobody knows: what is known, and which of it was probably meant."""
+"""The error for an unknown name: the known ones, and which of them was probably meant."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """Rows of committed_offsets: how far each group had read, where and when that could be asked.
 
-A group reads a fixed time behind the newest message of each queue, a night batch behind that of the
-night, so its commits never go back and never pass the end. Brokers keep no client id with a commit,
+A group reads a fixed time behind the newest message of each queue, a nightly batch behind that of
+its last run, so commits never go back and never pass the end. Brokers keep no client id with one,
 so it is null; BROADCASTING clients keep their own offsets, of which those of a few hosts were
 collected.
 """
@@ -80,7 +80,7 @@ def _add(
 
 
 def _reading_ms(plan: FleetPlan, group: Group, at_ms: Longs) -> Longs:
-    """When the group last read: now, or in the night's run of a batch."""
+    """When the group last read: now, or in the last run of a batch."""
     if group.batch_hour is None:
         return at_ms
     begin_ms = plan.start_ms + group.batch_hour * HOUR_MS + BATCH_BEGUN_MS

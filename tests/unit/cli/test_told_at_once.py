@@ -17,7 +17,7 @@ from rebalance_core.cli.run.output_lock import LOCK_NAME
 
 TREE = Path(__file__).resolve().parents[3]
 TABLES = str(TREE / "tests/recordings/data/join-leave/tables")
-NIGHT = str(TREE / "tests/recordings/data/nightly/collection")
+NIGHTLY = str(TREE / "tests/recordings/data/nightly/collection")
 SIMULATE = ("simulate", "--input", TABLES)
 PLAN = ("plan", "--input", TABLES)
 AUDIT = ("audit", "--input", TABLES)
@@ -32,7 +32,7 @@ def ends(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Ends:
-    """Runs a job where no session can be had; its exit code and stderr."""
+    """Runs a job on Spark where no session can be had; its exit code and stderr."""
 
     def no_session(*_: object, **__: object) -> NoReturn:
         raise AssertionError("a session was asked for")
@@ -40,7 +40,7 @@ def ends(
     monkeypatch.setattr(running, "open_session", no_session)
 
     def run(*words: object) -> tuple[int, str]:
-        code = main(None, [*map(str, words), *request.param])
+        code = main(None, [*map(str, words), "--run-on", "spark", *request.param])
         printed = capsys.readouterr()
         assert printed.out == ""
         return code, printed.err
@@ -78,8 +78,8 @@ def ends(
         ((*AUDIT, "--accepted", "/none.toml"), "--accepted /none.toml"),
         ((*AUDIT, "--write-accepted", "/none/x.toml"), "no such folder"),
         ((*AUDIT, "--set", "assume.strategy=AVERAGE"), "assume.strategy: unknown strategy"),
-        (("audit", "--collection", NIGHT, "--set", "assume.time_zone=X"), "is no time zone"),
-        (("ingest", "--collection", NIGHT, "--set", "assume.client_version=x"), "client_version"),
+        (("audit", "--collection", NIGHTLY, "--set", "assume.time_zone=X"), "is no time zone"),
+        (("ingest", "--collection", NIGHTLY, "--set", "assume.client_version=x"), "client_version"),
         (("generate", "--groups", "many"), "--groups many: not a whole number"),
         (("generate", "--groups", "9" * 5000), "not a whole number"),
         (("generate", "--groups", "5", "--days", "0"), "--days 0: not from 1"),

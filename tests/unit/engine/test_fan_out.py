@@ -78,7 +78,7 @@ def rule(tables: dict[str, list[Row]], cluster: str, group: str) -> dict[str, li
     own = [r for r in rows["cluster_events"] if r.get("consumer_group") == group]
     if not any(row["event_type"] in events.CONSUMER_EVENTS for row in own):
         return None
-    topics: set[str] = set()
+    topics: set[Any] = set()
     for row in own:
         if row["event_type"] in (events.CONSUMER_JOIN, events.SUBSCRIBE):
             listed = row.get("subscriptions")
@@ -86,7 +86,7 @@ def rule(tables: dict[str, list[Row]], cluster: str, group: str) -> dict[str, li
     settings = [r for r in rows["consumer_groups"] if r["consumer_group"] == group]
     for row in settings:
         topics.update(row["subscriptions"])
-    topics -= {None}  # type: ignore[arg-type]  # of a join that states nothing
+    topics -= {None}  # of a join that states nothing
     brokers = {
         row["broker_name"]
         for row in rows["cluster_events"]

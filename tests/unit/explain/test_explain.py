@@ -112,10 +112,10 @@ def test_special_states(events: tuple[Any, ...], code: str, said: str) -> None:
 
 
 def test_the_second_share_of_a_duplicated_id_is_nobodys() -> None:
-    twins = (join(1, "x"), join(1, "x", channel_id="2"), join(1, "y"))
-    code, text = reason(explain(topic(0, 3), *twins, name="a1"))
+    duplicates = (join(1, "x"), join(1, "x", channel_id="2"), join(1, "y"))
+    code, text = reason(explain(topic(0, 3), *duplicates, name="a1"))
     assert (code, "place 1 of cidAll, where x stands again" in text) == ("DUPLICATE_ID", True)
-    first = explain(topic(0, 3), *twins, name="a0")
+    first = explain(topic(0, 3), *duplicates, name="a0")
     assert first.holders[0].processes == 2
     assert "2 processes have this id" in first.holders[0].reason.text
 

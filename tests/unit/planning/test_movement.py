@@ -12,7 +12,7 @@ EIGHT = [MessageQueue("T", "a", i) for i in range(8)]
 
 
 def owned(text: str, name: str = "T") -> dict[MessageQueue, str]:
-    """``"xxy"``: queues 0 and 1 are x's, queue 2 is y's; ``-`` is nobody's."""
+    """``"xxy"``: queues 0 and 1 are x's, queue 2 is y's; ``-`` is no owner's."""
     return {MessageQueue(name, "a", i): c for i, c in enumerate(text) if c != "-"}
 
 
@@ -70,7 +70,7 @@ def test_holders_that_left_and_queues_that_went_are_no_voluntary_moves() -> None
     [
         (movement({}, "xy", dict.fromkeys(EIGHT, ("x", "y")), message_model="BROADCASTING"),
          "BROADCASTING"),
-        (movement({}, "xy", owned("xx-y"), queues=EIGHT[:4]), "belong to nobody: 1"),
+        (movement({}, "xy", owned("xx-y"), queues=EIGHT[:4]), "without an owner: 1"),
         (movement({}, {"x": ["T"], "y": ["T", "U"]}, owned("xy")), "subscribe differently"),
         (movement({}, "xy", dict.fromkeys(EIGHT, ("x", "y"))), "several members hold: 8"),
         (movement(owned("xy"), [], {}, queues=EIGHT[:2]), "no member"),
@@ -87,7 +87,7 @@ def test_where_amplification_means_nothing_it_says_so(step: StepMovement, reason
 )
 def test_strategies_that_leave_queues_unowned_have_the_caveat(text: str) -> None:
     after = planning_strategy(text).assign({}, EIGHT, ["x", "y"])
-    assert "nobody" in str(movement({}, ["x", "y"], after).group.caveat)
+    assert "without an owner" in str(movement({}, ["x", "y"], after).group.caveat)
 
 
 def test_processes_of_one_id_are_one_member() -> None:

@@ -79,10 +79,10 @@ def test_queues_needed_are_the_fewest(seed: int) -> None:
         sizes = {n: even_sizes(n, consumers) for n in range(at_least, 1_000) if n % brokers == 0}
         assert found == next(
             n
-            for n, dealt in sizes.items()
-            if dealt[-1] > 0
-            and dealt[0] - dealt[-1] <= spread
-            and (ratio is None or dealt[0] * consumers <= ratio * n)
+            for n, shares in sizes.items()
+            if shares[-1] > 0
+            and shares[0] - shares[-1] <= spread
+            and (ratio is None or shares[0] * consumers <= ratio * n)
         )
 
 

@@ -37,5 +37,5 @@ def test_the_formula_is_the_best_of_all_balanced_allocations(queues: int, member
 
 
 def test_every_balanced_allocation_is_looked_at() -> None:
-    # 6 queues on 4 members: C(4, 2) ways to choose who gets two, 6! / (2! 2!) to deal them
+    # 6 queues on 4 members: C(4, 2) ways to choose who gets two, 6! / (2! 2!) to assign them
     assert len(balanced_allocations(6, 4)) == 6 * 180

@@ -95,7 +95,7 @@ class Cluster:
         self.logged = rng.choice((0.0, 0.5, 1.0))
         self.speed = rng.choice((0.02, 0.3, 1.0, 5.0))
         self.rate = rng.choice((0.0, 0.05, 0.3, 1.0))
-        self.sights = rng.choice((0.002, 0.01, 0.05))
+        self.observed = rng.choice((0.002, 0.01, 0.05))
         self.knows_cache = rng.random() < 0.5
         self.now = 1_000_000
         self.timestamp_ms = self.now + rng.randrange(-60_000, 300_000)
@@ -256,11 +256,11 @@ class Cluster:
 
     def _look(self, queue: Queue, log: Log) -> None:
         rng, mq = self.rng, MessageQueue("T", *queue)
-        if rng.random() < self.sights:
+        if rng.random() < self.observed:
             cached = log.cached if self.knows_cache else None
             look = QueueOffset(mq, self.now, log.min_offset, log.max_offset, cached)
             self.seen[queue, self.now] = look
-        if rng.random() < self.sights / 2:
+        if rng.random() < self.observed / 2:
             store = rng.choice((self.offsets, self.flushed))
             if queue in store:
                 row = CommittedOffset(mq, None, self.now, store[queue])

@@ -139,7 +139,7 @@ def test_a_drop_is_forced_when_the_queue_or_the_subscription_is_gone() -> None:
     scaled = replay(topic(0, 2), join(1, "x"), topic(9, 1))
     assert diffs(scaled) == ["DROP a1 x FORCED"]
     left = replay(topic(0, 2), join(1, "x"), join(1, "y"), event(9, "UNSUBSCRIBE", "x", topic="T"))
-    # y goes on counting x, whose share is nobody's now.
+    # y goes on counting x, whose share has no owner now.
     assert diffs(left) == ["DROP a0 x FORCED"]
     assert owners(left) == {"a0": "-", "a1": "y"}
 
@@ -268,7 +268,9 @@ def test_without_a_readable_queue_members_keep_joiners_get_nothing_the_departed_
     assert [diffs(tables, n) for n in (1, 2)] == [[], []]
     assert owners(tables, 2) == {"a0": "x", "a1": "y"}
     assert diffs(tables, 3) == ["DROP a0 x FORCED"]
-    assert owners(tables, 3) == {"a1": "y"}  # a0 is not readable, so it is not even nobody's
+    assert owners(tables, 3) == {
+        "a1": "y"
+    }  # a0 is not readable, so it does not even count as unowned
     assert owners(tables, 4) == {"a0": "y", "a1": "z"}
 
 
@@ -367,7 +369,7 @@ def test_a_retry_queue_that_passes_on_was_given_up_freely() -> None:
     ]  # fmt: skip
 
 
-# --- topics of nobody ---------------------------------------------------------------------------
+# --- topics without a member --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", [("x", "y"), ("y", "x")])

@@ -1,4 +1,4 @@
-"""Nights for the tests of the page, and a reader of what was rendered."""
+"""Audit runs for the tests of the page, and a reader of what was rendered."""
 
 import re
 from dataclasses import replace

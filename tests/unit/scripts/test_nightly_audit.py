@@ -22,7 +22,7 @@ def place(tmp_path: Path) -> Path:
     audit = tmp_path / "audit"
     audit.write_text(STAND_IN)
     audit.chmod(0o755)
-    for name in ("nights", "textfiles", "collection"):
+    for name in ("runs", "textfiles", "collection"):
         (tmp_path / name).mkdir()
     return tmp_path
 
@@ -34,7 +34,7 @@ def run(place: Path, code: int) -> subprocess.CompletedProcess[str]:
         "CODE": str(code),
         "TEXTFILES": str(place / "textfiles"),
     }
-    words = [str(SCRIPT), str(place / "collection"), str(place / "nights"), "--fail-on", "WARNING"]
+    words = [str(SCRIPT), str(place / "collection"), str(place / "runs"), "--fail-on", "WARNING"]
     return subprocess.run(
         words, env=os.environ | settings, capture_output=True, text=True, check=False, timeout=60
     )
@@ -43,7 +43,7 @@ def run(place: Path, code: int) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_night_with_a_verdict_becomes_the_latest(place: Path, code: int) -> None:
     assert run(place, code).returncode == code
-    latest = place / "nights" / "latest"
+    latest = place / "runs" / "latest"
     assert (latest / "_run.json").exists()
     assert (place / "textfiles" / "rebalance_audit.prom").read_text() == "m 1\n"
     call = (place / "calls").read_text()
@@ -54,31 +54,31 @@ def test_a_night_with_a_verdict_becomes_the_latest(place: Path, code: int) -> No
 
 def test_the_next_night_is_compared_and_accepts(place: Path) -> None:
     run(place, 0)
-    (place / "nights" / "known.toml").write_text("")
-    time.sleep(1.1)  # a night is named by its second
+    (place / "runs" / "known.toml").write_text("")
+    time.sleep(1.1)  # a run is named by its second
     run(place, 0)
     second = (place / "calls").read_text().splitlines()[1]
-    assert f"--previous {place}/nights/latest/" in second
-    assert f"--accepted {place}/nights/known.toml" in second
+    assert f"--previous {place}/runs/latest/" in second
+    assert f"--accepted {place}/runs/known.toml" in second
 
 
 def test_an_audit_that_fails_leaves_the_last_night(place: Path) -> None:
     run(place, 0)
-    before = (place / "nights" / "latest").resolve()
+    before = (place / "runs" / "latest").resolve()
     failed = run(place, 4)
     assert failed.returncode == 4
     assert "no verdict" in failed.stderr
-    assert (place / "nights" / "latest").resolve() == before
+    assert (place / "runs" / "latest").resolve() == before
 
 
-def test_old_nights_go_and_nothing_else(place: Path) -> None:
-    nights = place / "nights"
+def test_old_runs_go_and_nothing_else(place: Path) -> None:
+    runs = place / "runs"
     month_ago = time.time() - 40 * 86_400
     for name in ("2026-01-01T000000", "2026-01-02T000000", "other"):
-        (nights / name).mkdir()
+        (runs / name).mkdir()
         if name != "2026-01-02T000000":
-            os.utime(nights / name, (month_ago, month_ago))
+            os.utime(runs / name, (month_ago, month_ago))
     run(place, 0)
-    left = {path.name for path in nights.iterdir()}
+    left = {path.name for path in runs.iterdir()}
     assert "2026-01-01T000000" not in left
     assert {"2026-01-02T000000", "other", "latest"} < left

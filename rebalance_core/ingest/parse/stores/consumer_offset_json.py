@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.stores.json_store import JsonStore, Stated
 from rebalance_core.ingest.parse.text.java_numbers import count_of, long_of
 from rebalance_core.ingest.parse.text.json_tables import (
     DATA_VERSION,
     DATA_VERSION_KIND,
-    Entry,
-    Results,
-    data_version,
-    entries,
     name_of,
     object_of,
-    read_document,
-    table_of,
 )
 from rebalance_core.ingest.refusal import BAD_ENTRY, Unreadable, shown
 
@@ -46,28 +40,26 @@ def parse_consumer_offset_json(text: str, source: str) -> list[Fact | Unread]:
     ``groupTopicMap`` of 5.x repeats the keys of the table and makes no facts. Never raises; linear
     in the text.
     """
-    return read_document(text, source, _parse)
+    return _STORE.parse(text, source)
 
 
-def _parse(document: Mapping[str, Any], source: str) -> Results:
-    def offsets(key: str, value: Any) -> Iterator[Fact]:
-        kind, topic, group = _names(key)
-        for queue_id, offset in object_of(value, f"offsets of {key}").items():
-            values = {
+def _offsets(key: str, value: Any) -> Stated:
+    kind, topic, group = _names(key)
+    for queue_id, offset in object_of(value, f"offsets of {key}").items():
+        yield (
+            kind,
+            {
                 "consumer_group": group,
                 "topic": topic,
                 "queue_id": count_of(queue_id, f"a queue id of {key}"),
                 "committed_offset": long_of(offset, f"the offset of {key}, queue {queue_id}"),
-            }
-            yield Fact(kind, None, values, source)
+            },
+        )
 
-    def lmq(key: str, value: Any) -> Iterator[Fact]:
-        offset = long_of(value, f"the offset of {key}")
-        yield Fact("lmq_offset", None, {"key": key, "committed_offset": offset}, source)
 
-    yield from entries(table_of(document, "offsetTable"), source, offsets)
-    yield from entries(Entry(document, "the document").mapping("lmqOffsetTable"), source, lmq)
-    yield from data_version(document, source)
+def _light_offset(key: str, value: Any) -> Stated:
+    offset = long_of(value, f"the offset of {key}")
+    yield "lmq_offset", {"key": key, "committed_offset": offset}
 
 
 def _names(key: Any) -> tuple[str, str, str]:
@@ -81,3 +73,6 @@ def _names(key: Any) -> tuple[str, str, str]:
     if len(parts) == 3 and all(parts) and parts[2] == BROADCAST:
         return "broadcast_offset", parts[0], parts[1]
     raise Unreadable(BAD_ENTRY, f"{shown(key)} is not <topic>@<group>")
+
+
+_STORE = JsonStore("offsetTable", _offsets, {"lmqOffsetTable": _light_offset})

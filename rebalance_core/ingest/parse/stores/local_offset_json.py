@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.stores.json_store import JsonStore, Stated
 from rebalance_core.ingest.parse.text.java_numbers import long_of
 from rebalance_core.ingest.parse.text.json_tables import (
     Entry,
-    Results,
-    entries,
     name_of,
-    read_document,
-    table_of,
 )
 from rebalance_core.ingest.parse.text.relaxed_json import read_relaxed_json
 from rebalance_core.ingest.refusal import BAD_ENTRY, Unreadable, shown
@@ -32,21 +28,20 @@ def parse_local_offset_json(text: str, source: str) -> list[Fact | Unread]:
     Up to 5.x the keys are objects; a stricter codec writes them as texts that hold the object.
     Never raises; linear in the text.
     """
-    return read_document(text, source, _parse)
+    return _STORE.parse(text, source)
 
 
-def _parse(document: Mapping[str, Any], source: str) -> Results:
-    def offset(key: Any, value: Any) -> Iterator[Fact]:
-        queue = Entry(_queue(key), "a key of offsetTable")
-        values = {
+def _offset(key: Any, value: Any) -> Stated:
+    queue = Entry(_queue(key), "a key of offsetTable")
+    yield (
+        "local_offset",
+        {
             "topic": name_of(queue.text("topic"), "topic"),
             "broker_name": name_of(queue.text("brokerName"), "brokerName"),
             "queue_id": queue.count("queueId"),
             "committed_offset": long_of(value, "the offset"),
-        }
-        yield Fact("local_offset", None, values, source)
-
-    yield from entries(table_of(document, "offsetTable"), source, offset)
+        },
+    )
 
 
 def _queue(key: Any) -> Any:
@@ -56,3 +51,6 @@ def _queue(key: Any) -> Any:
         return read_relaxed_json(key)
     except Unreadable:
         raise Unreadable(BAD_ENTRY, f"the key {shown(key)} is not a queue") from None
+
+
+_STORE = JsonStore("offsetTable", _offset, versioned=False)

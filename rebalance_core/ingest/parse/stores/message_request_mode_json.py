@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.stores.json_store import JsonStore, Stated
 from rebalance_core.ingest.parse.text.java_numbers import INT_MAX
 from rebalance_core.ingest.parse.text.json_tables import (
     Entry,
-    Results,
-    entries,
     name_of,
     object_of,
-    read_document,
-    table_of,
 )
 from rebalance_core.ingest.refusal import BAD_ENTRY, BAD_NUMBER, Unreadable, shown
 from rebalance_core.model.request_mode import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE, RequestMode
@@ -33,19 +29,15 @@ def parse_message_request_mode_json(text: str, source: str) -> list[Fact | Unrea
 
     Never raises; linear in the text.
     """
-    return read_document(text, source, _parse)
+    return _STORE.parse(text, source)
 
 
-def _parse(document: Mapping[str, Any], source: str) -> Results:
-    def modes(key: str, value: Any) -> Iterator[Fact]:
-        topic = name_of(key, "a topic of messageRequestModeMap")
-        for name, body in object_of(value, f"groups of {topic}").items():
-            group = name_of(name, f"a group of {topic}")
-            mode = _mode(Entry(body, f"{group} of {topic}"), f"{group} of {topic}")
-            values = {"consumer_group": group, "topic": topic, "mode": str(mode)}
-            yield Fact("request_mode", None, values, source)
-
-    yield from entries(table_of(document, "messageRequestModeMap"), source, modes)
+def _modes(key: str, value: Any) -> Stated:
+    topic = name_of(key, "a topic of messageRequestModeMap")
+    for name, body in object_of(value, f"groups of {topic}").items():
+        group = name_of(name, f"a group of {topic}")
+        mode = _mode(Entry(body, f"{group} of {topic}"), f"{group} of {topic}")
+        yield "request_mode", {"consumer_group": group, "topic": topic, "mode": str(mode)}
 
 
 def _mode(entry: Entry, what: str) -> RequestMode:
@@ -59,3 +51,6 @@ def _mode(entry: Entry, what: str) -> RequestMode:
     if not -INT_MAX - 1 <= share <= INT_MAX:
         raise Unreadable(BAD_NUMBER, f"popShareQueueNum of {what} is {share}, no 32-bit number")
     return RequestMode(share)
+
+
+_STORE = JsonStore("messageRequestModeMap", _modes, versioned=False)

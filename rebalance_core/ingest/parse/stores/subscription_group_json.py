@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.stores.json_store import JsonStore, Stated
 from rebalance_core.ingest.parse.text.java_numbers import long_of
 from rebalance_core.ingest.parse.text.json_tables import (
     DATA_VERSION,
     DATA_VERSION_KIND,
     Entry,
-    Results,
-    data_version,
-    entries,
     name_of,
     object_of,
-    read_document,
-    table_of,
 )
 
 KINDS = {
@@ -39,7 +35,7 @@ def parse_subscription_group_json(text: str, source: str) -> list[Fact | Unread]
 
     Never raises; linear in the text.
     """
-    return read_document(text, source, _parse)
+    return _STORE.parse(text, source)
 
 
 def group_values(key: str, value: Any) -> Mapping[str, Any]:
@@ -73,18 +69,16 @@ def _subscription(value: Any) -> tuple[str, str | None]:
     return name_of(entry.text("topic"), "topic of subscriptionDataSet"), entry.text("expression")
 
 
-def _parse(document: Mapping[str, Any], source: str) -> Results:
-    def group(key: str, value: Any) -> Iterator[Fact]:
-        yield Fact("subscription_group", None, group_values(key, value), source)
+def _group(key: str, value: Any) -> Stated:
+    yield "subscription_group", group_values(key, value)
 
-    def forbidden(key: str, value: Any) -> Iterator[Fact]:
-        name = name_of(key, "the key of forbiddenTable")
-        for topic, flags in object_of(value, f"forbiddenTable of {name}").items():
-            bits = long_of(flags, f"forbiddenTable of {name}, {topic}")
-            if bits:
-                values = {"consumer_group": name, "topic": topic, "flags": bits}
-                yield Fact("forbidden", None, values, source)
 
-    yield from entries(table_of(document, "subscriptionGroupTable"), source, group)
-    yield from entries(Entry(document, "the document").mapping("forbiddenTable"), source, forbidden)
-    yield from data_version(document, source)
+def _forbidden(key: str, value: Any) -> Stated:
+    group = name_of(key, "the key of forbiddenTable")
+    for topic, flags in object_of(value, f"forbiddenTable of {group}").items():
+        bits = long_of(flags, f"forbiddenTable of {group}, {topic}")
+        if bits:
+            yield "forbidden", {"consumer_group": group, "topic": topic, "flags": bits}
+
+
+_STORE = JsonStore("subscriptionGroupTable", _group, {"forbiddenTable": _forbidden})

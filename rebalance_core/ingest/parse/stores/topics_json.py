@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.stores.json_store import JsonStore, Stated
 from rebalance_core.ingest.parse.text.json_tables import (
     DATA_VERSION,
     DATA_VERSION_KIND,
     Entry,
-    Results,
-    data_version,
-    entries,
     name_of,
-    read_document,
-    table_of,
 )
 
 KINDS = {
@@ -32,7 +28,7 @@ def parse_topics_json(text: str, source: str) -> list[Fact | Unread]:
 
     Never raises; linear in the text.
     """
-    return read_document(text, source, _parse)
+    return _STORE.parse(text, source)
 
 
 def topic_values(key: str, value: Any) -> Mapping[str, Any]:
@@ -54,9 +50,8 @@ def topic_values(key: str, value: Any) -> Mapping[str, Any]:
     }
 
 
-def _parse(document: Mapping[str, Any], source: str) -> Results:
-    def topic(key: str, value: Any) -> Iterator[Fact]:
-        yield Fact("topic_config", None, topic_values(key, value), source)
+def _topic(key: str, value: Any) -> Stated:
+    yield "topic_config", topic_values(key, value)
 
-    yield from entries(table_of(document, "topicConfigTable"), source, topic)
-    yield from data_version(document, source)
+
+_STORE = JsonStore("topicConfigTable", _topic)

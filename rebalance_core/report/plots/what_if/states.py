@@ -104,10 +104,10 @@ def figures_of(columns: Sequence[Column]) -> dict[str, list[str]]:
         "most queues of one": of_loads(max),
         "fewest": of_loads(min),
         "idle consumers": [f"{list(c.loads.values()).count(0):,}" for c in columns],
-        "queues of nobody": [f"{column.orphaned:,}" for column in columns],
+        "queues without an owner": [f"{column.orphaned:,}" for column in columns],
         "queues moved": [column.moved for column in columns],
         "proven fewest": [column.fewest for column in columns],
     }
     if not any(column.orphaned for column in columns):
-        del lines["queues of nobody"]
+        del lines["queues without an owner"]
     return lines

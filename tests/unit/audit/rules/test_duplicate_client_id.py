@@ -10,7 +10,7 @@ from tests.unit.audit.cases import (
 )
 
 DUPLICATE, HALF_OPEN, MANY = "DUPLICATE_CLIENT_ID", "HALF_OPEN_DUPLICATE", "MEMBERS_MULTIPLIED"
-TWINS = topic(), join("x"), join("x", at=100, channel="x:2"), join("y", at=110)
+TWICE = topic(), join("x"), join("x", at=100, channel="x:2"), join("y", at=110)
 
 
 def lost(channel: str, at: float) -> Event:
@@ -18,7 +18,7 @@ def lost(channel: str, at: float) -> Event:
 
 
 def test_two_processes_of_one_id() -> None:
-    case = case_of(*TWINS)
+    case = case_of(*TWICE)
     (one,) = findings_of(DUPLICATE, case)
     assert one.client_id == "x"
     assert "T a:0-1 read twice" in one.summary
@@ -27,24 +27,24 @@ def test_two_processes_of_one_id() -> None:
 
 
 def test_an_older_channel_that_goes_in_time_is_a_reconnect() -> None:
-    case = case_of(*TWINS, lost("x:1", 200))
+    case = case_of(*TWICE, lost("x:1", 200))
     assert findings_of(DUPLICATE, case) == []
     assert severities(HALF_OPEN, case) == ["INFO"]
 
 
-def test_a_newer_process_that_goes_was_a_twin() -> None:
-    case = case_of(*TWINS, lost("x:2", 200))
+def test_a_newer_process_that_goes_was_a_duplicate() -> None:
+    case = case_of(*TWICE, lost("x:2", 200))
     assert severities(DUPLICATE, case) == ["WARNING"]
     assert findings_of(HALF_OPEN, case) == []
 
 
 def test_the_address_still_listed_says_which_one_went() -> None:
     members = listed_at("a", 300, "x/x:1", "y")
-    assert severities(DUPLICATE, case_of(*TWINS, lost("x:1", 200), members=members)) == ["WARNING"]
+    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 200), members=members)) == ["WARNING"]
 
 
-def test_an_older_channel_that_stays_too_long_is_a_twin() -> None:
-    assert severities(DUPLICATE, case_of(*TWINS, lost("x:1", 400))) == ["WARNING"]
+def test_an_older_channel_that_stays_too_long_is_a_duplicate() -> None:
+    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 400))) == ["WARNING"]
 
 
 def test_two_addresses_at_every_broker() -> None:
@@ -78,7 +78,7 @@ def test_a_log_in_which_everybody_multiplies() -> None:
     assert severities(MANY, case) == ["WARNING"]
 
 
-def test_broadcasting_twins_share_a_local_store() -> None:
+def test_broadcasting_duplicates_share_a_local_store() -> None:
     own = [join("x", at=10 + n, channel=f"x:{n}", message_model="BROADCASTING") for n in range(2)]
     assert severities(DUPLICATE, case_of(topic(), *own)) == ["WARNING"]
 

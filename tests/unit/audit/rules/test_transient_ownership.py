@@ -5,10 +5,10 @@ RULE = "TRANSIENT_OWNERSHIP"
 TOPICS = topic("A"), topic("B")
 
 
-def test_queues_that_were_nobody_s_for_a_moment() -> None:
+def test_queues_without_an_owner_for_a_moment() -> None:
     case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", at=100), leave("y", 140))
     (one,) = findings_of(RULE, case)
-    assert "2 queues nobody's for a while" in one.summary
+    assert "2 queues without an owner for a while" in one.summary
     assert "for 40 s; explained by CONSUMER_JOIN of y" in one.summary
 
 

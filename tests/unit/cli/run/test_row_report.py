@@ -1,7 +1,7 @@
+from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.row_counts import Complaint, RowCounts
 
 COUNTS = {"cluster_events": RowCounts(2, 2)}
 COMPLAINTS = (Complaint("cluster_events", "A", 2, "f:1", "why"),)

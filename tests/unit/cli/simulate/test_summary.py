@@ -32,13 +32,15 @@ def facts(*groups: dict[str, Any]) -> dict[str, Any]:
         "last_ms": 1795231709901,
         "worst_groups": list(groups),
     }
-    return summary_facts("out", ledger, {"BAD_JSON": 2}, {"epochs": 5300, "rejected": 2}, 4.2)
+    return summary_facts(
+        "out", ledger, {"BAD_JSON": 2}, {"epochs": 5300, "rejected": 2}, 4.2, "spark"
+    )
 
 
 def test_the_whole_page() -> None:
     bad = QUIET | {"consumer_group": "pay", "orphaned": 3, "failed_starts": 1}
     assert render_summary(facts(bad, QUIET)).splitlines() == [
-        "Ledger in out (4 s)",
+        "Ledger in out (4.2 s on Spark)",
         "Changes from 1970-01-01 00:00:00Z to 2026-11-21 03:28:29Z",
         "",
         "  groups               1,200",

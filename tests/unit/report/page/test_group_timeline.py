@@ -28,11 +28,11 @@ def draw(
     return draw_timeline(GroupTimeline("g", queues, causes), FROM, TO, "t1", named)
 
 
-def test_nobody_is_hatched_and_named() -> None:
+def test_no_owner_is_hatched_and_named() -> None:
     picture = draw(queue(0, "c1", None))
-    assert "nobody" in words(picture.svg)
+    assert "no owner" in words(picture.svg)
     assert "url(#t1none)" in picture.svg
-    assert [text for _, text in picture.signs] == ["nobody: no client owns the queue"]
+    assert [text for _, text in picture.signs] == ["no owner: nobody reads the queue"]
 
 
 def test_shared_queues_show_both_owners() -> None:

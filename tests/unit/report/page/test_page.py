@@ -132,7 +132,7 @@ def test_times_are_utc_and_iso() -> None:
 
 
 def test_what_changed_since_the_previous_run() -> None:
-    assert "No previous night given" in Reader(render_page(report())).text
+    assert "No previous run given" in Reader(render_page(report())).text
     text = Reader(render_page(busy_report())).text
     assert "1 new, 1 gone, 7 still there" in text
     assert "NEW a queue has no owner" in text

@@ -169,13 +169,13 @@ def test_load_marks_idle_and_suspended() -> None:
     assert "as RocketMQ sorts them" in said
 
 
-def test_ownership_names_nobody_and_shared() -> None:
+def test_ownership_names_unowned_and_shared() -> None:
     rows = fleets.ownership(4, 3, 1).to_dict("records")
     rows[0]["client_id"] = None
     rows.append({**rows[1], "client_id": "other"})
     rows[2]["topic"] = "%RETRY%order-service"
     said = texts(draw_ownership(rows))
-    assert "nobody" in said.splitlines()
+    assert "no owner" in said.splitlines()
     assert "A+B: several own it" in said
     assert "RETRY" not in said
 

@@ -1,14 +1,14 @@
 import pytest
 
-from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.row_counts import Complaint, RowCounts
-from rebalance_core.spark.tables.row_limits import (
+from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.checks.row_limits import (
     SHOWN_COMPLAINTS,
     BadRowLimits,
     complaint_lines,
     refuse_bad_rows,
     with_unknown_members,
 )
+from rebalance_core.model.errors import InputRefused
 
 COMPLAINTS = (
     Complaint("cluster_events", "A", 3, "f:1", "why"),

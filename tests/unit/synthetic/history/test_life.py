@@ -157,14 +157,14 @@ def test_ids_are_new_at_each_start_unless_an_instance_is_named(
 
 
 def test_some_client_ids_are_twice_in_the_list(lives: list[Life], groups: list[Group]) -> None:
-    twins = half_open = 0
+    duplicates = half_open = 0
     for life, group in zip(lives, groups, strict=True):
         if group.naming == ONE_FOR_ALL:
             continue
         twice = [max(ids.values(), default=0) > 1 for _, ids in live_after_each(life)]
-        twins += any(twice)
+        duplicates += any(twice)
         half_open += any(twice) and not twice[-1]
-    assert 5 < twins < 0.1 * len(groups)
+    assert 5 < duplicates < 0.1 * len(groups)
     assert half_open > 0
 
 

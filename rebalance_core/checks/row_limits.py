@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.row_counts import Complaint, RowCounts
 
 SHOWN_COMPLAINTS = 10
 """Codes that a message lists."""

@@ -1,0 +1,1 @@
+"""Arrow arrays from one type to another, with the texts and values of Spark's casts."""

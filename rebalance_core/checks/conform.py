@@ -1,0 +1,188 @@
+"""Any Arrow table as a contract table: types, missing columns, and what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.checks.casts.from_text import value_of_text
+from rebalance_core.checks.casts.to_json import json_of_rows, json_of_values
+from rebalance_core.checks.casts.to_text import as_text
+from rebalance_core.checks.columns import (
+    SHOWN_CHARACTERS,
+    Found,
+    conformed_schema,
+    issues_array,
+    joined_issues,
+)
+from rebalance_core.contracts import Table
+from rebalance_core.contracts.table import Column, arrow_type
+from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
+from rebalance_core.model.errors import InputRefused
+
+
+def conform(table: Table, rows: pa.Table) -> pa.Table:
+    """The rows with exactly the columns of ``table`` in order and type, and `TECHNICAL`.
+
+    Missing nullable columns are added as null, unknown ones dropped. A value that is not of the
+    contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
+    silently. NaN (a gap, for pandas) is null. Conformed rows are returned as they are.
+
+    Raises:
+        InputRefused: columns that may not be null are missing; all of them are named.
+    """
+    present = rows.schema.names
+    refuse_missing_columns(table, present)
+    schema = conformed_schema(table)
+    if set(schema.names) <= set(present) and all(
+        rows.schema.field(field.name).type == field.type for field in schema
+    ):
+        return rows.select(schema.names).cast(schema)
+    plain = _plain_types(rows)
+    batches = [_conformed(table, batch, schema) for batch in plain.to_batches()]
+    return pa.Table.from_batches(batches, schema)
+
+
+def refuse_missing_columns(table: Table, present: Sequence[str]) -> None:
+    """Raise `InputRefused` if columns are missing that may not be null."""
+    missing = [c.name for c in table.columns if not c.nullable and c.name not in present]
+    if missing:
+        raise InputRefused(
+            f"{table.name} lacks the column(s) {', '.join(missing)}; "
+            f"it has {', '.join(present) or 'none'}; needed are "
+            + ", ".join(c.name for c in table.columns if not c.nullable)
+        )
+
+
+def _plain_types(rows: pa.Table) -> pa.Table:
+    """The rows with types that Spark has: no dictionaries, views or unsigned integers."""
+    fields = [pa.field(field.name, plain_type(field.type)) for field in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type of Spark's type for values of ``kind``."""
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_uint8(kind):
+        return pa.int16()
+    if pa.types.is_uint16(kind):
+        return pa.int32()
+    if pa.types.is_uint32(kind):
+        return pa.int64()
+    if pa.types.is_uint64(kind):
+        return pa.decimal128(20, 0)
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain_type(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+    return kind
+
+
+def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    present = {name: rows.column(name) for name in rows.schema.names}
+    values, found = [], []
+    for column in table.columns:
+        read = present.get(column.name)
+        if read is None:
+            values.append(pa.nulls(len(rows), arrow_type(column.type)))
+            continue
+        value = _typed(read, column.type)
+        values.append(value)
+        if value is not read:
+            found.append(_bad_types(column, read, value))
+    issues = issues_array(len(rows), found)
+    if READ_ISSUES in present:
+        earlier = present[READ_ISSUES].cast(issues.type)
+        issues = joined_issues(earlier, issues)
+    columns = [*values, *_place(present, len(rows)), issues]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _place(present: dict[str, pa.Array], rows: int) -> list[pa.Array]:
+    """The columns `SOURCE` and `RAW`."""
+    source, raw = present.get(SOURCE, present.get("source")), present.get(RAW)
+    if raw is None:
+        raw = json_of_rows({n: v for n, v in present.items() if n not in TECHNICAL}, rows)
+    return [pa.nulls(rows, pa.string()) if source is None else as_text(source), raw]
+
+
+def _typed(values: pa.Array, sql_type: str) -> pa.Array:
+    """The values as the contract's type, null where they are none; the array itself if it is it."""
+    given, wanted = values.type, arrow_type(sql_type)
+    if pa.types.is_null(given):
+        return pa.nulls(len(values), wanted)
+    if sql_type == "ARRAY<STRING>" and pa.types.is_list(given):
+        return _without_null_elements(_texts_of_lists(values))
+    if sql_type == "MAP<STRING, STRING>" and pa.types.is_map(given):
+        return values if given == wanted else _texts_of_maps(values)
+    if given == wanted:
+        return values
+    if pa.types.is_nested(given):
+        return pa.nulls(len(values), wanted)
+    if sql_type in ("INT", "BIGINT") and (
+        pa.types.is_floating(given) or pa.types.is_decimal(given)
+    ):
+        return _whole_numbers(values, wanted)
+    return value_of_text(as_text(values), sql_type)
+
+
+def _whole_numbers(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Floats or decimals that are whole and fit; null for others."""
+    limit = 2 ** (wanted.bit_width - 1)
+    whole = [
+        int(value) if value is not None and value == value and _fits(value, limit) else None
+        for value in values.to_pylist()
+    ]
+    return pa.array(whole, wanted)
+
+
+def _fits(value: float, limit: int) -> bool:
+    return -limit <= value < limit and value == int(value)
+
+
+def _texts_of_lists(values: pa.Array) -> pa.Array:
+    if pa.types.is_string(values.type.value_type):
+        return values
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, as_text(values.flatten()), mask=values.is_null())
+
+
+def _without_null_elements(values: pa.Array) -> pa.Array:
+    if values.flatten().null_count == 0:
+        return values
+    wrong = pc.list_parent_indices(values).filter(values.flatten().is_null())
+    keep = np.ones(len(values), bool)
+    keep[np.asarray(wrong)] = False
+    return pc.if_else(pa.array(keep), values, pa.scalar(None, values.type))
+
+
+def _texts_of_maps(values: pa.MapArray) -> pa.Array:
+    first, end = values.offsets[0].as_py(), values.offsets[-1].as_py()
+    keys = as_text(values.keys.slice(first, end - first))
+    items = as_text(values.items.slice(first, end - first))
+    offsets = pa.array(np.asarray(values.offsets) - first, pa.int32())
+    maps = pa.MapArray.from_arrays(offsets, keys, items)
+    return pc.if_else(values.is_valid(), maps, pa.scalar(None, maps.type))
+
+
+def _bad_types(column: Column, read: pa.Array, value: pa.Array) -> Found:
+    bad = pc.and_(read.is_valid(), value.is_null())
+    if pa.types.is_floating(read.type):
+        bad = pc.and_(bad, pc.fill_null(pc.invert(pc.is_nan(read)), False))
+    rows = np.flatnonzero(np.asarray(bad))
+    wrong = read.take(pa.array(rows))
+    shown = json_of_values(wrong) if pa.types.is_nested(read.type) else as_text(wrong)
+    messages = [
+        f"{column.name} is '{text[:SHOWN_CHARACTERS]}', which is no {column.type}"
+        for text in shown.to_pylist()
+    ]
+    return Found(rows, "BAD_TYPE", messages)

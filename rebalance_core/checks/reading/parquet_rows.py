@@ -1,0 +1,58 @@
+"""Parquet files as one Arrow table, every row with the file and row it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rebalance_core.contracts.technical_columns import SOURCE, TECHNICAL
+from rebalance_core.model.errors import InputRefused
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def parquet_rows(path: str, files: Sequence[str]) -> tuple[pa.Table, list[str]]:
+    """The rows for `conform`, and the names of all columns.
+
+    The schema is the first file's; columns that another lacks are null there. Folders named
+    ``column=value`` add a column.
+
+    Raises:
+        InputRefused: a file is no Parquet, or its types do not fit those of the first.
+    """
+    try:
+        first = pq.read_schema(files[0])
+        parts = [_rows_of_file(file, first) for file in files]
+        rows = pa.concat_tables(parts, promote_options="default")
+    except (pa.ArrowException, OSError) as error:
+        raise InputRefused(f"{path} cannot be read as parquet: {error}") from error
+    names = [name for name in rows.column_names if name != SOURCE]
+    return rows, names
+
+
+def _rows_of_file(file: str, schema: pa.Schema) -> pa.Table:
+    read = pq.ParquetFile(file).read()
+    numbers = pa.array(np.arange(1, len(read) + 1)).cast(pa.string())
+    source = pc.binary_join_element_wise(Path(file).name, numbers, ":")
+    columns = {
+        field.name: read.column(field.name).cast(field.type)
+        if field.name in read.column_names
+        else pa.nulls(len(read), field.type)
+        for field in schema
+        if field.name not in TECHNICAL
+    }
+    for name, value in _partition(file).items():
+        columns[name] = pa.repeat(pa.scalar(value), len(read))
+    return pa.table({**columns, SOURCE: source})
+
+
+def _partition(file: str) -> dict[str, str | None]:
+    """The columns that the folders above the file name, as texts."""
+    pairs = (part.partition("=") for part in Path(file).parts[:-1] if "=" in part)
+    return {unquote(k): None if v == _NO_VALUE else unquote(v) for k, _, v in pairs}

@@ -1,0 +1,90 @@
+"""One table read from its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.checks.columns import conformed_schema
+from rebalance_core.checks.conform import conform, refuse_missing_columns
+from rebalance_core.checks.reading.csv_rows import csv_rows, header_names
+from rebalance_core.checks.reading.json_rows import json_rows
+from rebalance_core.checks.reading.lines import UTF8, lines_of_file, not_blank, number_lines
+from rebalance_core.checks.reading.locations import format_of_table, local_files, unknown_names
+from rebalance_core.checks.reading.packed_files import open_unpacked
+from rebalance_core.checks.reading.parquet_rows import parquet_rows
+from rebalance_core.contracts import Table
+from rebalance_core.contracts.technical_columns import RAW, SOURCE, TECHNICAL
+
+
+def read_table(
+    table: Table, path: str, input_format: str | None = None
+) -> tuple[pa.Table, list[str]]:
+    """The table's rows as `conform` returns them, and its unknown columns, sorted.
+
+    Args:
+        table: the contract.
+        path: a file, a folder of part files or a pattern.
+        input_format: ``json``, ``csv`` or ``parquet``; None: as the names tell.
+
+    Raises:
+        InputRefused: nothing is there, columns are missing or a file cannot be read.
+        UsageError: the format is unknown.
+    """
+    files = local_files(path)
+    kind = format_of_table(path, files, input_format)
+    if kind is None or not files:
+        return conformed_schema(table).empty_table(), []
+    if kind == "parquet":
+        rows, names = parquet_rows(path, files)
+        return conform(table, rows), unknown_names(table, names, TECHNICAL)
+    return (_json if kind == "json" else _csv)(table, path, files)
+
+
+def _json(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[str]]:
+    unknown: set[str] = set()
+    parts = [conformed_schema(table).empty_table()]
+    for lines in _lines(files):
+        read = json_rows(table, lines[RAW], lines[SOURCE], lines[UTF8])
+        parts.append(read.rows)
+        unknown |= read.unknown
+    return pa.concat_tables(parts), unknown_names(table, unknown, TECHNICAL)
+
+
+def _csv(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[str]]:
+    header = _first_line(files)
+    if header is None:
+        return conformed_schema(table).empty_table(), []
+    names = header_names(path, header)
+    refuse_missing_columns(
+        table, [*(name for name in names if name in table.column_names), *TECHNICAL]
+    )
+    parts = [conformed_schema(table).empty_table()]
+    for lines in _lines(files, header):
+        rows = csv_rows(table, names, lines[RAW], lines[SOURCE], lines[UTF8])
+        parts.append(conform(table, rows))
+    return pa.concat_tables(parts), unknown_names(table, names, TECHNICAL)
+
+
+def _lines(files: Sequence[str], header: str | None = None) -> Iterator[pa.RecordBatch]:
+    """The numbered lines of all files that are not blank."""
+    for file in files:
+        with open_unpacked(file) as opened:
+            for batch in number_lines(lines_of_file(os.path.basename(file), opened), header):  # noqa: PTH119
+                filled = not_blank(batch[RAW])
+                if pc.any(filled).as_py():
+                    yield batch if pc.all(filled).as_py() else batch.filter(filled)
+
+
+def _first_line(files: Sequence[str]) -> str | None:
+    """The first line of the largest file that has one: Spark's tasks begin with it."""
+    by_size = sorted(files, key=os.path.getsize, reverse=True)
+    for file in by_size:
+        with open_unpacked(file) as opened:
+            for batch in lines_of_file(file, opened):
+                if len(batch):
+                    return str(batch[RAW][0].as_py()).lstrip("\ufeff")
+    return None

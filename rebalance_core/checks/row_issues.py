@@ -1,0 +1,163 @@
+"""What is wrong with single rows of a conformed table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.checks.columns import Found
+from rebalance_core.checks.rules import (
+    DETAILS,
+    ENUMS,
+    MAX_QUEUE_NUMS,
+    NEEDED,
+    PARSED,
+    number_ranges,
+    unparsed,
+)
+from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts.technical_columns import READ_ISSUES
+from rebalance_core.contracts.times import TIME_RANGES
+from rebalance_core.model import events
+from rebalance_core.model.request_mode import parse_request_mode
+
+
+def row_issues(
+    table: Table, rows: pa.RecordBatch, max_queue_nums: int = MAX_QUEUE_NUMS
+) -> list[Found]:
+    """The issues of conformed rows beside those of reading, in the order in which a row lists them.
+
+    Texts of observed tables are what was seen, not settings: any is good.
+    """
+    found = [*_missing_values(table, rows), *_bad_times(table, rows)]
+    found += _bad_numbers(table, rows, max_queue_nums)
+    if table.name in INPUT_TABLES:
+        if table.name == "cluster_events":
+            found += _bad_events(rows)
+        found += [*_bad_enums(table, rows), *_bad_texts(table, rows)]
+    return [each for each in found if len(each.rows)]
+
+
+def _found(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Found:
+    """Rows where ``wrong`` is true; a part that begins with $ names the column that it shows."""
+    numbers = np.flatnonzero(np.asarray(pc.fill_null(wrong, False)))
+    taken = pa.array(numbers)
+    texts = [
+        _shown(rows.column(part[1:]).take(taken)) if part.startswith("$") else [part] * len(numbers)
+        for part in parts
+    ]
+    return Found(numbers, code, ["".join(pieces) for pieces in zip(*texts, strict=True)])
+
+
+def _shown(values: pa.Array) -> list[str]:
+    return ["null" if value is None else str(value) for value in values.to_pylist()]
+
+
+def _missing_values(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+    # what did not read is named already, and would be called missing here
+    readable = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
+    for column in table.columns:
+        name = column.name
+        if not column.nullable:
+            wrong = pc.and_(readable, _is_empty(rows.column(name)))
+            message = f"{name} is empty; every row of {table.name} needs it"
+            yield _found(rows, wrong, "MISSING_VALUE", message)
+        elif table.name == "cluster_events" and name in NEEDED:
+            concerned = _is_in(rows.column("event_type"), NEEDED[name])
+            wrong = pc.and_(pc.and_(readable, concerned), _is_empty(rows.column(name)))
+            message = f"{name} is empty; "
+            yield _found(rows, wrong, "MISSING_VALUE", message, "$event_type", " needs it")
+
+
+def _is_empty(values: pa.Array) -> pa.Array:
+    missing = values.is_null()
+    if not pa.types.is_string(values.type):
+        return missing
+    return pc.or_(missing, pc.fill_null(_is_blank(values), False))
+
+
+def _is_blank(texts: pa.Array) -> pa.Array:
+    return pc.match_substring_regex(texts, r"^ *$")
+
+
+def _is_in(values: pa.Array, known: tuple[str, ...]) -> pa.Array:
+    """Whether a value is one of the words; null for null, as in SQL."""
+    there = pc.is_in(values, value_set=pa.array(known, pa.string()))
+    return pc.if_else(values.is_valid(), there, pa.scalar(None, pa.bool_()))
+
+
+def _bad_times(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+    for name, good in TIME_RANGES.items():
+        if name in table.column_names:
+            value = rows.column(name)
+            valid = f" valid: {good.first_ms} to {good.end_ms - 1} (epoch ms)"
+            for wrong, why in (
+                (pc.less(value, good.first_ms), good.too_early),
+                (pc.greater_equal(value, good.end_ms), good.too_late),
+            ):
+                yield _found(rows, wrong, "BAD_TIME", f"{name} is ", f"${name}", f", {why}{valid}")
+
+
+def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Iterator[Found]:
+    ranges = number_ranges(max_queue_nums)
+    for name in table.column_names:
+        value = rows.column(name)
+        if name in ranges:
+            code, low, high = ranges[name]
+            outside = pc.less(value, low)
+            if high is not None:
+                outside = pc.or_(outside, pc.greater(value, high))
+            valid = f"; valid: {low} and more" if high is None else f"; valid: {low} to {high}"
+            yield _found(rows, outside, code, f"{name} is ", f"${name}", valid)
+        if name.startswith("pull_threshold_"):
+            wrong = pc.or_(pc.equal(value, 0), pc.less(value, -1))
+            valid = "; valid: -1 (off), 1 and more"
+            yield _found(rows, wrong, "BAD_THRESHOLD", f"{name} is ", f"${name}", valid)
+    if "min_offset" in table.column_names:
+        wrong = pc.greater(rows.column("min_offset"), rows.column("max_offset"))
+        parts = ("min_offset ", "$min_offset", " is above max_offset ", "$max_offset")
+        yield _found(rows, wrong, "BAD_OFFSET", *parts)
+
+
+def _bad_events(rows: pa.RecordBatch) -> Iterator[Found]:
+    event_type, detail = rows.column("event_type"), rows.column("detail")
+    known = _is_in(event_type, events.EVENT_TYPES)
+    unknown = pc.and_(pc.invert(known), pc.invert(_is_blank(event_type)))
+    valid = f"'; valid: {', '.join(events.EVENT_TYPES)}"
+    yield _found(rows, unknown, "UNKNOWN_EVENT_TYPE", "event_type is '", "$event_type", valid)
+    mode = pc.fill_null(pc.equal(event_type, events.REQUEST_MODE), False)
+    others = pc.and_(pc.and_(known, detail.is_valid()), pc.invert(mode))
+    for name in events.EVENT_TYPES:
+        details = DETAILS.get(name, ())
+        wrong = pc.and_(
+            pc.and_(others, pc.equal(event_type, name)), pc.invert(_is_in(detail, details))
+        )
+        parts = ("detail is '", "$detail", "'; valid for ", "$event_type", ": ")
+        yield _found(rows, wrong, "BAD_ENUM", *parts, ", ".join(details) or "none")
+    stated = pc.and_(mode, pc.invert(_is_blank(detail)))
+    modes = pc.if_else(pc.fill_null(stated, False), detail, pa.scalar(None, pa.string()))
+    yield _unparsed(modes, "BAD_REQUEST_MODE", "detail: ", parse_request_mode)
+
+
+def _bad_enums(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+    for name, values in ENUMS.items():
+        if name in table.column_names:
+            wrong = pc.invert(_is_in(rows.column(name), values))
+            valid = f"'; valid: {', '.join(values)}"
+            yield _found(rows, wrong, "BAD_ENUM", f"{name} is '", f"${name}", valid)
+
+
+def _bad_texts(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+    for name in table.column_names:
+        if name in PARSED:
+            code, parse = PARSED[name]
+            yield _unparsed(rows.column(name), code, f"{name}: ", parse)
+
+
+def _unparsed(texts: pa.Array, code: str, prefix: str, parse: Callable[[str], object]) -> Found:
+    reasons = unparsed(texts, parse)
+    numbers = np.flatnonzero(np.asarray(reasons.is_valid()))
+    return Found(numbers, code, [prefix + why for why in reasons.drop_null().to_pylist()])

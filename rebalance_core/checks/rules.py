@@ -1,0 +1,102 @@
+"""What a row check looks for: the codes, the limits, and what columns may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from rebalance_core.contracts.inputs import CONSUMER_GROUPS
+from rebalance_core.model import events
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.versions import parse_version
+from rebalance_core.strategies import parse_strategy
+
+ISSUE_CODES = {
+    "UNPARSABLE": "the line is not one JSON object, has not the header's columns or is not UTF-8",
+    "BAD_TYPE": "a field is not of its column's type",
+    "MISSING_VALUE": "a field is empty that every row, or this event type, needs",
+    "UNKNOWN_EVENT_TYPE": "event_type is none of the known ones",
+    "BAD_QUEUE_NUMS": "a number of queues is negative or above the limit",
+    "BAD_PERM": "perm is outside 0..15",
+    "BAD_TIME": "a time is before the year 2000 or after 2200; a consume timestamp is negative",
+    "BAD_ENUM": "a field has none of its allowed values",
+    "BAD_STRATEGY": "the strategy text does not parse",
+    "BAD_REQUEST_MODE": "the detail of a REQUEST_MODE does not parse",
+    "BAD_VERSION": "the version does not parse or is not modelled",
+    "BAD_OFFSET": "an offset is negative, or the minimum is above the maximum",
+    "BAD_QUEUE_ID": "the queue id is negative or not below the limit",
+    "BAD_THRESHOLD": "a pull threshold is 0 or below -1",
+    "DUPLICATE_KEY": "rows with the same key differ; all of them are rejected",
+    "UNKNOWN_MEMBER": "the event is about a member that is not there (found by the replay)",
+}
+"""What is wrong with a row, and what it means."""
+
+MAX_QUEUE_NUMS = 65536
+MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
+
+_BROKER_NEEDED = (*events.BROKER_EVENTS, events.TOPIC_CONFIG)
+_TOPIC_NEEDED = (
+    events.SUBSCRIBE,
+    events.UNSUBSCRIBE,
+    events.REQUEST_MODE,
+    *events.TOPIC_EVENTS,
+)
+NEEDED = {
+    "consumer_group": events.GROUP_EVENTS,
+    "client_id": events.CONSUMER_EVENTS,
+    "topic": _TOPIC_NEEDED,
+    "broker_name": _BROKER_NEEDED,
+    "read_queue_nums": (events.TOPIC_CONFIG,),
+    "detail": (events.REQUEST_MODE,),
+}
+"""Columns of cluster_events that some event types need."""
+
+DETAILS = {
+    events.CONSUMER_JOIN: (events.OBSERVED,),
+    events.CONSUMER_LOST: ("CLOSED", events.EXPIRED),
+    events.BROKER_UP: (events.OBSERVED,),
+    events.BROKER_DOWN: ("STOPPED", "CLOSED", events.EXPIRED),
+    events.TOPIC_CONFIG: (events.OBSERVED,),
+}
+"""What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
+
+ENUM_COLUMNS = ("consumer_type", "message_model", "rebalance_mode", "consume_from_where")
+ENUMS = {name: CONSUMER_GROUPS.column(name).allowed for name in ENUM_COLUMNS}
+"""Allowed words by column, in the order of a row's issues; cluster_events allows the same."""
+PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
+    "strategy": ("BAD_STRATEGY", parse_strategy),
+    "version": ("BAD_VERSION", parse_version),
+    "client_version": ("BAD_VERSION", parse_version),
+    "broker_version": ("BAD_VERSION", parse_version),
+}
+"""Code and parser of columns whose texts have a grammar."""
+
+
+def number_ranges(max_queue_nums: int) -> dict[str, tuple[str, int, int | None]]:
+    """By column of numbers the code, the first good one and the last (None: no limit)."""
+    last_id = max_queue_nums - 1
+    offsets = ("min_offset", "max_offset", "committed_offset")
+    return {
+        **dict.fromkeys(
+            ("read_queue_nums", "write_queue_nums"), ("BAD_QUEUE_NUMS", 0, max_queue_nums)
+        ),
+        **dict.fromkeys(offsets, ("BAD_OFFSET", 0, None)),
+        "queue_id": ("BAD_QUEUE_ID", 0, last_id),
+        "perm": ("BAD_PERM", 0, MAX_PERM),
+    }
+
+
+def unparsed(texts: pa.Array, parse: Callable[[str], object]) -> pa.Array:
+    """Why each text does not parse, null where it does; each distinct text is parsed once."""
+    encoded = texts.dictionary_encode()
+    reasons = [_complaint(text, parse) for text in encoded.dictionary.to_pylist()]
+    return pa.array(reasons, pa.string()).take(encoded.indices)
+
+
+def _complaint(text: str, parse: Callable[[str], object]) -> str | None:
+    try:
+        parse(text)
+    except UsageError as error:
+        return str(error)
+    return None

@@ -1,0 +1,169 @@
+"""Facts that a broker's broker.log and lock.log state."""
+
+from rebalance_core.contracts.fact_declaration import (
+    BROKER,
+    CLUSTER,
+    EPISODES,
+    GROUP,
+    LOCK,
+    LOG_FOLDER,
+    MOMENTS,
+    ONE_A_MINUTE,
+    ONE_A_SECOND,
+    PROCESS_ID,
+    TOPIC,
+    FactKind,
+    LogFact,
+)
+from rebalance_core.contracts.log_facts.shared_kinds import ALLOCATION_FAILED, CLIENT_TOPIC
+
+BROKER_LOG = (
+    LogFact(
+        "consumer_connected", BROKER, GROUP, "group",
+        "group, consume_type, message_model and the fields of channel_info",
+        of_slaves=True,
+    ),
+    LogFact(
+        "consumer_data", BROKER, GROUP, "group",
+        "channel (remote address) and the fields of consumer_data",
+        of_slaves=True,
+        rows=(CLIENT_TOPIC,),
+    ),
+    LogFact(
+        "consumer_left", BROKER, GROUP, "group",
+        "group and channel_info: UNREGISTER_CLIENT, a graceful leave",
+        of_slaves=True,
+    ),
+    LogFact(
+        "consumer_closed", BROKER, GROUP, "group",
+        "group and channel_info: its connection was seen closing",
+        of_slaves=True,
+    ),
+    LogFact(
+        "consumer_expired", BROKER, GROUP, "group",
+        "group, channel: removed by the scan; no client id is printed",
+        of_slaves=True,
+    ),
+    LogFact(
+        "topic_created", BROKER, TOPIC, "topic",
+        "topic, read, write, perm: queues are new and empty",
+    ),
+    LogFact(
+        "topic_updated", BROKER, TOPIC, "topic",
+        "topic, read, write, perm, and old: the same before",
+    ),
+    LogFact(
+        "topic_loaded", BROKER, TOPIC, "topic",
+        "topic, read, write, perm: was there when the broker started",
+    ),
+    LogFact("topic_deleted", BROKER, TOPIC, "topic", "topic"),
+    LogFact(
+        "broker_starting", BROKER, CLUSTER, "",
+        "perm: brokerPermission; the broker's consumer table is empty",
+    ),
+    LogFact("broker_booted", BROKER, CLUSTER, "", "broker, address"),
+    LogFact(
+        "broker_property", BROKER, CLUSTER, "",
+        "name (brokerName, brokerId: 4.9; brokerRole) and value, at the start",
+    ),
+    LogFact(
+        "broker_follows", BROKER, CLUSTER, "",
+        "address of the master that this slave copies from",
+        thinning=ONE_A_MINUTE,
+    ),
+    LogFact(
+        "broker_stopping", BROKER, CLUSTER, "", "no field: the shutdown hook runs",
+    ),
+    LogFact(
+        "group_created", BROKER, GROUP, "group", "group, by (auto, admin)",
+        facts_only=True,
+        rows=(
+            FactKind(
+                "GROUP_CREATED",
+                "the broker logged that the group was created: by (auto, admin)",
+                MOMENTS,
+            ),
+        ),
+        details=("by",),
+    ),
+    LogFact(
+        "group_deleted", BROKER, GROUP, "group", "group",
+        facts_only=True,
+        rows=(
+            FactKind("GROUP_DELETED", "the broker logged that the group was deleted", MOMENTS),
+        ),
+    ),
+    LogFact(
+        "subscription_changed", BROKER, GROUP, "group",
+        "group, topic; version: a heartbeat brought a newer subVersion, old and new where the "
+        "expression changed too; without it a heartbeat lacked the topic and took it out of the "
+        "group's table",
+        of_slaves=True,
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "TAGS_CHANGED", "the broker saw the topic's expression change: old, new", EPISODES
+            ),
+            FactKind(
+                "TOPIC_DROPPED",
+                "a heartbeat without the topic took it out of the group's table",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
+        "no_subscription", BROKER, GROUP, "group", "group, topic: a pull was refused",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NO_SUBSCRIPTION",
+                "a pull was refused: the group's table at the broker lacks the topic",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
+        "offset_went_back", BROKER, GROUP, "group",
+        "group, topic, queue_id, host, asked, stored: a commit too low",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "OFFSET_WENT_BACK",
+                "commits below the stored one: client_host (5 addresses at most), "
+                "highest_stored, lowest_asked",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
+        "broker_allocation_failed", BROKER, GROUP, "group",
+        "group, topic, strategy, message: QueryAssignment (5.x)",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(ALLOCATION_FAILED,),
+        details=("strategy", "message", LOG_FOLDER, PROCESS_ID),
+    ),
+)  # fmt: skip
+
+LOCK_LOG = (
+    LogFact(
+        "queue_locked", LOCK, GROUP, "group", "group: a member asked this broker for an order lock",
+        thinning=ONE_A_SECOND,
+    ),
+    LogFact(
+        "lock_refused", LOCK, GROUP, "group",
+        "group, topic, broker_name, queue_id, client_id (who asked), owner",
+        thinning=ONE_A_SECOND,
+        rows=(
+            FactKind(
+                "LOCK_REFUSED",
+                "client_id asked for an order lock that another client has: owner",
+                EPISODES,
+            ),
+        ),
+        details=("owner",),
+    ),
+)  # fmt: skip
