@@ -65,7 +65,9 @@ class Place:
             variants,
             str(output),
             config,
-            queue_rates=rates and queue_rates.read_queue_rates(session, str(rates)),
+            queue_rates=None
+            if rates is None
+            else queue_rates.read_queue_rates(session, str(rates)),
             before_writing=before_writing,
         )
 

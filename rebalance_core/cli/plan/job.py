@@ -25,7 +25,8 @@ def run_plan(options: PlanOptions) -> JobReport:
     settings = resolve_settings(options.config, options.set)
     inputs = plan_inputs(options)
     places = [*(inputs.values() or [options.input]), options.queue_rates, options.output]
-    if run_on_of(options, settings, places) == SPARK:  # pyspark takes a second to import
+    run_on = run_on_of(options, settings, places)
+    if run_on == SPARK:  # pyspark takes a second to import
         from rebalance_core.cli.plan import on_spark as carrier
     else:
         from rebalance_core.cli.plan import in_process as carrier  # type: ignore[no-redef]
@@ -39,9 +40,7 @@ def run_plan(options: PlanOptions) -> JobReport:
         warn(warning)
     result, record = carrier.plan(options, settings, inputs, config)
     rows = {name: table.rows for name, table in result.tables.items()}
-    facts = plan_facts(
-        options, result.scenarios, result.league, rows, record.seconds, record.run_on
-    )
+    facts = plan_facts(options, result.scenarios, result.league, rows, record.seconds, run_on)
     return JobReport(render_plan(facts), facts)
 
 

@@ -29,33 +29,37 @@ class SoundSteps:
     """
 
     def __init__(self) -> None:
-        self._parts: list[pa.Table] = []
+        self._found: dict[str, Row] = {}
 
     def add(self, steps: pa.Table) -> None:
         """Count some rows of ``plan_steps``."""
         proven = pc.and_(steps["counted"], pc.is_valid(steps["minimum_moves"]))
         sound = steps.filter(pc.and_(proven, pc.equal(steps["orphaned"], 0)))
+        how: list[tuple[Any, str]]
         how = [(name, each) for name in _MEANS.values() for each in ("sum", "count")]
         how += [("peak_ratio", "max"), ([], "count_all")]
-        self._parts.append(sound.group_by("strategy", use_threads=False).aggregate(how))
+        for row in sound.group_by("strategy", use_threads=False).aggregate(how).to_pylist():
+            strategy = row.pop("strategy")
+            before = self._found.get(strategy)
+            self._found[strategy] = row if before is None else _together(before, row)
 
-    def by_strategy(self) -> dict[str, Row]:
-        """The means, ``worst_peak_ratio`` and the number of ``steps``; no row: no step is sound."""
-        parts = pa.concat_tables(self._parts)
-        names = [name for name in parts.column_names if name.endswith(("_sum", "_count", "_all"))]
-        how = [*((name, "sum") for name in names), ("peak_ratio_max", "max")]
-        found = parts.group_by("strategy", use_threads=False).aggregate(how)
-        return {row["strategy"]: _means(row) for row in found.to_pylist()}
+    def means(self, strategy: str) -> Row:
+        """The means, ``worst_peak_ratio`` and the number of ``steps``; null where no step is."""
+        found = self._found.get(strategy, {})
+        means: Row = {}
+        for name, column in _MEANS.items():
+            count = found.get(f"{column}_count")
+            means[name] = found[f"{column}_sum"] / count if count else None
+        worst, steps = found.get("peak_ratio_max"), found.get("count_all", 0)
+        return means | {"worst_peak_ratio": worst, "steps": steps}
 
 
-def _means(row: Row) -> Row:
-    means: dict[str, Any] = {}
-    for name, column in _MEANS.items():
-        count = row[f"{column}_count_sum"]
-        means[name] = row[f"{column}_sum_sum"] / count if count else None
-    return means | {
-        "worst_peak_ratio": row["peak_ratio_max_max"],
-        "steps": row["count_all_sum"],
+def _together(one: Row, other: Row) -> Row:
+    """Sums, counts and maxima of both; None is of no value."""
+    both = {name: [v for v in (one[name], other[name]) if v is not None] for name in one}
+    return {
+        name: (max if name.endswith("_max") else sum)(values) if values else None
+        for name, values in both.items()
     }
 
 
@@ -69,26 +73,26 @@ def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
         summary: ``plan_summary``.
         sound: Of the same steps.
     """
-    means = sound.by_strategy()
     rows = [
-        row | means.get(row["strategy"], {}) | {"caveat": _caveat(row, means)} | _figures(row)
+        row | _figures(row, sound.means(row["strategy"]))
         for row in totals(summary, ("strategy", "of_rocketmq"), _SUMS)
     ]
     return pa.Table.from_pylist(rows, PLAN_LEAGUE.arrow_schema())
 
 
-def _figures(row: Row) -> Row:
+def _figures(row: Row, means: Row) -> Row:
     minimum, moved = row["minimum_moves"], row["moved_sound"]
-    return {
+    return means | {
         "amplification": moved / minimum if minimum else None,
         "idle_members": row["idle_after"],
         "orphaned": row["orphaned_after"],
+        "caveat": _caveat(row, row["rebalances"] - means["steps"]),
     }
 
 
-def _caveat(row: Row, means: dict[str, Row]) -> str | None:
+def _caveat(row: Row, steps_left_out: int) -> str | None:
     if not row["left_out"]:
         return None
-    steps = row["rebalances"] - means.get(row["strategy"], {"steps": 0})["steps"]
     caveats = BETWEEN_CAVEATS.join(row["caveats"])
-    return LEFT_OUT % (row["left_out"], row["rows"], steps, row["rebalances"], caveats)
+    numbers = (row["left_out"], row["rows"], steps_left_out, row["rebalances"])
+    return LEFT_OUT % (*numbers, caveats)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -92,7 +92,7 @@ def _engine_passes(
 
 
 def _hypothetical(
-    grouped: GroupedRows, begin: int, end: int, passes: Collection[str], sweep: Sweep
+    grouped: GroupedRows, begin: int, end: int, passes: Sequence[str], sweep: Sweep
 ) -> Iterator[SweptGroups]:
     """The groups one by one: each is replayed once for all strategies and passes."""
     made: dict[int, list[dict[str, pa.Table]]] = {}

@@ -32,6 +32,7 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
     for name, column in _OF_SOUND.items():
         values = pc.if_else(sound, summary[column], pa.scalar(None, pa.int64()))
         table = table.append_column(f"_{name}", values)
+    how: list[tuple[Any, str]]
     how = [(name, "sum") for name in (*sums, *(f"_{name}" for name in _OF_SOUND))]
     how += [("caveat", "count"), ("caveat", "distinct"), ([], "count_all")]
     grouped = table.group_by(list(keys), use_threads=False).aggregate(how)

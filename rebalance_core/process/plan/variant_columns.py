@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from rebalance_core.contracts.table import Table
@@ -23,5 +24,10 @@ def of_variant(rows: pa.Table, variants: Variants, history: int, strategy: int) 
 
 
 def as_table(rows: pa.Table, table: Table) -> pa.Table:
-    """The columns of a contract, in its order and types."""
-    return rows.select(table.column_names).cast(table.arrow_schema())
+    """The columns of a contract, in its order and types, in buffers of their size.
+
+    Arrow's aggregates have buffers for 32,768 rows, whatever they hold; many small results that
+    wait to be written would take gigabytes.
+    """
+    typed = rows.select(table.column_names).cast(table.arrow_schema())
+    return typed.take(pa.array(np.arange(typed.num_rows)))

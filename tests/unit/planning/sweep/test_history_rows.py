@@ -65,8 +65,8 @@ def test_every_history_gets_the_rows_and_only_touched_ones_change() -> None:
     for name, rows in of_group.items():
         given += [row | {"consumer_group": name or NO_GROUP, TABLE: EVENTS} for row in rows]
         given += [SETTINGS | {TABLE: GROUPS}] if name == "g" else []
-    rows = HistoryRows(chunk_of(given), edits)
-    recorded, changed = by_table(rows.of(0)), by_table(rows.of(1))
+    histories = HistoryRows(chunk_of(given), edits)
+    recorded, changed = by_table(histories.of(0)), by_table(histories.of(1))
     assert recorded.keys() == {EVENTS, GROUPS}
     assert changed.keys() == {EVENTS, GROUPS, WARNING}
     assert short(recorded[EVENTS]) == short(events)
@@ -76,7 +76,7 @@ def test_every_history_gets_the_rows_and_only_touched_ones_change() -> None:
     assert [row["source"] for row in changed[WARNING]] == [*shared.warnings, *group.warnings]
     made = [row for rows in (*recorded.values(), *changed.values()) for row in rows]
     assert all(row["consumer_group"] != NO_GROUP for row in made)
-    assert rows.of(1).equals(rows.of(1))
+    assert histories.of(1).equals(histories.of(1))
 
 
 def test_settings_in_a_cluster_without_an_event_stay() -> None:
