@@ -92,3 +92,18 @@ def rows_of(output: Path, table: str) -> list[Row]:
     key = [(name, "ascending") for name in contract.key]
     rows: list[Row] = (written.sort_by(key) if key else written).to_pylist()
     return rows
+
+
+def differing(one: list[Row], other: list[Row]) -> list[tuple[Row, Row]]:
+    """Pairs of rows that differ; doubles, which are added up in any order, may in the last bits."""
+    return [
+        (row, twin)
+        for row, twin in zip(one, other, strict=True)
+        if list(row) != list(twin) or not all(_same(row[name], twin[name]) for name in row)
+    ]
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return one == pytest.approx(other, rel=1e-12, abs=0)
+    return bool(one == other)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,29 +20,57 @@ from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.spark import InputTables
 from rebalance_core.spark.plan.prepare import prepare_sweep
 from rebalance_core.spark.tables.quarantine import quarantine
-from tests.plans import PLACES, Place, Row, rows_of
-from tests.recordings.tables import DATA, derived_tables, histories, strategy_for
+from tests.plans import PLACES, Place, Row, differing, rows_of
+from tests.recordings.tables import Tables, derived_tables, histories, strategy_for
 
-INPUT = DATA / "join-leave" / "tables"
+PLAIN, PATHOLOGIES = "DefaultCluster", "Pathologies"
 SCENARIOS = Path(__file__).parents[2] / "conf/scenarios"
+SCENARIO_NAMES = {"baseline", "add-consumers", "lose-broker", "mixed-subscriptions"}
 TEXTS = ("AVG", "CONSISTENT_HASH(virtual_nodes=10)", "STICKY_BALANCED")
-FIGURES = ("members", "queues", "moved", "voluntary_moves", "minimum_moves", "stickiness",
-           "max_queues", "min_queues", "peak_ratio", "idle_members")  # fmt: skip
+OF_METRICS = ("cluster", "consumer_group", "epoch", "members", "queues", "moved",
+              "voluntary_moves", "minimum_moves", "stickiness", "max_queues", "min_queues",
+              "peak_ratio", "idle_members")  # fmt: skip
 OF_EPOCH = ("causes", "status", "orphaned", "shared")
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What a place made of the recording."""
+    """What a place made of the recordings."""
 
     result: PlanResult
     tables: dict[str, list[Row]]
+
+    def of_plain(self, table: str, **values: Any) -> list[Row]:
+        """Rows of the recording whose group has no trouble, with these values."""
+        wanted = {"cluster": PLAIN} | values
+        return [row for row in self.tables[table] if wanted.items() <= row.items()]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> list[Tables]:
+    """Two recordings as two clusters: one of a plain group, one of groups in trouble."""
+    tables = [derived_tables("join-leave"), derived_tables("pathologies")]
+    return [
+        {name: [row | {"cluster": cluster} for row in rows] for name, rows in one.items()}
+        for cluster, one in zip((PLAIN, PATHOLOGIES), tables, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(recorded: list[Tables], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recordings as input tables."""
+    target = tmp_path_factory.mktemp("recorded")
+    for name in INPUT_TABLES:
+        lines = [json.dumps(row) for tables in recorded for row in tables[name]]
+        (target / f"{name}.jsonl").write_text("\n".join(lines))
+    return target
 
 
 @pytest.fixture(scope="module")
 def variants() -> Variants:
     mistakes: list[str] = []
-    files = [SCENARIOS / f"{name}.toml" for name in ("add-consumers", "lose-broker")]
+    names = sorted(SCENARIO_NAMES - {"baseline"})
+    files = [SCENARIOS / f"{name}.toml" for name in names]
     found = variants_of(read_scenarios(files), read_strategies(TEXTS, mistakes), (3,))
     assert mistakes == []
     return found
@@ -51,7 +80,7 @@ def variants() -> Variants:
 def rates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rates whose sums are not exact, some of them out of date."""
     path = tmp_path_factory.mktemp("rates") / "queue_rates.jsonl"
-    queue = {"cluster": "DefaultCluster", "topic": "OrderTopic"}
+    queue = {"cluster": PLAIN, "topic": "OrderTopic"}
     rows = [
         queue
         | {"broker_name": name, "queue_id": number, "from_ms": from_ms}
@@ -71,16 +100,20 @@ def planned(place: Place, folder: Path, variants: Variants, output: Path, rates:
 
 @pytest.fixture(scope="module")
 def in_process(
-    variants: Variants, rates: Path, tmp_path_factory: pytest.TempPathFactory
+    folder: Path, variants: Variants, rates: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Planned:
-    return planned(Place(), INPUT, variants, tmp_path_factory.mktemp("process"), rates)
+    return planned(Place(), folder, variants, tmp_path_factory.mktemp("process"), rates)
 
 
 @pytest.fixture(scope="module")
 def on_spark(
-    spark: SparkSession, variants: Variants, rates: Path, tmp_path_factory: pytest.TempPathFactory
+    spark: SparkSession,
+    folder: Path,
+    variants: Variants,
+    rates: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Planned:
-    return planned(Place(spark), INPUT, variants, tmp_path_factory.mktemp("spark"), rates)
+    return planned(Place(spark), folder, variants, tmp_path_factory.mktemp("spark"), rates)
 
 
 @pytest.fixture(scope="module", params=PLACES)
@@ -92,54 +125,57 @@ def plan(request: pytest.FixtureRequest) -> Planned:
     return found
 
 
-def expected_steps(variants: Variants) -> list[Row]:
+def expected_steps(given: Tables, variants: Variants) -> Iterator[Row]:
     """Figures of every epoch of every variant of RocketMQ's strategies, one after the other."""
-    given = derived_tables("join-leave")
-    found = []
     for history in variants.histories:
         rows = given["cluster_events"]
         if history.scenario is not None:
             edited = edit_history(history.scenario, rows, given["consumer_groups"], seed=3)
-            named = [{k: v for k, v in row.items() if v is not None} for row in edited.rows]
-            rows = named
+            rows = [{k: v for k, v in row.items() if v is not None} for row in edited.rows]
         for text in TEXTS[:2]:
-            [group] = histories(given | {"cluster_events": rows})
-            ledger = replay_group(group, strategy_for, strategy_override=text)
-            whole = [row for row in ledger["group_metrics"] if row["topic"] is None]
-            for epoch, metrics in zip(ledger["epochs"], whole, strict=True):
-                keys = {"scenario": history.name, "strategy": text, "change_ms": epoch["from_ms"]}
-                found.append(
-                    keys
-                    | {name: metrics[name] for name in ("epoch", *FIGURES)}
-                    | {name: epoch[name] for name in OF_EPOCH}
-                )
-    return found
+            for group in histories(given | {"cluster_events": rows}):
+                ledger = replay_group(group, strategy_for, strategy_override=text)
+                whole = [row for row in ledger["group_metrics"] if row["topic"] is None]
+                for epoch, metrics in zip(ledger["epochs"], whole, strict=True):
+                    keys = {"scenario": history.name, "strategy": text}
+                    yield (
+                        keys
+                        | {"change_ms": epoch["from_ms"]}
+                        | {name: metrics[name] for name in OF_METRICS}
+                        | {name: epoch[name] for name in OF_EPOCH}
+                    )
 
 
 def by_text(rows: list[Row]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
-def test_a_sweep_gives_the_steps_of_separate_simulations(plan: Planned, variants: Variants) -> None:
-    names = ("scenario", "strategy", "change_ms", "epoch", *FIGURES, *OF_EPOCH)
+def test_a_sweep_gives_the_steps_of_separate_simulations(
+    plan: Planned, recorded: list[Tables], variants: Variants
+) -> None:
+    names = ("scenario", "strategy", "change_ms", *OF_METRICS, *OF_EPOCH)
     steps = [row for row in plan.tables["plan_steps"] if row["of_rocketmq"]]
-    expected = expected_steps(variants)
-    assert len(steps) == len(expected) > 40
+    expected = [row for tables in recorded for row in expected_steps(tables, variants)]
+    assert len(steps) == len(expected) > 200
     assert by_text([{name: row[name] for name in names} for row in steps]) == by_text(expected)
 
 
 def test_sticky_balanced_moves_the_minimum_and_is_labelled(plan: Planned) -> None:
-    rows = [row for row in plan.tables["plan_steps"] if row["strategy"] == "STICKY_BALANCED"]
-    assert {row["scenario"] for row in rows} == {"baseline", "add-consumers", "lose-broker"}
+    rows = plan.of_plain("plan_steps", strategy="STICKY_BALANCED")
+    assert {row["scenario"] for row in rows} == SCENARIO_NAMES
+    measured = [row for row in rows if row["minimum_moves"] is not None]
+    assert len(measured) > len(rows) / 2
     for row in rows:
         assert (row["of_rocketmq"], row["seed"]) == (False, 3)
+    for row in measured:
         assert row["moved"] == row["minimum_moves"]
         assert row["max_queues"] - row["min_queues"] <= 1
 
 
 def test_the_summary_compares_the_state_before_the_first_edit_with_the_end(plan: Planned) -> None:
-    found = {(row["scenario"], row["strategy"]): row for row in plan.tables["plan_summary"]}
-    assert len(found) == 9
+    rows = plan.of_plain("plan_summary")
+    found = {(row["scenario"], row["strategy"]): row for row in rows}
+    assert len(found) == len(rows) == 12
     grown = found["add-consumers", "AVG"]
     sides = [(grown[f"members_{side}"], grown[f"queues_{side}"], grown[f"peak_queues_{side}"])
              for side in ("before", "after")]  # fmt: skip
@@ -149,38 +185,30 @@ def test_the_summary_compares_the_state_before_the_first_edit_with_the_end(plan:
     broken = found["lose-broker", "STICKY_BALANCED"]
     assert broken["moved"] == broken["minimum_moves"] > 0
     assert broken["skipped_messages"] is None
+
+
+def test_the_league_adds_up_all_groups(plan: Planned) -> None:
     total = {row["strategy"]: row for row in plan.tables["plan_league"]}
     assert set(total) == set(TEXTS)
     for text, row in total.items():
-        own = [one for (_, strategy), one in found.items() if strategy == text]
+        own = [one for one in plan.tables["plan_summary"] if one["strategy"] == text]
         assert row["moved"] == sum(one["moved"] for one in own)
-        assert (row["groups"], row["caveat"], row["orphaned"]) == (1, None, 0)
-    assert total["STICKY_BALANCED"]["amplification"] == 1.0
+        assert row["groups"] == len({(one["cluster"], one["consumer_group"]) for one in own}) > 1
+        left_out = sum(one["caveat"] is not None for one in own)
+        assert 0 < left_out < len(own)
+        assert row["caveat"].startswith(f"amplification leaves out {left_out} of {len(own)} groups")
+        sound = [one for one in own if one["caveat"] is None]
+        moved, minimum = (sum(one[name] for one in sound) for name in ("moved", "minimum_moves"))
+        assert (row["minimum_moves"], row["amplification"]) == (minimum, moved / minimum)
 
 
 def test_ownership_has_every_queue_before_and_after(plan: Planned) -> None:
-    rows = plan.tables["plan_ownership"]
-    asked = [r for r in rows if (r["scenario"], r["strategy"]) == ("add-consumers", TEXTS[2])]
-    orders = [row for row in asked if row["topic"] == "OrderTopic"]
+    variant = {"scenario": "add-consumers", "strategy": TEXTS[2], "topic": "OrderTopic"}
+    orders = plan.of_plain("plan_ownership", **variant)
     assert len(orders) == 8
     assert {len(row[f"owners_{side}"]) for row in orders for side in ("before", "after")} == {1}
     assert len({row["owners_before"][0] for row in orders}) == 3
     assert len({row["owners_after"][0] for row in orders}) == 5
-
-
-def close(one: Any, other: Any) -> bool:
-    """Equal; means and sums of doubles, which are added in any order, but for the last bits."""
-    if isinstance(one, float) and isinstance(other, float):
-        return one == pytest.approx(other, rel=1e-12, abs=0)
-    return bool(one == other)
-
-
-def differing(one: list[Row], other: list[Row]) -> list[tuple[Row, Row]]:
-    return [
-        (row, twin)
-        for row, twin in zip(one, other, strict=True)
-        if list(row) != list(twin) or not all(close(row[name], twin[name]) for name in row)
-    ]
 
 
 @pytest.mark.spark
@@ -209,9 +237,9 @@ def test_both_places_give_the_same_tables_and_results(
 
 @pytest.mark.unit
 def test_any_order_of_rows_gives_the_same_tables(
-    in_process: Planned, variants: Variants, rates: Path, tmp_path: Path
+    in_process: Planned, folder: Path, variants: Variants, rates: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(INPUT, tmp_path / "input")
+    shutil.copytree(folder, tmp_path / "input")
     for path in (tmp_path / "input").iterdir():
         path.write_text("\n".join(reversed(path.read_text().splitlines())))
     again = planned(Place(), tmp_path / "input", variants, tmp_path / "plan", rates)
@@ -222,9 +250,9 @@ def test_any_order_of_rows_gives_the_same_tables(
 
 @pytest.mark.spark
 def test_any_order_and_partitioning_gives_the_same_steps(
-    spark: SparkSession, on_spark: Planned, variants: Variants
+    spark: SparkSession, on_spark: Planned, folder: Path, variants: Variants
 ) -> None:
-    tables = quarantine(InputTables.read(spark, str(INPUT))).tables
+    tables = quarantine(InputTables.read(spark, str(folder))).tables
     mixed = {
         name: frame.orderBy(*INPUT_TABLES[name].key, ascending=False).repartition(3)
         for name, frame in tables.items()

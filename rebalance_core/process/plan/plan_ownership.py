@@ -43,8 +43,11 @@ def owners(
     for side in _SIDES:
         held = pc.if_else(holders[f"{side}_any"], holders["client_id"], nobody)
         holders = holders.append_column(side, held)
-    queues = holders.group_by(_KEY, use_threads=False).aggregate(
-        [(side, "count") for side in _SIDES]  # in the order of rows, without nulls
+    # group_by gives its groups in no order: sorted, their names stand as those of the holders do
+    queues = (
+        holders.group_by(_KEY)
+        .aggregate([(side, "count") for side in _SIDES])
+        .sort_by([(name, "ascending") for name in _KEY])
     )
     rows = queues.select(_KEY)
     for side in _SIDES:
