@@ -25,8 +25,12 @@ setup: $(STAMP) ## Make .venv from requirements.lock, and find or fetch a Java
 $(STAMP): requirements.lock pyproject.toml scripts/setup.py
 	@$(PYTHON) scripts/setup.py venv
 
-demo: setup ## Simulate one bundled recording and audit another
+demo: setup ## Simulate one bundled recording in a process and on Spark, and audit another
 	$(BIN)/rebalance simulate --input $(DEMO_INPUT) --output out/demo --overwrite
+	@echo
+	$(BIN)/rebalance simulate --input $(DEMO_INPUT) --output out/demo-spark --overwrite --run-on spark \
+	  > /dev/null
+	@$(BIN)/python scripts/compare_runs.py out/demo out/demo-spark
 	@echo
 	$(BIN)/rebalance audit --collection $(DEMO_COLLECTION) --output out/audit --overwrite \
 	  || { code=$$?; echo; echo "rebalance ended with exit code $$code"; test $$code -eq 3; }

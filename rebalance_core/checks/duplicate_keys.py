@@ -40,7 +40,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
     none = np.zeros(0, np.int64)
     if not table.key or not len(rows):
         return Duplicates(none, Found(none, "DUPLICATE_KEY", []))
-    keyed = np.flatnonzero(_keyed(table, rows))
+    keyed = np.flatnonzero(has_key(table, rows))
     keys = rows.select(table.key)
     codes = _codes(keys.columns if len(keyed) == len(rows) else keys.take(keyed).columns)
     shared = keyed[_is_shared(codes)]
@@ -59,7 +59,8 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
     return Duplicates(shared[repeat], Found(shared[differ], "DUPLICATE_KEY", messages))
 
 
-def _keyed(table: Table, rows: pa.Table) -> np.ndarray:
+def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
+    """Which conformed rows have a key: all fields did read, and those it needs are there."""
     keyed = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
     for column in table.columns:
         if column.name in table.key and not column.nullable:

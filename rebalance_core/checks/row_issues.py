@@ -44,6 +44,8 @@ def row_issues(
 def _found(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Found:
     """Rows where ``wrong`` is true; a part that begins with $ names the column that it shows."""
     numbers = np.flatnonzero(np.asarray(pc.fill_null(wrong, False)))
+    if not len(numbers):
+        return Found(numbers, code, [])
     taken = pa.array(numbers)
     texts = [
         _shown(rows.column(part[1:]).take(taken)) if part.startswith("$") else [part] * len(numbers)

@@ -121,6 +121,11 @@ def pair(high: AnyInts, low: AnyInts) -> Ints:
     return (np.asarray(high, np.int64) << 32) | np.asarray(low, np.int64)
 
 
+def halves(pairs: Ints) -> tuple[Ints, Ints]:
+    """The two numbers of each `pair`."""
+    return pairs >> 32, pairs & 0xFFFFFFFF
+
+
 def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) -> Ints:
     """`bisect_left` or `bisect_right` of each wanted value in ``values[low:high]``."""
     low, high = low.copy(), high.copy()

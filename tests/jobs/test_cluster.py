@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset as ds
 import pyspark
 import pytest
-from pyspark.sql import SparkSession
 
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.java import require_java_home
+from rebalance_core.spark.engine.write_pass import ATTEMPTS
 from tests.bare_python import bare_python
 from tests.jobs.executors import LOOK_SECONDS, kill_busy
 
@@ -39,7 +40,7 @@ Event = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some hundred groups, so that tasks last long enough to be interrupted."""
     target = tmp_path_factory.mktemp("fleet") / "tables"
     assert main("generate", [*FLEET, "--output", str(target)]) == 0
@@ -72,16 +73,19 @@ def test_executors_killed_in_the_middle_of_tasks_change_nothing(
 ) -> None:
     target = tmp_path / "ledger"
     with submitted(fleet, tmp_path) as job:
-        # while the input is read, and while tables are written: checked rows, assigned rows and
-        # shuffle files are gone with it
+        # while the input is read, and while tables are written: checked rows, shuffle files and
+        # half-written files of the ledger are gone with it
         kill_busy_executor(job, lambda: True)
-        kill_busy_executor(job, (target / "epochs" / "_SUCCESS").exists)
-        assert not (target / "rejected" / "_SUCCESS").exists(), "too late: all is written"
+        kill_busy_executor(job, lambda: any((target / ATTEMPTS).glob("*/epochs/*")))
+        assert not (target / "epochs").exists(), "too late: all is written"
         log = finish(job, tmp_path)
     assert log.count(f"Command exited with code {KILLED}") == 2
     ends = [event for event in events(tmp_path) if event["Event"] == "SparkListenerTaskEnd"]
     assert [end for end in ends if end["Task End Reason"]["Reason"] == "ExecutorLostFailure"]
     assert outputs(target) == expected
+    assert not (target / ATTEMPTS).exists()
+    for name, table in outputs(target).items():
+        assert ds.dataset(target / name).count_rows() == table["rows"]
 
 
 @contextmanager
@@ -140,7 +144,7 @@ def finish(job: subprocess.Popen[bytes], folder: Path) -> str:
     return log
 
 
-def outputs(target: Path) -> object:
+def outputs(target: Path) -> Any:
     return json.loads((target / "_run.json").read_text())["outputs"]
 
 

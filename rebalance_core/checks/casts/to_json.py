@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ def _field(name: str, value: pa.Array) -> pa.Array:
 def _object(fields: list[pa.Array], rows: int) -> pa.Array:
     if not fields:
         return pa.repeat("{}", rows)
+    # with nothing but nulls in a row, skipping leaves out the row (pyarrow 26.0)
+    empty = reduce(pc.and_, (field.is_null() for field in fields))
+    fields = [pc.if_else(empty, "", fields[0]), *fields[1:]]
     inner = pc.binary_join_element_wise(*fields, ",", null_handling="skip")
     return pc.binary_join_element_wise("{", inner, "}", "")
 

@@ -189,7 +189,7 @@ def _one_object_a_line(lines: pa.Array) -> bool:
 def _harmless(lines: pa.Array, text: pa.Buffer) -> bool:
     """True if nothing is in the lines that the parsers treat differently."""
     data = memoryview(text).tobytes()
-    if b"\0" in data or any(mark in data for mark in _SURROGATES):
+    if b"\0" in data or (b"\\u" in data and any(mark in data for mark in _SURROGATES)):
         return False
     lengths = pc.binary_length(lines)
     if pc.max(lengths).as_py() < _LONG_LINE:

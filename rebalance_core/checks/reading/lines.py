@@ -73,17 +73,14 @@ def lines_of_file(name: str, file: BinaryIO) -> Iterator[pa.RecordBatch]:
     Lines end as for Hadoop's LineRecordReader: with LF, CR LF or CR. A byte order mark at the
     start is no part of the text. What is not UTF-8 is replaced as Spark's ``make_valid_utf8`` does.
     """
-    rest = b""
-    first = True
+    rest, mark = b"", _BOM
     while True:
         block = file.read(BLOCK_BYTES)
         data = rest + block if rest else block
-        if first:
-            data = data.removeprefix(_BOM)
-            first = False
         cut = data.rfind(b"\n") + 1 if block else len(data)
         if cut:
-            yield _lines(name, data[:cut])
+            yield _lines(name, data[:cut].removeprefix(mark))
+            mark = b""
         rest = data[cut:]
         if not block:
             return
@@ -93,12 +90,11 @@ def _lines(name: str, data: bytes) -> pa.RecordBatch:
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     octets = np.frombuffer(data, np.uint8)
-    newlines = octets == _NEWLINE
-    ends = np.flatnonzero(newlines)
+    ends = np.flatnonzero(octets == _NEWLINE)
     if not data.endswith(b"\n"):
         ends = np.append(ends, len(data))
     offsets = np.concatenate([[0], ends - np.arange(len(ends))]).astype(np.int32)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(octets[~newlines])]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data.replace(b"\n", b""))]
     raw, utf8 = _as_text(pa.Array.from_buffers(pa.binary(), len(ends), buffers))
     split = pa.repeat(f"{quote(name)}@0", len(raw))
     return pa.RecordBatch.from_arrays([split, raw, utf8], ["split", RAW, UTF8])

@@ -13,6 +13,9 @@ from typing import BinaryIO, cast
 from rebalance_core.contracts.unreadable_file import CODECS
 from rebalance_core.model.errors import InputRefused
 
+_CHECKSUM = "damaged gzip (gzip stream CRC failure)"
+"""Hadoop's words for it."""
+
 
 @contextmanager
 def open_unpacked(path: str) -> Iterator[BinaryIO]:
@@ -28,7 +31,7 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
     except EOFError as error:
         raise InputRefused(f"{path} cannot be read: truncated {codec or 'file'}") from error
     except gzip.BadGzipFile as error:
-        wrong = "not a gzip" if "Not a gzipped" in str(error) else f"damaged gzip ({error})"
+        wrong = "not a gzip" if "Not a gzipped" in str(error) else _CHECKSUM
         raise InputRefused(f"{path} cannot be read: {wrong}") from error
     except zlib.error as error:
         cause = str(error).rpartition(": ")[2]

@@ -27,29 +27,40 @@ def parquet_rows(path: str, files: Sequence[str]) -> tuple[pa.Table, list[str]]:
         InputRefused: a file is no Parquet, or its types do not fit those of the first.
     """
     try:
-        first = pq.read_schema(files[0])
-        parts = [_rows_of_file(file, first) for file in files]
-        rows = pa.concat_tables(parts, promote_options="default")
+        tables = [_rows_of_file(file) for file in files]
+        parts = [_with_schema(each, tables[0].schema) for each in tables]
+        rows = pa.concat_tables(parts)
     except (pa.ArrowException, OSError) as error:
         raise InputRefused(f"{path} cannot be read as parquet: {error}") from error
     names = [name for name in rows.column_names if name != SOURCE]
     return rows, names
 
 
-def _rows_of_file(file: str, schema: pa.Schema) -> pa.Table:
-    read = pq.ParquetFile(file).read()
+def _rows_of_file(file: str) -> pa.Table:
+    opened = pq.ParquetFile(file)
+    read = opened.read()
+    columns = {n: read.column(n) for n in read.column_names if n not in TECHNICAL}
+    for leaf in map(opened.schema.column, range(len(opened.schema))):
+        if leaf.physical_type == "INT96" and leaf.path in columns:
+            # the timestamps of Spark and old Hive are moments; pyarrow takes them for local times
+            moments = columns[leaf.path].cast(pa.timestamp("us"), safe=False)
+            columns[leaf.path] = moments.cast(pa.timestamp("us", "UTC"))
+    for name, value in _partition(file).items():
+        columns[name] = pa.chunked_array([pa.repeat(pa.scalar(value, pa.string()), len(read))])
     numbers = pa.array(np.arange(1, len(read) + 1)).cast(pa.string())
     source = pc.binary_join_element_wise(Path(file).name, numbers, ":")
-    columns = {
-        field.name: read.column(field.name).cast(field.type)
-        if field.name in read.column_names
-        else pa.nulls(len(read), field.type)
-        for field in schema
-        if field.name not in TECHNICAL
-    }
-    for name, value in _partition(file).items():
-        columns[name] = pa.repeat(pa.scalar(value), len(read))
     return pa.table({**columns, SOURCE: source})
+
+
+def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema; null if the rows lack one."""
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema.names)
 
 
 def _partition(file: str) -> dict[str, str | None]:

@@ -23,6 +23,14 @@ from rebalance_core.kernels.codes.columns import (
     Key,
     encode_all,
 )
+from rebalance_core.kernels.codes.config_lists import (
+    NAME,
+    ConfigLists,
+    listed_brokers,
+    read_lists,
+)
+from rebalance_core.kernels.codes.divisions import Divisions
+from rebalance_core.kernels.codes.eligibility import NO_KIND, kind_of
 from rebalance_core.kernels.codes.event_rows import Events, read_events
 from rebalance_core.kernels.codes.group_rows import (
     Groups,
@@ -84,6 +92,8 @@ class CodedGroups:
     groups: Groups
     strategies: tuple[AllocationStrategy, ...]
     """What `Groups.allocation` counts."""
+    divisions: Divisions
+    lists: ConfigLists
     events: Events
     topic_sets: TopicSets
     topic_is_retry: Bools
@@ -92,6 +102,16 @@ class CodedGroups:
     """Rows of queue_offsets; None: no such table was given."""
     commits: Commits | None
     """Rows of committed_offsets; None: no such table was given."""
+
+    def divided_by(self, number: int) -> CodedGroups:
+        """The groups as if all members divided by their group's strategy of this number.
+
+        Those that have fewer have no kind.
+        """
+        allocation = self.divisions.of_number(number, len(self.groups))
+        kinds = [*map(kind_of, self.strategies), NO_KIND]
+        kind = np.where(self.groups.kind == NO_KIND, NO_KIND, np.array(kinds)[allocation])
+        return replace(self, groups=replace(self.groups, kind=kind, allocation=allocation))
 
 
 def read_coded_groups(
@@ -114,16 +134,19 @@ def read_coded_groups(
         | {(t, "subscriptions"): tables[t].lists("subscriptions").flatten() for t in TABLES[:2]}
         | {(GROUPS, "retry"): retry_topics}
     )
+    found_words = encode_all(words_of(tables, options.strategy_override))
+    brokers = _all(tables, "broker_name", EVENTS, OFFSETS, COMMITS)
+    brokers[NAME, "broker_name"] = listed_brokers(found_words[0])
     named = {
-        "brokers": encode_all(_all(tables, "broker_name", EVENTS, OFFSETS, COMMITS)),
+        "brokers": encode_all(brokers),
         "clients": encode_all(_all(tables, "client_id", EVENTS, COMMITS)),
         "channels": encode_all(_all(tables, "channel_id", EVENTS)),
-        "words": encode_all(words_of(tables, options.strategy_override)),
+        "words": found_words,
     }
     for _, found in named.values():
         codes |= found
     words, sets = named["words"][0], TopicSets()
-    groups, strategies = divided(
+    groups, strategies, divisions = divided(
         read_groups(tables[GROUPS], codes, words, sets, retry=options.include_retry_topics),
         tables, numbers[EVENTS], codes, words, strategy_for,
     )  # fmt: skip
@@ -140,6 +163,8 @@ def read_coded_groups(
         ),
         groups,
         strategies,
+        divisions.renumbered(renumbered),
+        read_lists(strategies, topics, named["brokers"][0]),
         read_events(tables[EVENTS], numbers[EVENTS], codes, groups, sets),
         sets,
         _retry_topics(topics),

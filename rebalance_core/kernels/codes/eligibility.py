@@ -5,6 +5,7 @@ from __future__ import annotations
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
+from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash
 from rebalance_core.strategies.machine_room import MachineRoom
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
@@ -16,24 +17,26 @@ KINDS: tuple[type[AllocationStrategy], ...] = (
     MachineRoom,
     MachineRoomNearby,
 )
-"""Strategies with a kernel; a group's kind is the index here, or one of the two below."""
+"""Strategies with a kernel; a group's kind is the index here, or one of those below."""
+RING = KINDS.index(ConsistentHash)
 EVERYONE = len(KINDS)
 """BROADCASTING: every member reads every queue."""
-NO_KIND = EVERYONE + 1
+LISTED = EVERYONE + 1
+"""CONFIG: every member reads the queues of its list."""
+NO_KIND = LISTED + 1
+
+MOST_STRATEGIES = 8
+"""Strategies of one group that the kernels divide by, CONFIG lists not counted."""
 
 REASONS = {
     "REGULAR": "the kernels take the group",
-    "MIXED_STRATEGIES": "members with different strategies",
-    "MIXED_MODELS": "members with different message models",
-    "NO_KERNEL": "a strategy without a kernel, one that always throws, or one that the brokers do "
+    "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
+    "NO_KERNEL": "a strategy without a kernel, one that always throws or lists a negative queue id, or one that the brokers do "
     "not know and a member asks them for",
     "POP": "a topic whose request mode is POP",
     "MIXED_REBALANCE_MODES": "a member with another rebalance mode than the group's",
-    "SUSPENDED": "a member was suspended",
-    "DUPLICATE_CLIENT_ID": "two live processes with one client id",
     "RESTART_AT_ONCE": "a member that came back in place with another start mode",
     "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
-    "MANY_TOPICS": "more than 62 topics and members that subscribe differently",
     "RING_COLLISION": "two points of the hash ring coincide",
     "NO_ROOM": "a client or broker without a machine room",
     "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
@@ -41,16 +44,12 @@ REASONS = {
 """Code and meaning."""
 (
     REGULAR,
-    MIXED_STRATEGIES,
-    MIXED_MODELS,
+    MANY_STRATEGIES,
     NO_KERNEL,
     POP,
     MIXED_REBALANCE_MODES,
-    SUSPENDED,
-    DUPLICATE_CLIENT_ID,
     RESTART_AT_ONCE,
     RETRY_SUBSCRIBED,
-    MANY_TOPICS,
     RING_COLLISION,
     NO_ROOM,
     BLANK_CLIENT_ID,
@@ -64,4 +63,7 @@ def kind_of(strategy: AllocationStrategy) -> int:
     if isinstance(strategy, MachineRoomNearby):
         inner = type(strategy.inner)
         return KINDS.index(MachineRoomNearby) if inner in KINDS[:2] else NO_KIND
+    if isinstance(strategy, Config):
+        negative = any(queue.queue_id < 0 for queue in strategy.queues or ())
+        return NO_KIND if negative else LISTED
     return KINDS.index(type(strategy)) if type(strategy) in KINDS else NO_KIND

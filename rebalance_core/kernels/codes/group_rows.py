@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS, Columns, Key, list_pointers
+from rebalance_core.kernels.codes.divisions import Divisions, find_divisions, strategies_of_groups
 from rebalance_core.kernels.codes.topic_sets import TopicSets
-from rebalance_core.kernels.segments import Bools, Ints, extreme, pointers
+from rebalance_core.kernels.segments import Bools, Ints, pointers, sums
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -76,7 +77,8 @@ class Groups:
     kind: Ints
     """Index into `eligibility.KINDS`, `eligibility.EVERYONE` or `eligibility.NO_KIND`."""
     allocation: Ints
-    """Index into the strategies of the coded; -1 without a single one."""
+    """Index into the strategies of the coded, of members with several the first one that divides;
+    -1: none does."""
     reason: Ints
     """Index into `eligibility.REASONS`."""
 
@@ -158,8 +160,9 @@ def divided(
     codes: Mapping[Key, Ints],
     words: pa.StringArray,
     strategy_for: StrategyFor,
-) -> tuple[Groups, tuple[AllocationStrategy, ...]]:
-    """The groups with their kind, and the strategies that `Groups.allocation` counts.
+) -> tuple[Groups, tuple[AllocationStrategy, ...], Divisions]:
+    """The groups with their kind, the strategies that `Groups.allocation` counts, and whose they
+    are.
 
     Args:
         groups: as `read_groups` gives them.
@@ -178,33 +181,37 @@ def divided(
         for name in ("strategy", "version", "message_model")
     }
     strategies, allocation = _resolve(own["strategy"], own["version"], words, strategy_for)
-    bounds = pointers(np.bincount(of, minlength=len(groups)))
-    single = [
-        (extreme(np.minimum, codes_, bounds, -1), extreme(np.maximum, codes_, bounds, -1))
-        for codes_ in (allocation, own["message_model"])
-    ]
-    (alone, most), (model, last_model) = single
     kinds = np.array([*map(eligibility.kind_of, strategies), eligibility.NO_KIND], np.int64)
-    everyone = model == pc.index(words, BROADCASTING).as_py()
+    broadcasting = pc.index(words, BROADCASTING).as_py()
+    lists = kinds[allocation] == eligibility.LISTED
+    reads_all = own["message_model"] == broadcasting
+    divisions = find_divisions(of, own["strategy"], own["version"], allocation, reads_all, lists)
+    bounds = pointers(np.bincount(of, minlength=len(groups)))
+    unknown = sums(~reads_all & (kinds[allocation] == eligibility.NO_KIND), bounds) > 0
+    everyone = (sums(reads_all, bounds) > 0) & (sums(~reads_all, bounds) == 0)
     foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
     foreign &= tables[GROUPS].equal("rebalance_mode", BROKER_REBALANCE)[of]
     refused = _refused(groups, of[foreign], {n: codes[foreign] for n, codes in own.items()}, words)
-    kind = np.where(
-        everyone, eligibility.EVERYONE, np.where(refused, eligibility.NO_KIND, kinds[alone])
+    first = divisions.of_number(0, len(groups))
+    listing = np.isin(np.arange(len(groups)), divisions.listing)
+    kind = np.select(
+        [everyone, refused | unknown, first >= 0, listing],
+        [eligibility.EVERYONE, eligibility.NO_KIND, kinds[first], eligibility.LISTED],
+        eligibility.NO_KIND,
     )
+    strategies_of = strategies_of_groups(divisions, len(groups))
     reason = np.select(
         [
-            model != last_model,
-            ~everyone & (alone != most),
-            (kind == eligibility.NO_KIND) & (alone >= 0),
+            refused | unknown,
+            strategies_of > eligibility.MOST_STRATEGIES,
         ],
-        [eligibility.MIXED_MODELS, eligibility.MIXED_STRATEGIES, eligibility.NO_KERNEL],
+        [eligibility.NO_KERNEL, eligibility.MANY_STRATEGIES],
         eligibility.REGULAR,
     )
     settled = replace(
-        groups, kind=kind, allocation=alone, reason=reason, has_retry=groups.has_retry & ~everyone
+        groups, kind=kind, allocation=first, reason=reason, has_retry=groups.has_retry & ~everyone
     )
-    return settled, tuple(strategies)
+    return settled, tuple(strategies), divisions
 
 
 def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:

@@ -10,7 +10,6 @@ from rebalance_core.kernels.codes.eligibility import EVERYONE
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers, ranges
 from rebalance_core.kernels.state.cells import Broadcast, Cells, Queues
-from rebalance_core.kernels.state.roster import MASK_BITS, topic_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +32,12 @@ class Stays:
 def find_stays(prepared: PreparedGroups) -> Stays:
     """The stays in every topic of the BROADCASTING groups."""
     topics, runs = prepared.grid.topics, prepared.roster.runs
-    run = np.flatnonzero(prepared.coded.groups.kind[runs.group] == EVERYONE)
+    everyone = (prepared.coded.groups.kind == EVERYONE) & ~prepared.shared
+    run = np.flatnonzero(everyone[runs.group])
     of_group = np.searchsorted(topics.group, np.arange(len(prepared.coded.groups) + 1))
     counts = np.diff(of_group)[runs.group[run]]
     group_topic, run = ranges(of_group[runs.group[run]], counts), np.repeat(run, counts)
-    slot = np.minimum(topic_slots(topics)[group_topic], MASK_BITS)
-    subscribed = (prepared.roster.topics_of_run[run] >> slot) & 1 > 0
+    subscribed = prepared.roster.reads(run, group_topic)
     group_topic, run = group_topic[subscribed], run[subscribed]
     order = np.argsort(group_topic, kind="stable")
     group_topic, run = group_topic[order], run[order]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
+from rebalance_core.kernels.ownership.passes import present, subscribed_by
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import Bools, Ints, first_of_run
-from rebalance_core.kernels.state.cells import Block, Broadcast, Cells, Piece, Queues
-from rebalance_core.kernels.state.roster import topic_slots
+from rebalance_core.kernels.ownership.sharing import covered, held_by
+from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.segments import Bools, Ints, find, first_of_run, pair, sums
+from rebalance_core.kernels.state.cells import Block, Broadcast, Cells, Piece, Queues, Shared
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 INITIAL, NEW, FORCED, VOLUNTARY = range(4)
@@ -60,11 +63,16 @@ class Differ:
 
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
         self._prepared, self._queues = prepared, queues
-        self._slots = topic_slots(prepared.grid.topics)
         self._retry = prepared.coded.topic_is_retry[prepared.grid.topics.topic]
 
     def changes(self, piece: Piece) -> Changes:
-        """Every ADD and DROP of a piece; both by queue, (BROADCASTING) client and epoch."""
+        """Every ADD and DROP of a piece.
+
+        Both by queue and epoch; where a queue has many holders by queue, epoch and client (shared
+        groups) or queue, client and epoch (BROADCASTING).
+        """
+        if isinstance(piece, Shared):
+            return self._of_shared(piece)
         return self._of_broadcast(piece) if isinstance(piece, Broadcast) else self._of_block(piece)
 
     def before(self, block: Block) -> Before:
@@ -80,7 +88,7 @@ class Differ:
         roster = self._prepared.roster
         still = roster.following(entry)
         gone = (still < 0) | (roster.process(still) != roster.process(entry))
-        subscribed = roster.subscribes(still, self._slots[group_topic])
+        subscribed = roster.subscribes(still, group_topic)
         return gone, (still >= 0) & subscribed
 
     def _of_block(self, block: Block) -> Changes:
@@ -124,6 +132,64 @@ class Differ:
             _only_other(cell, is_add, client, len(cells)), kind, latest_ms,
         )  # fmt: skip
 
+    def _of_shared(self, piece: Shared) -> Changes:
+        cells, segment, client, cell, is_add = _turns(piece)
+        epoch, queue = cells.epoch[cell], cells.queue[segment]
+        group_topic = self._queues.group_topic[queue]
+        gone, entry = self._hands(piece, cell, client, is_add)
+        wants = self._reading.at(group_topic, client, epoch) >= 0
+        held = held_before(piece)[cell] > 0
+        wanted = self._wanted(piece)[cell] > 0
+        kind, latest_ms = self._why(cells, cell, is_add, held, wanted, gone, wants)
+        return Changes(
+            cell, queue, epoch, is_add, entry, client,
+            _only_other(cell, is_add, client, len(cells)), kind, latest_ms,
+        )  # fmt: skip
+
+    @cached_property
+    def _reading(self) -> Periods:
+        return subscribed_by(self._prepared)
+
+    @cached_property
+    def _present(self) -> Periods:
+        return present(self._prepared)
+
+    def _hands(self, piece: Shared, cell: Ints, client: Ints, is_add: Bools) -> tuple[Bools, Ints]:
+        """Who acts in each change: every process is gone, and the entry of the first one.
+
+        The first by channel, of those that take the queue or give it up.
+        """
+        spans, epoch = piece.spans, piece.cells.epoch
+        by_client = self._prepared.membership.processes.client[spans.process]
+        gone, entry = np.zeros(len(cell), np.bool_), np.zeros(len(cell), np.int64)
+        ending = np.flatnonzero(spans.end < piece.cells.first[spans.segment + 1])
+        for mine, span, at, ago in (
+            (is_add, np.arange(len(spans.begin)), spans.begin, 0),
+            (~is_add, ending, spans.end[ending], 1),
+        ):
+            key = pair(at, by_client[span])
+            order = np.lexsort((spans.process[span], key))
+            key, span, at = key[order], span[order], at[order]
+            left = self._present.at(np.zeros_like(at), spans.process[span], epoch[at]) < 0
+            bounds = np.append(np.flatnonzero(first_of_run(key)), len(key))
+            row = find(key[bounds[:-1]], pair(cell[mine], client[mine]))
+            gone[mine] = (sums(~left, bounds) == 0)[row]
+            first = bounds[:-1][row]
+            node = spans.node[span[first]] + epoch[at[first]] - ago
+            entry[mine] = self._prepared.roster.entry_at[node]
+        return gone, entry
+
+    def _wanted(self, piece: Shared) -> Ints:
+        """By cell: clients that held the queue in the epoch before and still subscribe the topic."""
+        cells, held = piece.cells, held_by(piece.tenures)
+        begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])
+        offset = (cells.first[:-1] - cells.epoch[cells.first[:-1]])[held.major]
+        group_topic = self._queues.group_topic[cells.queue[held.major]]
+        row, period = self._reading.meeting(group_topic, held.minor, begin - offset, end - offset)
+        low = np.maximum(begin[row], self._reading.begin[period] + offset[row])
+        high = np.minimum(end[row], self._reading.end[period] + offset[row])
+        return covered(low, high, len(cells))
+
     def _why(
         self, cells: Cells, cell: Ints, is_add: Bools, held: Bools, wanted: Bools, gone: Bools,
         wants: Bools,
@@ -152,7 +218,32 @@ class Differ:
         )
 
 
-def held_before(piece: Broadcast) -> Ints:
+def _turns(piece: Shared) -> tuple[Cells, Ints, Ints, Ints, Bools]:
+    """Cells in which a client has more or fewer processes that hold the queue than before.
+
+    Returns:
+        The piece's cells, and by change: segment, client, cell and whether it is a rise.
+    """
+    tenures, cells = piece.tenures, piece.cells
+    touches = ~first_of_run(tenures.segment, tenures.client)
+    touches &= tenures.begin == np.roll(tenures.end, 1)
+    before = np.where(touches, np.roll(tenures.processes, 1), 0)
+    ending = tenures.end < cells.first[tenures.segment + 1]
+    ending &= ~np.append(touches[1:], False)
+    segment, client, cell, is_add = (
+        np.concatenate(columns)
+        for columns in (
+            (tenures.segment, tenures.segment[ending]),
+            (tenures.client, tenures.client[ending]),
+            (tenures.begin, tenures.end[ending]),
+            (tenures.processes > before, np.zeros(int(ending.sum()), np.bool_)),
+        )
+    )
+    order = np.lexsort((client, cell))
+    return cells, segment[order], client[order], cell[order], is_add[order]
+
+
+def held_before(piece: Broadcast | Shared) -> Ints:
     """By cell: how many held the queue in the epoch before."""
     held = np.zeros(len(piece.cells), np.int64)
     held[1:] = piece.holders[:-1]

@@ -9,20 +9,24 @@ from typing import Protocol
 
 import numpy as np
 
-from rebalance_core.kernels.codes.eligibility import EVERYONE
+from rebalance_core.kernels.codes.eligibility import EVERYONE, NO_KIND
 from rebalance_core.kernels.ownership.broadcasts import broadcast, find_stays
 from rebalance_core.kernels.ownership.owners.averagely import AveragelyOwners
 from rebalance_core.kernels.ownership.owners.averagely_by_circle import AveragelyByCircleOwners
 from rebalance_core.kernels.ownership.owners.consistent_hash import ConsistentHashOwners
 from rebalance_core.kernels.ownership.owners.machine_room import MachineRoomOwners
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import MachineRoomNearbyOwners
+from rebalance_core.kernels.ownership.passes import find_passes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import Ints, first_of_run, pointers, ranges
+from rebalance_core.kernels.ownership.sharing import Sharing, listed_queues
+from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
 from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable
 from rebalance_core.kernels.state.grid import Places, places
-from rebalance_core.kernels.state.roster import ALL_TOPICS, topic_slots
+from rebalance_core.kernels.state.roster import ALL_TOPICS
 
 CELLS_PER_BLOCK = 1 << 17
+SHARED = NO_KIND + 1
+"""The kind of the queues of shared groups."""
 
 
 class Owners(Protocol):
@@ -50,22 +54,27 @@ class Holdings:
         self._prepared = prepared
         self._part = part
         self._cells_per_block = cells_per_block
-        self._slots = topic_slots(prepared.grid.topics)
         self._mixed = np.zeros(len(prepared.coded.groups), np.bool_)
         runs = prepared.roster.runs
         self._mixed[runs.group[prepared.roster.topics_of_run != ALL_TOPICS]] = True
         frozen = np.repeat(prepared.grid.topics.group, np.diff(prepared.grid.topic_first))
         self._frozen = np.zeros(len(prepared.coded.groups), np.bool_)
         self._frozen[frozen[prepared.grid.frozen]] = True
-        self._owners: dict[int, Owners] = {}
+        self._owners: dict[tuple[int, int], Owners] = {}
+        divisions = prepared.coded.divisions
+        self._divided_by = [*map(prepared.coded.divided_by, range(divisions.most))]
 
     @cached_property
     def queues(self) -> Queues:
-        """Every queue that can be read in some epoch."""
+        """Every queue that can be read in some epoch, or that CONFIG lists."""
         grid = self._prepared.grid
         counts = grid.most_readable
         topic_broker = np.repeat(np.arange(len(counts)), counts)
         queue_id = ranges(np.zeros(len(counts), np.int64), counts)
+        listed = listed_queues(self._prepared)
+        if len(listed.allocation):
+            both = np.concatenate([pair(topic_broker, queue_id), listed.key])
+            topic_broker, queue_id = halves(np.unique(both))
         group = grid.brokers.group[topic_broker]
         if self._part != (0, 1):
             mine = self._mine(group)
@@ -81,17 +90,39 @@ class Holdings:
         return np.flatnonzero(place * parts // np.repeat(sizes, sizes) == part)
 
     def pieces(self) -> Iterator[Piece]:
-        """All queues in their order; each piece is of one kind of strategy."""
-        kind = self._prepared.coded.groups.kind[self.queues.group]
+        """All queues; each piece is of one kind of strategy, or of shared groups."""
+        queues, shared = self.queues, self._prepared.shared[self.queues.group]
+        kind = np.where(shared, SHARED, self._prepared.coded.groups.kind[queues.group])
         stays = find_stays(self._prepared)
-        weights = np.diff(self._prepared.epochs.of_group)[self.queues.group]
-        weights += np.diff(stays.first)[self.queues.group_topic]
-        for first, end in self._cuts(kind, pointers(weights)):
-            cells = self._lay_out(first, end)
-            if kind[first] == EVERYONE:
-                yield broadcast(self._prepared, self.queues, stays, cells)
+        weights = np.diff(self._prepared.epochs.of_group)[queues.group]
+        weights += np.diff(stays.first)[queues.group_topic]
+        weights += shared * self._sharing.weights[queues.group_topic] if shared.any() else 0
+        order = np.argsort(kind, kind="stable")
+        kind = kind[order]
+        for first, end in self._cuts(kind, pointers(weights[order])):
+            cells = self._lay_out(order[first:end])
+            if kind[first] == SHARED:
+                yield self._sharing.piece(cells, self._by_strategy(cells))
+            elif kind[first] == EVERYONE:
+                yield broadcast(self._prepared, queues, stays, cells)
             else:
                 yield self._block(int(kind[first]), cells)
+
+    @cached_property
+    def _sharing(self) -> Sharing:
+        return Sharing(self._prepared, self.queues, find_passes(self._prepared))
+
+    def _by_strategy(self, cells: Cells) -> Iterator[tuple[int, Ints, Ints]]:
+        """The cells that some group's strategy of a number divides, and the entry that owns each."""
+        prepared = self._prepared
+        cell = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
+        group = prepared.epochs.group[cells.epoch[cell]]
+        for number in range(prepared.coded.divisions.most):
+            kinds = self._divided_by[number].groups.kind[group]
+            for kind in np.unique(kinds[kinds < EVERYONE]).tolist():
+                mine = cell[kinds == kind]
+                owner = self._kernel(kind, number).entries(self._readable(cells, mine))
+                yield number, mine[owner >= 0], owner[owner >= 0]
 
     def _cuts(self, kind: Ints, weights: Ints) -> Iterator[tuple[int, int]]:
         """Ranges of queues of one kind, each of about `cells_per_block`."""
@@ -105,10 +136,9 @@ class Holdings:
                 yield at, following
                 at = following
 
-    def _lay_out(self, first: int, end: int) -> Cells:
-        """The cells of some consecutive queues."""
+    def _lay_out(self, queue: Ints) -> Cells:
+        """The cells of some queues."""
         epochs, grid, queues = self._prepared.epochs, self._prepared.grid, self.queues
-        queue = np.arange(first, end)
         group, opening = queues.group[queue], epochs.of_group[queues.group[queue]]
         count = epochs.of_group[group + 1] - opening
         broker_cell = ranges(grid.broker_first[queues.topic_broker[queue]], count)
@@ -128,28 +158,31 @@ class Holdings:
         entry = np.where(cells.readable, NOBODY, ABSENT)
         divided = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
         queue = cells.queue[cells.segment[divided]]
-        owner = self._kernel(kind).entries(
-            Readable(
-                queue,
-                cells.epoch[divided],
-                cells.broker_cell[divided],
-                queues.topic_broker[queue],
-                queues.queue_id[queue],
-            )
-        )
+        owner = self._kernel(kind).entries(self._readable(cells, divided))
         if self._mixed[group].any():
             held = np.flatnonzero(owner >= 0)
-            slot = self._slots[queues.group_topic[queue[held]]]
-            owner[held[~prepared.roster.subscribes(owner[held], slot)]] = NOBODY
+            group_topic = queues.group_topic[queue[held]]
+            owner[held[~prepared.roster.subscribes(owner[held], group_topic)]] = NOBODY
         entry[divided] = owner
         if self._frozen[group].any():
             self._carry(entry, cells)
         return Block(cells, entry)
 
+    def _readable(self, cells: Cells, divided: Ints) -> Readable:
+        """What a strategy is told of some cells."""
+        queues, queue = self.queues, cells.queue[cells.segment[divided]]
+        return Readable(
+            queue,
+            cells.epoch[divided],
+            cells.broker_cell[divided],
+            queues.topic_broker[queue],
+            queues.queue_id[queue],
+        )
+
     def _carry(self, entry: Ints, cells: Cells) -> None:
         """Frozen topics: whoever held a queue and is still there keeps it."""
         grid, roster, topic_cell = self._prepared.grid, self._prepared.roster, cells.topic_cell
-        slot = self._slots[self.queues.group_topic[cells.queue]]
+        group_topic = self.queues.group_topic[cells.queue]
         frozen = np.flatnonzero(grid.frozen[topic_cell])
         frozen = frozen[frozen > cells.first[cells.segment[frozen]]]
         ago = grid.thawed[topic_cell[frozen]]
@@ -159,31 +192,32 @@ class Holdings:
             held = entry[at - 1]
             keeps = roster.following(held)
             stays = (keeps >= 0) & (roster.process(keeps) == roster.process(held))
-            stays &= roster.subscribes(keeps, slot[cells.segment[at]])
+            stays &= roster.subscribes(keeps, group_topic[cells.segment[at]])
             entry[at[stays]] = keeps[stays]
 
     @cached_property
     def _places(self) -> Places:
         return places(self._prepared.grid, self._prepared.grid.readable)
 
-    def _kernel(self, kind: int) -> Owners:
-        """The strategy's kernel, made when the first block of its kind comes."""
-        if kind not in self._owners:
-            self._owners[kind] = self._made(kind)
-        return self._owners[kind]
+    def _kernel(self, kind: int, number: int = 0) -> Owners:
+        """The kernel of a kind of strategy, made when the first block of its kind comes.
 
-    def _made(self, kind: int) -> Owners:
-        prepared = self._prepared
-        coded, epochs, grid, roster = (
-            prepared.coded,
-            prepared.epochs,
-            prepared.grid,
-            prepared.roster,
-        )
+        Args:
+            kind: of the strategy.
+            number: of the strategy in its group.
+        """
+        if (kind, number) not in self._owners:
+            self._owners[kind, number] = self._made(kind, number)
+        return self._owners[kind, number]
+
+    def _made(self, kind: int, number: int) -> Owners:
+        prepared, coded = self._prepared, self._divided_by[number]
+        epochs, grid, roster = prepared.epochs, prepared.grid, prepared.roster
+        rings = prepared.rings[number]
         makers = (  # in the order of eligibility.KINDS
             lambda: AveragelyOwners(self._places, roster),
             lambda: AveragelyByCircleOwners(self._places, roster),
-            lambda: ConsistentHashOwners(coded, prepared.rings, epochs, grid, roster, self.queues),
+            lambda: ConsistentHashOwners(coded, rings, epochs, grid, roster, self.queues),
             lambda: MachineRoomOwners(coded, grid, roster),
             lambda: MachineRoomNearbyOwners(coded, epochs, grid, roster),
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
+from rebalance_core.kernels.codes.divisions import strategies_of_groups
 from rebalance_core.kernels.codes.event_rows import type_code
 from rebalance_core.kernels.ownership.owners.consistent_hash import (
     Rings,
@@ -16,34 +18,33 @@ from rebalance_core.kernels.ownership.owners.consistent_hash import (
 )
 from rebalance_core.kernels.ownership.owners.machine_room import blank_groups
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import roomless_groups
-from rebalance_core.kernels.segments import Ints, first_of_run
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.state.activity import (
     GroupTopics,
     LiveCounts,
+    RetryTopics,
     count_live,
     group_topics,
+    joined_periods,
+    live_periods,
     subscribed_periods,
 )
 from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
 from rebalance_core.kernels.state.grid import Grid, build_grid
 from rebalance_core.kernels.state.membership import Membership, follow_members
-from rebalance_core.kernels.state.roster import (
-    MASK_BITS,
-    Roster,
-    Runs,
-    build_roster,
-    find_runs,
-    overlapping,
-    uniform_groups,
-)
+from rebalance_core.kernels.state.reading import clustering, find_reading
+from rebalance_core.kernels.state.roster import Roster, build_roster
 from rebalance_core.kernels.state.routes import (
     TopicBrokers,
     follow_routes,
+    listed_places,
     retry_creations,
     retry_periods,
     topic_configs,
 )
+from rebalance_core.kernels.state.runs import Runs, find_runs
 from rebalance_core.model.events import SUBSCRIBE
+from rebalance_core.model.group_settings import BROADCASTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,11 @@ class PreparedGroups:
     membership: Membership
     epochs: Epochs
     roster: Roster
-    rings: Rings
+    rings: tuple[Rings, ...]
+    """By number of the strategy in its group, as `Divisions.number`."""
     grid: Grid
+    shared: Bools
+    """By group: several processes may hold a queue, or one keeps what is given to another."""
     reason: Ints
     """By group: index into `eligibility.REASONS`."""
 
@@ -71,11 +75,22 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     live = count_live(membership)
     subscribed = subscribed_periods(membership, coded.topic_sets)
     configs = topic_configs(events, groups)
-    creations = retry_creations(configs, subscribed, groups)
-    retry = retry_periods(creations)
+    divides = clustering(coded, membership)
+    mixed = np.isin(np.arange(len(groups)), coded.divisions.mixed_models)
+    dividing = subscribed
+    if mixed.any():
+        dividing = subscribed_periods(membership, coded.topic_sets, divides)
+    creations = retry_creations(configs, dividing, groups)
+    created = retry_periods(creations)
+    retry = RetryTopics(
+        created.where(~mixed[created.group]),
+        live_periods(membership, divides, mixed & groups.has_retry, groups.retry_topic),
+        created,
+    )
     topics = group_topics(events, subscribed, live, retry)
-    brokers, routes = follow_routes(events, configs.joined(creations), topics)
-    turns = find_turns(events, membership, topics, brokers, routes, retry)
+    listed = listed_places(coded)
+    brokers, routes = follow_routes(events, configs.joined(creations), topics, listed)
+    turns = find_turns(events, membership, topics, brokers, routes, created)
     epochs = build_epochs(events, turns, live, creations, len(groups))
     runs, unclear = find_runs(events, membership, epochs)
     reason = _reasons(coded, membership, live, topics, brokers, runs, unclear)
@@ -85,8 +100,43 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
         epochs = build_epochs(events, turns, live, creations, len(groups))
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
-    grid = build_grid(events, epochs, topics, subscribed, retry, brokers, routes)
-    return PreparedGroups(coded, membership, epochs, roster, find_rings(coded, runs), grid, reason)
+    read = joined_periods(subscribed, retry.since_created(retry.varying))
+    grid = build_grid(events, epochs, topics, read, retry.constant, brokers, routes)
+    shared = np.zeros(len(groups), np.bool_)
+    shared[coded.divisions.listing] = shared[coded.divisions.mixed_models] = True
+    shared |= strategies_of_groups(coded.divisions, len(groups)) > 1
+    shared[roster.twice] = shared[membership.suspended] = True
+    grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))
+    rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
+    return PreparedGroups(coded, membership, epochs, roster, rings, grid, shared, reason)
+
+
+def _frozen(
+    coded: CodedGroups, membership: Membership, epochs: Epochs, runs: Runs, grid: Grid
+) -> Bools:
+    """`Grid.frozen` without topics that only members with a CONFIG list read."""
+    if not len(coded.divisions.listing):
+        return grid.frozen
+    lists = np.zeros(len(coded.groups), np.bool_)
+    lists[coded.divisions.listing] = True
+    reading = find_reading(coded, membership, runs, grid.topics, lists)
+    states, state = membership.states, runs.state[reading.run]
+    allocation = coded.divisions.allocations(states.strategy[state], states.version[state])
+    listed = np.isin(allocation, coded.divisions.listed)
+    everyone = np.isin(coded.names.words, [BROADCASTING])[states.message_model[state]]
+    dividing = np.flatnonzero(~listed | everyone)
+    run, group_topic = reading.run[dividing], reading.group_topic[dividing]
+    offset = grid.topic_first[group_topic] - epochs.of_group[runs.group[run]]
+    steps = np.zeros(len(grid.frozen) + 1, np.int64)
+    np.add.at(steps, offset + runs.from_epoch[run], 1)
+    np.add.at(steps, offset + runs.to_epoch[run], -1)
+    cell_lists = np.repeat(lists[grid.topics.group], np.diff(grid.topic_first))
+    return grid.frozen & (~cell_lists | (np.cumsum(steps[:-1]) > 0))
+
+
+def _by_strategy(coded: CodedGroups) -> Iterator[CodedGroups]:
+    """The groups once for each strategy of the group that has the most."""
+    return map(coded.divided_by, range(coded.divisions.most))
 
 
 def _reasons(
@@ -100,23 +150,20 @@ def _reasons(
 ) -> Ints:
     """Why each group is left to the replay; the first reason counts."""
     reason = coded.groups.reason.copy()
-    subscriptions = membership.states.subscriptions[runs.state]
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
-    many = np.bincount(topics.group, minlength=len(reason)) > MASK_BITS
-    many &= ~uniform_groups(runs, subscriptions, len(reason))
-    found = (
-        (eligibility.SUSPENDED, membership.suspended),
-        (eligibility.DUPLICATE_CLIENT_ID, overlapping(runs)),
+    found: tuple[tuple[int, Ints], ...] = (
         (eligibility.RESTART_AT_ONCE, unclear),
         (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
-        (eligibility.MANY_TOPICS, np.flatnonzero(many)),
-        (eligibility.RING_COLLISION, colliding_groups(find_rings(coded, runs))),
-        (eligibility.NO_ROOM, roomless_groups(coded, brokers, runs)),
-        (
-            eligibility.BLANK_CLIENT_ID,
-            blank_groups(coded, runs.group[clients], runs.client[clients]),
-        ),
     )
+    for divided in _by_strategy(coded):
+        found += (
+            (eligibility.RING_COLLISION, colliding_groups(find_rings(divided, runs))),
+            (eligibility.NO_ROOM, roomless_groups(divided, brokers, runs)),
+            (
+                eligibility.BLANK_CLIENT_ID,
+                blank_groups(divided, runs.group[clients], runs.client[clients]),
+            ),
+        )
     for code, groups in found:
         reason[groups[reason[groups] == eligibility.REGULAR]] = code
     return reason

@@ -6,7 +6,7 @@ group's topics: an empty group keeps those it had before its last member went un
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -34,6 +34,10 @@ class TopicPeriods:
     topic: Ints
     start: Ints
     end: Ints
+
+    def where(self, rows: Bools) -> TopicPeriods:
+        """Some of the periods."""
+        return TopicPeriods(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +92,21 @@ def _running(steps: Ints, first: Bools) -> Ints:
     return total - np.repeat(begin, np.diff(np.append(starts, len(steps))))
 
 
-def subscribed_periods(membership: Membership, sets: TopicSets) -> TopicPeriods:
-    """When each topic is subscribed by some live member."""
+def subscribed_periods(
+    membership: Membership, sets: TopicSets, states: Bools | None = None
+) -> TopicPeriods:
+    """When each topic is subscribed by some live member.
+
+    Args:
+        membership: states of the members.
+        sets: of topics.
+        states: by state: whether members in it count; None: all do.
+    """
     changes, group_of = membership.changes, membership.processes.group
+    counts = np.ones(len(membership.states.version), np.bool_) if states is None else states
     parts = [
-        _topics_of(membership, sets, changes.before, -1),
-        _topics_of(membership, sets, changes.after, 1),
+        _topics_of(membership, sets, changes.before, counts, -1),
+        _topics_of(membership, sets, changes.after, counts, 1),
     ]
     rows, topic, step = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     group, ordinal = group_of[changes.process[rows]], changes.ordinal[rows]
@@ -104,11 +117,37 @@ def subscribed_periods(membership: Membership, sets: TopicSets) -> TopicPeriods:
     return periods(group[last], topic[last], ordinal[last], subscribed[last])
 
 
+def live_periods(membership: Membership, states: Bools, groups: Bools, topic: Ints) -> TopicPeriods:
+    """When some member in one of these states is live, as periods of one topic of its group.
+
+    Args:
+        membership: states of the members.
+        states: by state: whether it is one of these.
+        groups: by group: whether it is wanted.
+        topic: by group.
+    """
+    changes = membership.changes
+    order = np.argsort(changes.ordinal)
+    group = membership.processes.group[changes.process]
+    order = order[groups[group[order]]]
+    group, ordinal = group[order], changes.ordinal[order]
+    live = np.append(states, False)  # gone is the last
+    step = live[changes.after[order]].astype(np.int64) - live[changes.before[order]]
+    return periods(group, topic[group], ordinal, _running(step, first_of_run(group)) > 0)
+
+
+def joined_periods(one: TopicPeriods, other: TopicPeriods) -> TopicPeriods:
+    """The periods of both, by group, topic and start."""
+    columns = [np.concatenate([getattr(one, f.name), getattr(other, f.name)]) for f in fields(one)]
+    order = np.lexsort((columns[2], columns[1], columns[0]))
+    return TopicPeriods(*(column[order] for column in columns))
+
+
 def _topics_of(
-    membership: Membership, sets: TopicSets, state: Ints, step: int
+    membership: Membership, sets: TopicSets, state: Ints, counts: Bools, step: int
 ) -> tuple[Ints, Ints, Ints]:
     """(change, topic, step) of every topic that the state of a change subscribes."""
-    live = np.flatnonzero(state != GONE)
+    live = np.flatnonzero((state != GONE) & np.append(counts, False)[state])
     rows, topics = sets.members(membership.states.subscriptions[state[live]])
     return live[rows], topics, np.full(len(rows), step, np.int64)
 
@@ -122,8 +161,34 @@ def periods(group: Ints, topic: Ints, ordinal: Ints, on: Bools) -> TopicPeriods:
     return TopicPeriods(group[on], topic[on], ordinal[on], end[on])
 
 
+@dataclass(frozen=True, slots=True)
+class RetryTopics:
+    """The groups' retry topics, each from its first queue on."""
+
+    constant: TopicPeriods
+    """Of groups in which every member subscribes it; they never end."""
+    varying: TopicPeriods
+    """Of groups with BROADCASTING members too: while another member is live, created or not."""
+    created: TopicPeriods
+    """Of all groups, from the first queue on."""
+
+    def since_created(self, periods_: TopicPeriods) -> TopicPeriods:
+        """Some periods, those of the varying topics not before the first queue."""
+        varying = np.unique(pair(self.varying.group, self.varying.topic))
+        keys = pair(periods_.group, periods_.topic)
+        created = pair(self.created.group, self.created.topic)
+        order = np.argsort(created)
+        at = find(created[order], keys)
+        born = np.append(self.created.start[order], NEVER)[at]
+        start = np.where(find(varying, keys) >= 0, np.maximum(born, periods_.start), periods_.start)
+        kept = start < periods_.end
+        return TopicPeriods(
+            periods_.group[kept], periods_.topic[kept], start[kept], periods_.end[kept]
+        )
+
+
 def group_topics(
-    events: Events, subscribed: TopicPeriods, live: LiveCounts, retry: TopicPeriods
+    events: Events, subscribed: TopicPeriods, live: LiveCounts, retry: RetryTopics
 ) -> GroupTopics:
     """The topics of every group with the periods they are active in.
 
@@ -131,9 +196,14 @@ def group_topics(
         events: all events, in order.
         subscribed: as `subscribed_periods` gives them.
         live: as `count_live` gives them.
-        retry: the retry topics, each from its creation on.
+        retry: the retry topics.
     """
-    parts = (subscribed, _left_behind(events, subscribed, live), retry)
+    members = joined_periods(subscribed, retry.varying)
+    parts = (
+        retry.since_created(members),
+        retry.since_created(_left_behind(events, members, live)),
+        _once_joined(events, retry.constant, live),
+    )
     group, topic, start, end = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("group", "topic", "start", "end")
@@ -144,22 +214,59 @@ def group_topics(
     return GroupTopics(group[first], topic[first], np.cumsum(first) - 1, start, end)
 
 
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    """Stretches [start, end) in ordinals in which a group has no member, by group and start."""
+
+    group: Ints
+    start: Ints
+    end: Ints
+    since: Ints
+    """Which of them last began in an instant that the group entered with members; -1: none."""
+
+
+def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
+    empty = np.flatnonzero(live.live == 0)
+    group, start = live.group[empty], live.ordinal[empty]
+    following = np.minimum(empty + 1, len(live.group) - 1)
+    joined = (following > empty) & (live.group[following] == group)
+    end = np.where(joined, live.ordinal[following], NEVER)
+    instant = events.instant[start]
+    earlier = np.searchsorted(live.ordinal, np.searchsorted(events.instant, instant)) - 1
+    emptied = (earlier >= 0) & (live.group[earlier] == group) & (live.live[earlier] > 0)
+    return _Empty(group, start, end, last_true(emptied, first_of_run(group)))
+
+
+def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> TopicPeriods:
+    """The retry topics' periods without stretches of groups that entered no instant with members.
+
+    Such a group has no topic: whoever came in an instant went in it.
+    """
+    empty = _empty_stretches(events, live)
+    bare = np.flatnonzero((empty.since < 0) & np.isin(empty.group, retry.group))
+    by_group = np.argsort(retry.group)
+    at = by_group[np.searchsorted(retry.group[by_group], empty.group[bare])]
+    bare, at = bare[empty.start[bare] > retry.start[at]], at[empty.start[bare] > retry.start[at]]
+    row = np.concatenate([np.arange(len(retry.group)), at])
+    start = np.concatenate([retry.start, empty.end[bare]])
+    order = np.lexsort((start, row))
+    row, start = row[order], start[order]
+    stops = np.full(len(row), NEVER)
+    closing = np.flatnonzero(~last_of_run(row))  # all but a row's last part end where one is empty
+    stops[closing] = empty.start[bare][np.lexsort((empty.start[bare], at))]
+    kept = start < stops
+    return TopicPeriods(retry.group[row[kept]], retry.topic[row[kept]], start[kept], stops[kept])
+
+
 def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> TopicPeriods:
     """What an empty group keeps: all topics read before the instant in which its last member went.
 
     In what order members go within an instant says nothing, and who comes and goes within one
     leaves nothing behind.
     """
-    empty = np.flatnonzero(live.live == 0)
-    group, start = live.group[empty], live.ordinal[empty]
-    following = np.minimum(empty + 1, len(live.group) - 1)
-    joined = (following > empty) & (live.group[following] == group)
-    end = np.where(joined, live.ordinal[following], NEVER)
-
+    empty = _empty_stretches(events, live)
+    group, start, end, since = empty.group, empty.start, empty.end, empty.since
     instant = events.instant[start]
-    earlier = np.searchsorted(live.ordinal, np.searchsorted(events.instant, instant)) - 1
-    emptied = (earlier >= 0) & (live.group[earlier] == group) & (live.live[earlier] > 0)
-    since = last_true(emptied, first_of_run(group))
     known = since >= 0
     start, end, instant = start[known], end[known], instant[since[known]]
 

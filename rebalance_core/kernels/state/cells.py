@@ -16,7 +16,8 @@ ABSENT = -2
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """One value a queue that could be read in some epoch; by group, topic, broker and id."""
+    """One value a queue that could be read in some epoch, or that CONFIG lists; by group, topic,
+    broker and id."""
 
     group: Ints
     group_topic: Ints
@@ -99,4 +100,48 @@ class Broadcast:
     """In epoch e the client is entry ``entry_at[node + e]`` of the roster."""
 
 
-Piece = Block | Broadcast
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Stretches of cells in which a process holds a queue; by segment, process and first cell.
+
+    One value each; those of a process do not touch.
+    """
+
+    segment: Ints
+    process: Ints
+    begin: Ints
+    """The first cell."""
+    end: Ints
+    """The cell after the last."""
+    node: Ints
+    """In epoch e the process is entry ``entry_at[node + e]`` of the roster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenures:
+    """Stretches of cells in which equally many processes of a client hold a queue.
+
+    One value each; by segment, client and first cell.
+    """
+
+    segment: Ints
+    client: Ints
+    begin: Ints
+    end: Ints
+    processes: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Cells of groups in which several processes may hold a queue."""
+
+    cells: Cells
+    nobody: Bools
+    """By cell: the queue can be read and nobody holds it."""
+    holders: Ints
+    """By cell: how many processes."""
+    spans: Spans
+    tenures: Tenures
+
+
+Piece = Block | Broadcast | Shared

@@ -104,7 +104,9 @@ def find_turns(
     changed[instant[last][differs]] = True
     # The retry topic appears among the group's topics, even on a broker that is down.
     causing[retry.start] = True
-    changed[events.instant[retry.start]] = True
+    instant = events.instant[retry.start]
+    there = topics.active(topics.index(retry.group, retry.topic), _last_ordinals(events)[instant])
+    changed[instant[there]] = True
     return Turns(causing, changed)
 
 

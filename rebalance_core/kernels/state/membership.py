@@ -23,6 +23,7 @@ from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,
     CONSUMER_LOST,
+    CONSUMER_RESUME,
     CONSUMER_SUSPEND,
     SUBSCRIBE,
     UNSUBSCRIBE,
@@ -31,7 +32,7 @@ from rebalance_core.model.events import (
 GONE = -1
 JOIN, LEAVE, LOST = map(type_code, (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST))
 SUBSCRIBES, UNSUBSCRIBES = map(type_code, (SUBSCRIBE, UNSUBSCRIBE))
-SUSPENDS = type_code(CONSUMER_SUSPEND)
+SUSPENDS, RESUMES = map(type_code, (CONSUMER_SUSPEND, CONSUMER_RESUME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class MemberStates:
     strategy: Ints
     version: Ints
     message_model: Ints
+    suspended: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +131,16 @@ def _states(
     at = ordinals[joined]
     subscriptions = _subscriptions(events, sets, ordinals, process, kind, joined)
     words = [events.words[name][at] for name in ("strategy", "version", "message_model")]
+    turned = np.isin(kind, (SUSPENDS, RESUMES, LEAVE, LOST))  # a join in place leaves it suspended
+    turn = last_true(turned, begins)
+    suspended = (turn >= 0) & (kind[turn] == SUSPENDS)
     key = subscriptions
-    for word in words:
+    for word in (*words, suspended.astype(np.int64)):
         key = np.unique(pair(key, word), return_inverse=True)[1]
     _, first, numbers = np.unique(key, return_index=True, return_inverse=True)
     after = np.where((kind == LEAVE) | (kind == LOST), GONE, numbers)
-    return MemberStates(subscriptions[first], *(word[first] for word in words)), after
+    found = (subscriptions, *words, suspended)
+    return MemberStates(*(column[first] for column in found)), after
 
 
 def _subscriptions(

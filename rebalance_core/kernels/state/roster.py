@@ -13,44 +13,32 @@ from typing import Any
 import numpy as np
 
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
-from rebalance_core.kernels.codes.event_rows import Events
 from rebalance_core.kernels.segments import (
     AnyInts,
     Bools,
+    Counts,
     Ints,
     extreme,
+    find,
     first_of_run,
     last_of_run,
+    pair,
     pointers,
     ranges,
+    sums,
 )
 from rebalance_core.kernels.state.activity import GroupTopics
 from rebalance_core.kernels.state.cells import ABSENT, NOBODY
 from rebalance_core.kernels.state.epochs import Epochs
-from rebalance_core.kernels.state.membership import GONE, Membership
+from rebalance_core.kernels.state.membership import Membership
+from rebalance_core.kernels.state.reading import find_reading
+from rebalance_core.kernels.state.runs import Runs, by_process, overlapping, uniform_groups
 
 MASK_BITS = 62
 """Group topics that the mask of a member can tell apart."""
 ALL_TOPICS = -1
 MOST_NARROW = np.iinfo(np.int32).max
 """Indexes of so many entries fit 32 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """One value a stretch of epochs in which a process is a member with the same settings.
-
-    By group, client and first epoch.
-    """
-
-    group: Ints
-    process: Ints
-    client: Ints
-    state: Ints
-    start_mode: Ints
-    from_epoch: Ints
-    to_epoch: Ints
-    """Exclusive."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +53,17 @@ class Roster:
     runs: Runs
     topics_of_run: Ints
     """Bit i is set if the member subscribes topic i of its group; `ALL_TOPICS`: every one."""
+    topic_slots: Ints
+    """By group topic: its bit."""
+    subscribed: Ints
+    """(run, group topic) of what members subscribe in groups with more topics than bits, as sorted
+    pairs; they have no bits set."""
     first: Ints
     """Where each epoch's entries begin, and the end; shape (epochs + 1,)."""
     uniform: Bools
     """By epoch: all members subscribe the same topics."""
+    twice: Ints
+    """Groups in which two processes of a client are members at a time."""
 
     def __reduce__(self) -> tuple[type[Roster], tuple[object, ...]]:
         return Roster, tuple(getattr(self, field.name) for field in fields(self))
@@ -82,6 +77,43 @@ class Roster:
         entry_at = np.empty(len(self), self._index_type)
         entry_at[self._node] = np.arange(len(self), dtype=self._index_type)
         return entry_at
+
+    @cached_property
+    def copy(self) -> Counts:
+        """How many entries of the same client stand before each entry in its epoch."""
+        copy = np.zeros(len(self), np.int32)
+        if len(self.twice):
+            group = self.runs.group[self.run[:-2]]
+            at = np.flatnonzero(np.isin(group, self.twice))
+            first = first_of_run(self.epoch[at], self.client(at))
+            begin = np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))
+            copy[at] = np.arange(len(at)) - begin
+        return copy
+
+    @cached_property
+    def distinct(self) -> Ints:
+        """How many clients each epoch has."""
+        return sums(self.copy == 0, self.first)
+
+    @cached_property
+    def by_client(self) -> AnyInts:
+        """Entries by group, client and epoch; those with a copy before them after the others.
+
+        Without copies as `entry_at`.
+        """
+        entries = self.entry_at.copy()
+        if len(self.twice):
+            group = self.runs.group[self.run[entries]]
+            at = np.flatnonzero(np.isin(group, self.twice))
+            mine = entries[at]
+            keys = (self.epoch[mine], self.copy[mine] > 0, self.client(mine), group[at])
+            entries[at] = mine[np.lexsort(keys)]
+        return entries
+
+    @cached_property
+    def node_of_run(self) -> Ints:
+        """By run: in epoch e its entry is ``entry_at[this + e]``."""
+        return pointers(self._lengths)[:-1] - self.runs.from_epoch
 
     @cached_property
     def run(self) -> AnyInts:
@@ -102,10 +134,17 @@ class Roster:
         """The process of each entry, or -1."""
         return np.append(self.runs.process, [-1, -1])[self.run[entry]]
 
-    def subscribes(self, entry: AnyInts, slot: Ints) -> Bools:
-        """Whether each entry's member subscribes the group topic of this slot."""
-        topics = np.append(self.topics_of_run, [0, 0])[self.run[entry]]
-        return (topics >> np.minimum(slot, MASK_BITS)) & 1 > 0
+    def subscribes(self, entry: AnyInts, group_topic: Ints) -> Bools:
+        """Whether each entry's member subscribes a group topic."""
+        return self.reads(self.run[entry], group_topic)
+
+    def reads(self, run: AnyInts, group_topic: Ints) -> Bools:
+        """Whether the member of each run subscribes a group topic."""
+        topics = np.append(self.topics_of_run, [0, 0])[run]
+        found: Bools = (topics >> self.topic_slots[group_topic]) & 1 > 0
+        if len(self.subscribed):
+            found |= find(self.subscribed, pair(run, group_topic)) >= 0
+        return found
 
     def following(self, entry: AnyInts) -> AnyInts:
         """The same client's entry in the group's next epoch; -1: it is gone, or there is none."""
@@ -141,40 +180,6 @@ class Roster:
         return np.argsort(epoch.astype(np.uint16) if small else epoch, kind="stable")
 
 
-def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
-    """The runs of every process, and groups whose runs do not tell everything.
-
-    Those are groups in which a process came back in place with another start mode only: that
-    begins no epoch.
-    """
-    changes = membership.changes
-    instant = events.instant[changes.ordinal]
-    first, last = first_of_run(changes.process, instant), last_of_run(changes.process, instant)
-    process, state, mode = changes.process[last], changes.after[last], changes.start_mode[last]
-    turned = changes.before[first] != state
-    begins = first_of_run(process)
-    same = ~turned & (state != GONE) & ~begins & (mode != np.roll(mode, 1))
-    back_changed = np.unique(membership.processes.group[process[same]])
-    epoch = epochs.at_instant[instant[last]]
-    kept = turned & (epoch >= 0)
-    process, state, mode, epoch = (a[kept] for a in (process, state, mode, epoch))
-    group = membership.processes.group[process]
-    end = np.where(last_of_run(process), epochs.of_group[group + 1], np.roll(epoch, -1))
-    live = state != GONE
-    columns = (group, process, membership.processes.client[process], state, mode, epoch, end)
-    group, process, client, state, mode, epoch, end = (a[live] for a in columns)
-    order = np.lexsort((epoch, client, group))
-    ordered = (a[order] for a in (group, process, client, state, mode, epoch, end))
-    return Runs(*ordered), back_changed
-
-
-def overlapping(runs: Runs) -> Ints:
-    """Groups in which two processes with one client id are members of the same epoch."""
-    again = ~first_of_run(runs.group, runs.client)
-    overlap = again & (runs.from_epoch < np.roll(runs.to_epoch, 1))
-    return np.unique(runs.group[overlap])
-
-
 def build_roster(
     coded: CodedGroups, membership: Membership, epochs: Epochs, topics: GroupTopics, runs: Runs
 ) -> Roster:
@@ -185,25 +190,30 @@ def build_roster(
         membership: states of the members.
         epochs: of all groups.
         topics: of all groups.
-        runs: without two of one client in one epoch.
+        runs: of all groups, as `find_runs` gives them.
     """
+    twice = overlapping(runs)
+    runs = by_process(runs, twice) if len(twice) else runs
     subscriptions = membership.states.subscriptions[runs.state]
     steps = np.zeros(len(epochs) + 1, np.int64)
     np.add.at(steps, runs.from_epoch, 1)
     np.add.at(steps, runs.to_epoch, -1)
     first = pointers(np.cumsum(steps[:-1]))
-    topics_of_run = _masks(coded, topics, runs, subscriptions)
-    roster = Roster(runs, topics_of_run, first, np.zeros(0, np.bool_))
+    many = np.bincount(topics.group, minlength=len(coded.groups)) > MASK_BITS
+    many &= ~uniform_groups(runs, subscriptions, len(coded.groups))
+    reading = find_reading(coded, membership, runs, topics, many)
+    roster = Roster(
+        runs,
+        np.where(many[runs.group], 0, _masks(coded, topics, runs, subscriptions)),
+        np.minimum(topic_slots(topics), MASK_BITS),
+        np.sort(pair(reading.run, reading.group_topic)),
+        first,
+        np.zeros(0, np.bool_),
+        twice,
+    )
     sets = subscriptions[roster.run[:-2]]
     fewest = extreme(np.minimum, sets, first, 0)
     return replace(roster, uniform=fewest == extreme(np.maximum, sets, first, 0))
-
-
-def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
-    """Groups whose members all subscribe the same topics, always."""
-    bounds = np.searchsorted(runs.group, np.arange(group_count + 1))
-    fewest = extreme(np.minimum, subscriptions, bounds, 0)
-    return fewest == extreme(np.maximum, subscriptions, bounds, 0)
 
 
 def topic_slots(topics: GroupTopics) -> Ints:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.event_rows import Events, type_code
 from rebalance_core.kernels.codes.group_rows import Groups
 from rebalance_core.kernels.segments import (
@@ -30,7 +31,8 @@ CONFIG, DELETED = type_code(TOPIC_CONFIG), type_code(TOPIC_DELETED)
 
 @dataclass(frozen=True, slots=True)
 class TopicBrokers:
-    """Every (group, topic, broker) where the topic was ever configured, in this order."""
+    """Every (group, topic, broker) where the topic was ever configured or CONFIG lists a queue of
+    it, in this order."""
 
     group: Ints
     topic: Ints
@@ -65,6 +67,15 @@ class RouteChanges:
     ordinal: Ints
     before: Ints
     after: Ints
+
+
+def listed_places(coded: CodedGroups) -> TopicBrokers:
+    """Where the CONFIG lists of the groups' members have a queue, in any order."""
+    lists, divisions = coded.lists, coded.divisions
+    first = np.searchsorted(lists.allocation, divisions.listed)
+    count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
+    row = ranges(first, count)
+    return TopicBrokers(np.repeat(divisions.listing, count), lists.topic[row], lists.broker[row])
 
 
 def topic_configs(events: Events, groups: Groups) -> TopicConfigs:
@@ -153,7 +164,7 @@ def _configured_periods(configs: TopicConfigs) -> _Configured:
 
 
 def follow_routes(
-    events: Events, configs: TopicConfigs, topics: GroupTopics
+    events: Events, configs: TopicConfigs, topics: GroupTopics, listed: TopicBrokers
 ) -> tuple[TopicBrokers, RouteChanges]:
     """The readable queues of every topic a group reads, on every broker.
 
@@ -161,17 +172,27 @@ def follow_routes(
         events: all events, in order.
         configs: topic configurations, the retry topics' creations among them, in any order.
         topics: what the groups read; other topics are left out.
+        listed: where CONFIG lists queues, configured or not.
     """
     read = topics.index(configs.group, configs.topic) >= 0
     group, topic, broker, ordinal, readable = (
         a[read]
         for a in (configs.group, configs.topic, configs.broker, configs.ordinal, configs.readable)
     )
-    distinct, config_of = np.unique(np.stack([group, topic, broker]), axis=1, return_inverse=True)
+    named = topics.index(listed.group, listed.topic) >= 0
+    places = np.stack(
+        [
+            np.concatenate([group, listed.group[named]]),
+            np.concatenate([topic, listed.topic[named]]),
+            np.concatenate([broker, listed.broker[named]]),
+        ]
+    )
+    distinct, place_of = np.unique(places, axis=1, return_inverse=True)
+    config_of = place_of.reshape(-1)[: len(group)]
     known = TopicBrokers(*distinct)
     about, on = _broker_events(events, known)
     at = np.concatenate([ordinal, about])
-    of = np.concatenate([config_of.reshape(-1), on])
+    of = np.concatenate([config_of, on])
     is_config = np.arange(len(at)) < len(ordinal)
     value = np.concatenate([readable, events.type[about] == UP])
     order = np.lexsort((at, of))

@@ -9,7 +9,7 @@ from rebalance_core.kernels.ownership.changes import Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import ranges
-from rebalance_core.kernels.state.cells import Broadcast
+from rebalance_core.kernels.state.cells import Block
 from rebalance_core.kernels.tables.output import group_columns, table_rows, until, words
 from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.model.statuses import EPOCH_STATUSES
@@ -27,7 +27,7 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
         added += np.bincount(changes.epoch[changes.is_add], minlength=count)
         dropped += np.bincount(changes.epoch[~changes.is_add], minlength=count)
         orphaned += np.bincount(epoch[piece.nobody], minlength=count)
-        if isinstance(piece, Broadcast):
+        if not isinstance(piece, Block):
             shared += np.bincount(epoch[piece.holders > 1], minlength=count)
     grid = prepared.grid
     epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
@@ -46,7 +46,7 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
             "to_ms": until(epochs.to_ms),
             "causes": causes,
             "members": epochs.live,
-            "distinct_members": np.diff(prepared.roster.first),
+            "distinct_members": prepared.roster.distinct,
             "queues": queues.astype(np.int64),
             "added": added,
             "dropped": dropped,

@@ -9,31 +9,32 @@ from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import AnyInts, Ints, first_of_run
+from rebalance_core.kernels.state.cells import Block, Broadcast
 from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
-from rebalance_core.kernels.tables.topic_members import count_queues, topic_members_of
+from rebalance_core.kernels.tables.process_loads import ProcessLoads
+from rebalance_core.kernels.tables.topic_members import ManyHolders, add_block, topic_members_of
 from rebalance_core.protocol.thresholds import THRESHOLD_OFF
 
 
 def load_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
-    """One row per client id and stretch of epochs with the same load."""
-    topic_members, roster = topic_members_of(prepared), prepared.roster
-    per_topic_member, members = count_queues(prepared, holdings, topic_members), len(roster)
-    own = topic_members.countable
+    """One row per client id and stretch of epochs with the same load.
 
-    def total(values: AnyInts, mask: np.ndarray) -> Ints:
-        return np.bincount(topic_members.entry[mask], values[mask], minlength=members).astype(
-            np.int64
-        )
-
-    topics, queues = total(per_topic_member > 0, own), total(per_topic_member, own)
-    retry_queues = total(per_topic_member, ~own)
-    entry = roster.entry_at  # by (group, client, epoch)
+    Of several processes with one id the first by channel stands for all.
+    """
+    roster = prepared.roster
+    topics, queues, retry_queues = _counts(prepared, holdings)
+    suspended = prepared.membership.states.suspended[roster.runs.state[roster.run[:-2]]]
+    entry = roster.by_client
+    if len(roster.twice):
+        entry = entry[roster.copy[entry] == 0]
     group, client, epoch = (
         prepared.epochs.group[roster.epoch[entry]],
         roster.client(entry),
         roster.epoch[entry],
     )
-    turns = first_of_run(group, client, topics[entry], queues[entry], retry_queues[entry])
+    turns = first_of_run(
+        group, client, topics[entry], queues[entry], retry_queues[entry], suspended[entry]
+    )
     turns[1:] |= epoch[1:] != epoch[:-1] + 1
     starts = np.flatnonzero(turns)
     lengths = np.diff(np.append(starts, len(entry)))
@@ -50,9 +51,38 @@ def load_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
             "queues": queues,
             "retry_queues": retry_queues,
             "idle": queues == 0,
-            "suspended": np.zeros(len(at), np.bool_),
+            "suspended": suspended[at],
         },
     )
+
+
+def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, Ints]:
+    """By entry: topics with a queue, queues, and queues of the retry topic. Cost: all cells."""
+    topic_members, members = topic_members_of(prepared), len(prepared.roster)
+    per_topic_member = np.zeros(len(topic_members.entry), np.int32)
+    everyone, processes = ManyHolders(prepared), ProcessLoads(prepared)
+    for piece in holdings.pieces():
+        if isinstance(piece, Block):
+            add_block(prepared, topic_members, piece, per_topic_member)
+        elif isinstance(piece, Broadcast):
+            everyone.add_broadcast(holdings.queues, piece)
+        else:
+            processes.add(holdings.queues, piece)
+    everyone.put(topic_members, per_topic_member)
+    own = topic_members.countable
+
+    def total(values: AnyInts, mask: np.ndarray) -> Ints:
+        return np.bincount(topic_members.entry[mask], values[mask], minlength=members).astype(
+            np.int64
+        )
+
+    counted = (
+        total(per_topic_member > 0, own),
+        total(per_topic_member, own),
+        total(per_topic_member, ~own),
+    )
+    shared = processes.counts()
+    return counted[0] + shared[0], counted[1] + shared[1], counted[2] + shared[2]
 
 
 def _thresholds(prepared: PreparedGroups, group: Ints, process_queues: Ints) -> dict[str, Ints]:

@@ -32,6 +32,6 @@ def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
             "strategy": names_of(names.words, states.strategy[runs.state]),
             "version": names_of(names.words, states.version[runs.state]),
             "message_model": names_of(names.words, states.message_model[runs.state]),
-            "suspended": np.zeros(len(runs.group), np.bool_),
+            "suspended": states.suspended[runs.state],
         },
     )

@@ -8,15 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.codes.codes import names_of
-from rebalance_core.kernels.codes.eligibility import EVERYONE
 from rebalance_core.kernels.ownership.changes import VOLUNTARY, Before, Changes, Differ, held_before
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
 from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, sums
-from rebalance_core.kernels.state.cells import Block, Broadcast
+from rebalance_core.kernels.state.cells import Block, Broadcast, Shared
+from rebalance_core.kernels.state.reading import clustering
+from rebalance_core.kernels.tables.clients import Clients
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows
 from rebalance_core.kernels.tables.topic_members import (
-    EveryonesTopics,
+    ManyHolders,
     TopicMembers,
     add_block,
     count_into,
@@ -86,17 +88,29 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
     moved, voluntary, held, kept = np.zeros((4, len(prepared.grid.active)), np.int64)
     per_topic_member, kept_per_seat = np.zeros((2, len(topic_members.entry)), np.int32)
     counts = _Counts(moved, voluntary, held, kept, per_topic_member, kept_per_seat)
-    differ, everyone = Differ(prepared, holdings.queues), EveryonesTopics(prepared)
+    differ = Differ(prepared, holdings.queues)
+    owned, keeping = ManyHolders(prepared), ManyHolders(prepared)
+    clients = Clients(prepared) if prepared.shared.any() else None
     for piece in holdings.pieces():
         changes = differ.changes(piece)
         adds = changes.where(changes.is_add)
         if isinstance(piece, Broadcast):
-            everyone.add(holdings.queues, piece)
-            _add_broadcast(piece, adds, changes.cell[~changes.is_add], counts)
+            owned.add_broadcast(holdings.queues, piece)
+            stays = held_before(piece) > np.bincount(
+                changes.cell[~changes.is_add], minlength=len(piece.cells)
+            )
+            _add_moves(piece, adds, stays, counts)
+        elif isinstance(piece, Shared):
+            assert clients is not None
+            held = held_by(piece.tenures)
+            clients.add_owned(holdings.queues, piece, held, owned)
+            clients.add_kept(holdings.queues, piece, held, keeping)
+            _add_moves(piece, adds, continued(held, len(piece.cells)) > 0, counts)
         else:
             add_block(prepared, topic_members, piece, counts.per_topic_member)
             _add_block(prepared, topic_members, piece, adds, differ.before(piece), counts)
-    everyone.put(topic_members, counts.per_topic_member)
+    owned.put(topic_members, counts.per_topic_member)
+    keeping.put(topic_members, counts.kept_per_seat)
     return counts
 
 
@@ -122,13 +136,19 @@ def _add_block(
     )
 
 
-def _add_broadcast(piece: Broadcast, adds: Changes, dropping: Ints, counts: _Counts) -> None:
-    """A queue counts once an epoch, however many hold it; there is no minimum to compare with."""
+def _add_moves(piece: Broadcast | Shared, adds: Changes, stays: Bools, counts: _Counts) -> None:
+    """A queue counts once an epoch, however many hold it.
+
+    Args:
+        piece: whose cells these are.
+        adds: of the piece.
+        stays: by cell: somebody who held the queue before holds it now.
+        counts: changed in place.
+    """
     of, held = piece.cells.topic_cell, held_before(piece)
     count_into(counts.moved, of[np.unique(adds.cell)])
     count_into(counts.voluntary, of[np.unique(adds.cell[adds.kind == VOLUNTARY])])
     count_into(counts.held, of[held > 0])
-    stays = held > np.bincount(dropping, minlength=len(held))
     count_into(counts.kept, of[stays])
 
 
@@ -141,14 +161,21 @@ def _minimum_moves(
     up to the smaller share, and as many keep one more as there are larger shares, if they have it.
     """
     grid, epoch = prepared.grid, epochs_of_cells(prepared)
-    members = np.diff(prepared.roster.first)[epoch]
+    members = prepared.roster.distinct[epoch]
     smaller, larger = np.divmod(grid.queues, np.maximum(members, 1))
     share = smaller.astype(np.int32)[topic_members.topic_cell]
     keeps = sums(np.minimum(kept, share), topic_members.first)
     keeps += np.minimum(larger, sums(kept > share, topic_members.first))
-    kind = prepared.coded.groups.kind[prepared.epochs.group[epoch]]
-    known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch] & (kind != EVERYONE)
+    known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch]
+    known &= ~_has_broadcasting(prepared)[epoch]
     return np.maximum(0, grid.queues - keeps), known
+
+
+def _has_broadcasting(prepared: PreparedGroups) -> Bools:
+    """By epoch: some member reads every queue."""
+    runs = prepared.roster.runs
+    mine = ~clustering(prepared.coded, prepared.membership)[runs.state]
+    return covered(runs.from_epoch[mine], runs.to_epoch[mine], len(prepared.epochs)) > 0
 
 
 def _balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:

@@ -8,16 +8,27 @@ import pyarrow as pa
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints, first_of_run
-from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Broadcast, Piece, Queues
+from rebalance_core.kernels.state.cells import (
+    ABSENT,
+    NOBODY,
+    Block,
+    Broadcast,
+    Piece,
+    Queues,
+    Shared,
+    Tenures,
+)
 from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
 
 
 def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa.RecordBatch:
     """One row per unbroken holding; nobody is a row too."""
     cells = piece.cells
-    begin, end, client = (
-        _of_broadcast(piece) if isinstance(piece, Broadcast) else _of_block(prepared, piece)
-    )
+    if isinstance(piece, Block):
+        begin, end, client = _of_block(prepared, piece)
+        holders = client >= 0
+    else:
+        begin, end, client, holders = _with_nobody(piece)
     queue = cells.queue[cells.segment[begin]]
     return table_rows(
         "ownership",
@@ -26,7 +37,7 @@ def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa
         | span_columns(prepared, cells.epoch[begin], cells.epoch[end - 1] + 1)
         | {
             "client_id": names_of(prepared.coded.names.clients, client),
-            "holders": (client >= 0).astype(np.int32),
+            "holders": holders.astype(np.int32),
         },
     )
 
@@ -40,14 +51,18 @@ def _of_block(prepared: PreparedGroups, block: Block) -> tuple[Ints, Ints, Ints]
     return begin[held], end[held], client[held]
 
 
-def _of_broadcast(piece: Broadcast) -> tuple[Ints, Ints, Ints]:
+def _with_nobody(piece: Broadcast | Shared) -> tuple[Ints, Ints, Ints, Ints]:
+    """First cell, end, client and processes of every holding, and of the stretches without one."""
     turns = np.flatnonzero(first_of_run(piece.nobody, piece.cells.segment))
     ends = np.append(turns[1:], len(piece.cells))
     free = piece.nobody[turns]
+    held = piece.tenures if isinstance(piece, Shared) else piece
+    processes = held.processes if isinstance(held, Tenures) else np.ones_like(held.begin)
     return (
-        np.concatenate([piece.begin, turns[free]]),
-        np.concatenate([piece.end, ends[free]]),
-        np.concatenate([piece.client, np.full(int(free.sum()), NOBODY)]),
+        np.concatenate([held.begin, turns[free]]),
+        np.concatenate([held.end, ends[free]]),
+        np.concatenate([held.client, np.full(int(free.sum()), NOBODY)]),
+        np.concatenate([processes, np.zeros(int(free.sum()), np.int64)]),
     )
 
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels.codes.eligibility import EVERYONE
-from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints, pointers, ranges
 from rebalance_core.kernels.state.cells import Block, Broadcast, Queues
-from rebalance_core.kernels.state.roster import topic_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class TopicMembers:
     topic_cell: AnyInts
     entry: AnyInts
     subscribed: Bools
-    """The member subscribes the topic."""
+    """The member subscribes the topic; of several with one client id the first stands for all."""
     countable: Bools
     """The topic is not a retry topic."""
     first: Ints
@@ -41,7 +39,12 @@ def topic_members_of(prepared: PreparedGroups) -> TopicMembers:
     entry = ranges(roster.first[epoch], counts).astype(roster.run.dtype)
     group_topic = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     retry = prepared.coded.topic_is_retry[grid.topics.topic[group_topic]][topic_cell]
-    subscribed = roster.subscribes(entry, topic_slots(grid.topics)[group_topic][topic_cell])
+    subscribed = roster.subscribes(entry, group_topic[topic_cell])
+    if len(roster.twice):
+        copy = roster.copy[entry]
+        again = np.flatnonzero(subscribed & (copy > 0))
+        subscribed[again - copy[again]] = True
+        subscribed &= copy == 0
     return TopicMembers(topic_cell, entry, subscribed, ~retry, pointers(counts))
 
 
@@ -70,21 +73,6 @@ def count_into(total: Counts | Ints, index: Ints) -> None:
         total[low : low + len(found)] += found
 
 
-def count_queues(
-    prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMembers
-) -> Counts:
-    """Queues on each topic_member. Cost: all cells."""
-    total = np.zeros(len(topic_members.entry), np.int32)
-    everyone = EveryonesTopics(prepared)
-    for piece in holdings.pieces():
-        if isinstance(piece, Broadcast):
-            everyone.add(holdings.queues, piece)
-        else:
-            add_block(prepared, topic_members, piece, total)
-    everyone.put(topic_members, total)
-    return total
-
-
 def add_block(
     prepared: PreparedGroups, topic_members: TopicMembers, block: Block, total: Counts
 ) -> None:
@@ -98,35 +86,49 @@ def add_block(
     )
 
 
-class EveryonesTopics:
-    """Queues on the topic_members of BROADCASTING groups, from where their spans begin and end."""
+class ManyHolders:
+    """Queues on the topic_members of groups whose queues have many holders.
+
+    Counted from where the holdings begin and end: BROADCASTING groups and shared ones.
+    """
 
     def __init__(self, prepared: PreparedGroups) -> None:
         self._prepared = prepared
         topics, of_group = prepared.grid.topics, prepared.epochs.of_group
-        self._is_everyones = prepared.coded.groups.kind[topics.group] == EVERYONE
+        many = (prepared.coded.groups.kind == EVERYONE) | prepared.shared
+        self._has_many = many[topics.group]
         first = prepared.roster.first[of_group[topics.group]]
         sizes = prepared.roster.first[of_group[topics.group + 1]] - first
-        nodes = pointers(sizes * self._is_everyones)
+        nodes = pointers(sizes * self._has_many)
         self._offset = nodes[:-1] - first
-        """By group topic: where its row of `entry_at` is in the steps."""
+        """By group topic: where its row of `by_client` is in the steps."""
         self._steps = np.zeros(nodes[-1] + 1, np.int32)
 
-    def add(self, queues: Queues, piece: Broadcast) -> None:
+    def add(self, group_topic: Ints, node: Ints, epochs: Ints) -> None:
+        """Count holdings of queues.
+
+        Args:
+            group_topic: of each queue.
+            node: where the client's entry in the first epoch is in `Roster.by_client`.
+            epochs: how many epochs it lasts.
+        """
+        np.add.at(self._steps, self._offset[group_topic] + node, 1)
+        np.add.at(self._steps, self._offset[group_topic] + node + epochs, -1)
+
+    def add_broadcast(self, queues: Queues, piece: Broadcast) -> None:
         """Count the queues of a piece."""
-        epoch, group_topic = piece.cells.epoch, queues.group_topic[piece.cells.queue[piece.segment]]
-        node = self._offset[group_topic] + piece.node
-        np.add.at(self._steps, node + epoch[piece.begin], 1)
-        np.add.at(self._steps, node + epoch[piece.end - 1] + 1, -1)
+        group_topic = queues.group_topic[piece.cells.queue[piece.segment]]
+        node = piece.node + piece.cells.epoch[piece.begin]
+        self.add(group_topic, node, piece.end - piece.begin)
 
     def put(self, topic_members: TopicMembers, total: Counts) -> None:
         """Set what was counted on the topic_members of these groups."""
-        grid, entry_at = self._prepared.grid, self._prepared.roster.entry_at
+        grid, by_client = self._prepared.grid, self._prepared.roster.by_client
         group_topic = np.repeat(np.arange(len(self._offset)), np.diff(grid.topic_first))
-        first = np.flatnonzero(self._is_everyones[group_topic])
+        first = np.flatnonzero(self._has_many[group_topic])
         count = np.diff(topic_members.first)[first]
         mine = ranges(topic_members.first[first], count)
-        node = np.empty_like(entry_at)
-        node[entry_at] = np.arange(len(entry_at), dtype=entry_at.dtype)
+        node = np.empty_like(by_client)
+        node[by_client] = np.arange(len(by_client), dtype=by_client.dtype)
         at = np.repeat(self._offset[group_topic[first]], count) + node[topic_members.entry[mine]]
         total[mine] = np.cumsum(self._steps)[at]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -10,24 +10,17 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.rules import (
-    DETAILS,
-    ENUMS,
-    MAX_QUEUE_NUMS,
-    NEEDED,
-    PARSED,
-    number_ranges,
-    unparsed,
-)
-from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
+from rebalance_core.checks.columns import issues_array, joined_issues
+from rebalance_core.checks.duplicate_keys import has_key
+from rebalance_core.checks.row_issues import row_issues
+from rebalance_core.checks.rules import MAX_QUEUE_NUMS
+from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.contracts.table import ISSUES_TYPE
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
-from rebalance_core.contracts.times import TIME_RANGES
-from rebalance_core.model import events
-from rebalance_core.model.request_mode import parse_request_mode
-from rebalance_core.spark.tables.conform import conform, found_issues, issue
+from rebalance_core.spark.tables.conform import conform
 from rebalance_core.spark.tables.read import InputTables
 
-_REPEAT = "_repeat"
+_REPEAT, _KEYED = "_repeat", "_keyed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,21 +67,31 @@ def check(table_name: str, frame: DataFrame, *, max_queue_nums: int = MAX_QUEUE_
         InputRefused: columns that may not be null are missing.
     """
     table = ALL_TABLES[table_name]
-    frame = conform(table, frame)
-    issues = [*_missing_values(table), *_time_issues(table)]
-    issues += _number_issues(table, max_queue_nums)
-    if table_name in INPUT_TABLES:
-        issues += [*_event_issues(table), *_enum_issues(table), *_text_issues(table)]
-    all_issues = sf.concat(sf.col(READ_ISSUES), found_issues(issues))
+    marked = conform(table, frame).mapInArrow(_task(table, max_queue_nums), _marked_ddl(table))
     if not table.key:
-        whole = (*table.column_names, SOURCE, RAW)
-        return frame.select(*whole, all_issues.alias("issues"), sf.lit(False).alias(_REPEAT))
-    needed = [c.name for c in table.columns if c.name in table.key and not c.nullable]
-    keyed = reduce(lambda a, b: a & b, [sf.col(n).isNotNull() for n in needed])
-    marked = frame.select(
-        "*", all_issues.alias("issues"), (keyed & (sf.size(READ_ISSUES) == 0)).alias("_keyed")
-    )
+        return marked.drop(_KEYED).withColumn(_REPEAT, sf.lit(False))
     return _mark_duplicates(table, marked)
+
+
+def _marked_ddl(table: Table) -> str:
+    places = f"{SOURCE} STRING, {RAW} STRING, issues {ISSUES_TYPE}, {_KEYED} BOOLEAN"
+    return f"{table.plain_ddl}, {places}"
+
+
+def _task(
+    table: Table, max_queue_nums: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Conformed rows to rows with all that is wrong with each, and whether it has a key."""
+    names = [*table.column_names, SOURCE, RAW]
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in batches:
+            own = issues_array(rows.num_rows, row_issues(table, rows, max_queue_nums))
+            issues = joined_issues(rows.column(READ_ISSUES).cast(own.type), own)
+            columns = [*rows.select(names).columns, issues, pa.array(has_key(table, rows))]
+            yield pa.RecordBatch.from_arrays(columns, names=[*names, "issues", _KEYED])
+
+    return run
 
 
 def split(checked: DataFrame, table_name: str) -> tuple[DataFrame, DataFrame]:
@@ -105,124 +108,12 @@ def split(checked: DataFrame, table_name: str) -> tuple[DataFrame, DataFrame]:
     return good, rejected
 
 
-def _missing_values(table: Table) -> list[Column]:
-    # what did not read is named already, and would be called missing here
-    readable = sf.size(READ_ISSUES) == 0
-    issues = []
-    for column in table.columns:
-        empty = _is_empty(column.name, column.type)
-        if not column.nullable:
-            message = (f"{column.name} is empty; every row of {table.name} needs it",)
-            issues.append(sf.when(readable & empty, issue("MISSING_VALUE", *message)))
-        elif table.name == "cluster_events" and column.name in NEEDED:
-            concerned = sf.col("event_type").isin(*NEEDED[column.name])
-            text = issue(
-                "MISSING_VALUE", f"{column.name} is empty; ", sf.col("event_type"), " needs it"
-            )
-            issues.append(sf.when(readable & concerned & empty, text))
-    return issues
-
-
-def _is_empty(name: str, sql_type: str) -> Column:
-    blank = sf.trim(name) == "" if sql_type == "STRING" else sf.lit(False)
-    return sf.col(name).isNull() | blank
-
-
-def _event_issues(table: Table) -> list[Column]:
-    if table.name != "cluster_events":
-        return []
-    event_type, detail = sf.col("event_type"), sf.col("detail")
-    known = event_type.isin(*events.EVENT_TYPES)
-    valid = ", ".join(events.EVENT_TYPES)
-    unknown = sf.when(
-        ~known & (sf.trim(event_type) != ""),
-        issue("UNKNOWN_EVENT_TYPE", "event_type is '", event_type, f"'; valid: {valid}"),
-    )
-    allowed = event_type == events.REQUEST_MODE
-    expected = sf.lit("none")
-    for name, details in DETAILS.items():
-        allowed = allowed | ((event_type == name) & detail.isin(*details))
-        expected = sf.when(event_type == name, sf.lit(", ".join(details))).otherwise(expected)
-    message = ("detail is '", detail, "'; valid for ", event_type, ": ", expected)
-    mode = sf.when((event_type == events.REQUEST_MODE) & (sf.trim(detail) != ""), detail)
-    why = _complaints_udf(parse_request_mode)(mode)
-    return [
-        unknown,
-        sf.when(known & detail.isNotNull() & ~allowed, issue("BAD_ENUM", *message)),
-        sf.when(why.isNotNull(), issue("BAD_REQUEST_MODE", "detail: ", why)),
-    ]
-
-
-def _enum_issues(table: Table) -> list[Column]:
-    return [
-        sf.when(
-            ~sf.col(name).isin(*values),
-            issue("BAD_ENUM", f"{name} is '", sf.col(name), f"'; valid: {', '.join(values)}"),
-        )
-        for name, values in ENUMS.items()
-        if name in table.column_names
-    ]
-
-
-def _time_issues(table: Table) -> list[Column]:
-    issues = []
-    for name, good in TIME_RANGES.items():
-        if name in table.column_names:
-            value = sf.col(name)
-            valid = f" valid: {good.first_ms} to {good.end_ms - 1} (epoch ms)"
-            for wrong, why in (
-                (value < good.first_ms, good.too_early),
-                (value >= good.end_ms, good.too_late),
-            ):
-                text = issue("BAD_TIME", f"{name} is ", value, f", {why}{valid}")
-                issues.append(sf.when(wrong, text))
-    return issues
-
-
-def _number_issues(table: Table, max_queue_nums: int) -> list[Column]:
-    ranges = number_ranges(max_queue_nums)
-    issues = []
-    for name in table.column_names:
-        value = sf.col(name)
-        if name in ranges:
-            code, low, high = ranges[name]
-            outside = (value < low) if high is None else ~value.between(low, high)
-            valid = f"; valid: {low} and more" if high is None else f"; valid: {low} to {high}"
-            issues.append(sf.when(outside, issue(code, f"{name} is ", value, valid)))
-        if name.startswith("pull_threshold_"):
-            wrong = (value == 0) | (value < -1)
-            valid = "; valid: -1 (off), 1 and more"
-            issues.append(sf.when(wrong, issue("BAD_THRESHOLD", f"{name} is ", value, valid)))
-    if "min_offset" in table.column_names:
-        low_end, high_end = sf.col("min_offset"), sf.col("max_offset")
-        text = issue("BAD_OFFSET", "min_offset ", low_end, " is above max_offset ", high_end)
-        issues.append(sf.when(low_end > high_end, text))
-    return issues
-
-
-def _text_issues(table: Table) -> list[Column]:
-    issues = []
-    for name in table.column_names:
-        if name in PARSED:
-            code, parse = PARSED[name]
-            reason = _complaints_udf(parse)(sf.col(name))
-            issues.append(sf.when(reason.isNotNull(), issue(code, f"{name}: ", reason)))
-    return issues
-
-
-def _complaints_udf(parse: Callable[[str], object]) -> Callable[[Column], Column]:
-    def why(texts: pa.Array) -> pa.Array:
-        return unparsed(texts, parse)
-
-    return sf.arrow_udf(why, "STRING")  # type: ignore[attr-defined]  # since 4.1; the stubs lack it
-
-
 def _mark_duplicates(table: Table, marked: DataFrame) -> DataFrame:
     content = sf.struct(*(name for name in table.column_names if name != "source"))
     # rows without a key stand alone, and spread
-    alone = sf.when(~sf.col("_keyed"), sf.xxhash64(SOURCE, RAW))
+    alone = sf.when(~sf.col(_KEYED), sf.xxhash64(SOURCE, RAW))
     order = [name for name in ("source", SOURCE, RAW) if name in marked.columns]
-    window = Window.partitionBy(*table.key, "_keyed", alone).orderBy(*order)
+    window = Window.partitionBy(*table.key, _KEYED, alone).orderBy(*order)
     whole = window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     ranked = marked.select(
         "*",
@@ -232,14 +123,16 @@ def _mark_duplicates(table: Table, marked: DataFrame) -> DataFrame:
     )
     key = sf.concat_ws(", ", *(sf.concat(sf.lit(f"{n} "), _shown(n)) for n in table.key))
     message = (sf.col("_rows"), " rows with different content have the key ", key, "; keep one")
-    differ = sf.col("_keyed") & sf.col("_differ")
-    twice = found_issues([sf.when(differ, issue("DUPLICATE_KEY", *message))])
+    differ = sf.col(_KEYED) & sf.col("_differ")
+    text = sf.concat(*(part if isinstance(part, Column) else sf.lit(part) for part in message))
+    issue = sf.struct(sf.lit("DUPLICATE_KEY").alias("code"), text.alias("message"))
+    twice = sf.when(differ, sf.array(issue)).otherwise(sf.array()).cast(ISSUES_TYPE)
     return ranked.select(
         *table.column_names,
         SOURCE,
         RAW,
         sf.concat("issues", twice).alias("issues"),
-        (sf.col("_keyed") & (sf.col("_number") > 1)).alias(_REPEAT),
+        (sf.col(_KEYED) & (sf.col("_number") > 1)).alias(_REPEAT),
     )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.conform import refuse_missing_columns
 from rebalance_core.checks.reading.csv_rows import header_names
 from rebalance_core.checks.reading.locations import (
     entries_of,
@@ -19,11 +21,11 @@ from rebalance_core.checks.reading.locations import (
     unknown_names,
 )
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
+from rebalance_core.contracts.technical_columns import RAW, SOURCE, TECHNICAL
 from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.conform import conform, found_issues, issue, no_issues
-from rebalance_core.spark.tables.lines import numbered_lines
+from rebalance_core.spark.tables.conform import conform
+from rebalance_core.spark.tables.lines import csv_frame, json_frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +92,26 @@ class InputTables:
         return {name: frame for name, frame in frames.items() if frame is not None}
 
     def unknown_columns(self) -> dict[str, list[str]]:
-        """Columns (sorted) that are read past, by table. One aggregate per table read from JSON."""
-        unknown = {}
-        for name, frame in self.tables().items():
-            extra = self.known_extras.get(name)
-            if extra is None:
-                keys = _json_keys(frame) if RAW in frame.columns else frame.columns
-                extra = unknown_names(INPUT_TABLES[name], keys, TECHNICAL)
-            if extra:
-                unknown[name] = extra
-        return unknown
+        """Columns (sorted) that are read past, by table; one job for all that are of JSON."""
+        frames = self.tables()
+        unread = {n: frame for n, frame in frames.items() if n not in self.known_extras}
+        keys = _json_keys({n: frame for n, frame in unread.items() if RAW in frame.columns})
+        found = dict(self.known_extras)
+        for name, frame in unread.items():
+            names = keys.get(name, frame.columns)
+            found[name] = unknown_names(INPUT_TABLES[name], names, TECHNICAL)
+        return {name: found[name] for name in frames if found[name]}
 
 
-def _json_keys(frame: DataFrame) -> list[str]:
-    keys = sf.explode(sf.json_object_keys(RAW)).alias("key")
-    return [row.key for row in frame.select(keys).distinct().collect()]
+def _json_keys(frames: Mapping[str, DataFrame]) -> dict[str, set[str]]:
+    """The keys of the objects of ``_raw``, by table."""
+    found: dict[str, set[str]] = {name: set() for name in frames}
+    if frames:
+        key = sf.explode(sf.json_object_keys(RAW)).alias("key")
+        parts = [frame.select(sf.lit(name).alias("name"), key) for name, frame in frames.items()]
+        for row in reduce(DataFrame.unionAll, parts).distinct().collect():
+            found[row["name"]].add(row["key"])
+    return found
 
 
 def _files(spark: SparkSession, path: str) -> list[str]:
@@ -161,62 +168,11 @@ def _parquet(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, l
     # a URI turns + into a space only in its query, so url_decode must not see one
     file = sf.expr("try_url_decode(replace(_metadata.file_name, '+', '%2B'))")
     source = sf.concat_ws(":", file, sf.col("_metadata.row_index") + 1)
-    frame = rows.select(*names, source.alias(SOURCE), sf.to_json(sf.struct(*names)).alias(RAW))
-    return frame, unknown_names(table, rows.columns, TECHNICAL)
+    return rows.select(*names, source.alias(SOURCE)), unknown_names(table, rows.columns, TECHNICAL)
 
 
 def _json(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, None]:
-    lines = numbered_lines(spark, path)
-    # Spark's parser ignores what follows the first value; inside brackets it cannot
-    fields = ", ".join(f"`{name}`: STRING" for name in table.column_names)
-    rows = sf.from_json(
-        sf.concat(sf.lit("["), RAW, sf.lit("]")),
-        f"ARRAY<STRUCT<{fields}>>",
-        {"allowSingleQuotes": "false"},
-    )
-    objects = lines.withColumn("_rows", rows)
-    one = (sf.size("_rows") == 1) & sf.col(RAW).rlike(r"^\s*\{") & sf.col("_utf8")
-    # a column each, not inlined: inlined they are worked out again for every column below
-    objects = objects.select("*", sf.when(one, sf.get("_rows", sf.lit(0))).alias("_row"))
-    row = sf.col("_row")
-    texts = [column.name for column in table.columns if column.type == "STRING"]
-    nested = [_nested_as_text(name, row.getField(name)) for name in texts]
-    # as text an array looks like a string that begins with [, which a name may do too
-    bracket = sf.concat_ws("\n", *(row.getField(name) for name in texts)).rlike(r"(?m)^[\[{]")
-    unparsable = _unparsable(row.isNotNull(), "the line is not one JSON object")
-    issues = (
-        sf.when(row.isNull(), found_issues([unparsable]))
-        .when(bracket, found_issues(nested))
-        .otherwise(no_issues())
-    )
-    frame = objects.select("_row", SOURCE, RAW, issues.alias(READ_ISSUES))
-    values = [
-        _unless_nested(c.name, row.getField(c.name)) if c.type == "STRING" else row.getField(c.name)
-        for c in table.columns
-    ]
-    named = [value.alias(c.name) for value, c in zip(values, table.columns, strict=True)]
-    return frame.select(*named, SOURCE, RAW, READ_ISSUES), None
-
-
-def _nested_as_text(name: str, value: Column) -> Column:
-    nested = _json_type(name).rlike("^(ARRAY|OBJECT)")
-    return sf.when(nested, issue("BAD_TYPE", name, " is ", value, ", no text"))
-
-
-def _unless_nested(name: str, value: Column) -> Column:
-    prefix = sf.lit(f"{name} is ")
-    named = sf.exists(READ_ISSUES, lambda issue: sf.startswith(issue.message, prefix))
-    return sf.when(~((sf.size(READ_ISSUES) > 0) & named), value)
-
-
-def _json_type(name: str) -> Column:
-    member = sf.try_variant_get(sf.try_parse_json(RAW), f"$.{name}", "variant")
-    return sf.schema_of_variant(member)
-
-
-def _unparsable(readable: Column, why: str) -> Column:
-    broken = sf.when(~sf.col("_utf8"), sf.lit("the line is not UTF-8")).otherwise(sf.lit(why))
-    return sf.when(~(readable & sf.col("_utf8")), issue("UNPARSABLE", broken))
+    return json_frame(spark, table, path), None
 
 
 def _csv(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, list[str]]:
@@ -225,17 +181,6 @@ def _csv(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, list[
     names = header_names(path, header)
     if first is None:
         return spark.createDataFrame([], table.ddl.replace(" NOT NULL", "")), []
-    cells = ", ".join(f"c{i} STRING" for i in range(len(names)))
-    options = {"columnNameOfCorruptRecord": "_bad", "escape": '"'}
-    row = sf.from_csv(sf.col(RAW), f"{cells}, _bad STRING", options)
-    rows = numbered_lines(spark, path, header).withColumn("_row", row)
-    complete = sf.col("_row._bad").isNull() & sf.col("_row").isNotNull()
-    wrong = _unparsable(complete, f"the line has not the {len(names)} columns of the header")
-    # an empty cell is no value, quoted or not: writers that quote everything quote nulls too
-    values = [
-        sf.when(complete, sf.nullif(sf.col(f"_row.c{i}"), sf.lit(""))).alias(name)
-        for i, name in enumerate(names)
-        if name in table.column_names
-    ]
-    frame = rows.select(*values, SOURCE, RAW, found_issues([wrong]).alias(READ_ISSUES))
+    refuse_missing_columns(table, names)
+    frame = csv_frame(spark, table, path, header, names)
     return frame, unknown_names(table, names, TECHNICAL)

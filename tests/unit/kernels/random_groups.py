@@ -13,29 +13,23 @@ from tests.unit.kernels.random_steps import (
     BROKER,
     CLIENTS,
     COME,
+    LISTS,
     MODES,
     OBSERVED,
     ONE_FOR_ALL,
     STEPS,
+    STEPS_WITH_TRAITS,
+    STRATEGIES,
     TOPIC,
     Story,
 )
 from tests.unit.replay.histories import numbered
 
 GROUPS = tuple((cluster, name) for cluster in "cd" for name in ("g", "😀g", "\uff5eg"))
-ROOMS = (
-    "(client_rooms=x:r1|y:r2|x0:r2|\uff5e:r1|😀:r3,"
-    " broker_rooms=a:r1|r1@b:r2|r2@c:r9|\uff5e:r2|😀:r4)"
-)
-STRATEGIES = (
-    *ONE_FOR_ALL,
-    *(f"CONSISTENT_HASH(virtual_nodes={count})" for count in (0, 1, 3, 10)),
-    "CONSISTENT_HASH(virtual_nodes=3, platform_charset=GBK)",
-    "MACHINE_ROOM(consumer_idcs=r1)",
-    "MACHINE_ROOM(consumer_idcs=r2|r1)",
-    f"MACHINE_ROOM_NEARBY-AVG{ROOMS}",
-    f"MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE{ROOMS}",
-)
+TRAITS = ("twins", "sleep", "list", "own strategies", "own models", "many topics")
+"""What the members of some groups do, and all others do not."""
+MANY_TOPICS = tuple(f"M{number:02}" for number in range(70))
+"""More than a member's mask has bits, of members that state no topics."""
 SETTINGS = st.fixed_dictionaries(
     {
         "consumer_type": st.sampled_from(("PUSH", "PUSH", "PUSH", "LITE_PULL", "PULL")),
@@ -83,12 +77,32 @@ COMMITTED = st.lists(
 
 
 @st.composite
-def groups(draw: Any, cluster: str = "c", name: str = "g") -> GroupHistory:
-    """One group with a few topics, members and whatever happens to them."""
+def groups(
+    draw: Any, cluster: str = "c", name: str = "g", traits: Sequence[str] = ()
+) -> GroupHistory:
+    """One group with a few topics, members and whatever happens to them.
+
+    Args:
+        draw: hypothesis'.
+        cluster: of the group.
+        name: of the group.
+        traits: of `TRAITS`, those it may have.
+    """
     given = draw(SETTINGS)
     if given.pop("in_broker"):
         given["rebalance_mode"] = "BROKER"
-    story = Story(retry_topic(name), GroupSettings(**given))
+    some = st.sets(st.sampled_from(traits), min_size=1) if traits else st.just(set())
+    mine = frozenset(draw(some))
+    if "list" in mine:
+        given["strategy"] = draw(st.sampled_from(LISTS))
+    if "many topics" in mine:
+        given["subscriptions"] += MANY_TOPICS
+    story = Story(retry_topic(name), GroupSettings(**given), traits=mine)
+    for number, many in enumerate(MANY_TOPICS if "many topics" in mine else ()):
+        story.tell(
+            {"step": "configure", "topic": many, "broker": "a", "queues": number % 3}
+            | {"perm": None, "detail": None}
+        )
     for topic, broker, queues, detail in draw(OPENING):
         story.tell(
             {"step": "configure", "topic": topic, "broker": broker, "queues": queues}
@@ -96,7 +110,7 @@ def groups(draw: Any, cluster: str = "c", name: str = "g") -> GroupHistory:
         )
     for step in draw(st.lists(COME, min_size=1, max_size=3)):
         story.tell(step)
-    for after_ms, step in draw(STEPS):
+    for after_ms, step in draw(STEPS_WITH_TRAITS if mine else STEPS):
         story.at_ms += after_ms
         story.tell(step)
     moments = sorted({event.event_ms for event in story.events})
@@ -155,9 +169,10 @@ def _committed(
 
 
 @st.composite
-def fleets(draw: Any) -> tuple[GroupHistory, ...]:
+def fleets(draw: Any, traits: Sequence[str] = ()) -> tuple[GroupHistory, ...]:
     """Groups of two clusters, all with or all without offsets and commits."""
-    found = [draw(groups(*name)) for name in GROUPS[: draw(st.sampled_from((1, 1, 2, 2, 3, 6)))]]
+    count = draw(st.sampled_from((1, 1, 2, 2, 3, 6)))
+    found = [draw(groups(*name, traits)) for name in GROUPS[:count]]
     given = ((True, True),) * 12 + ((True, False), (False, True), (False, False))
     seen, committed = draw(st.sampled_from(given))
     return tuple(

@@ -25,12 +25,12 @@ from tests.unit.kernels.fleets import (
     replay_rows,
     unknown_events,
 )
-from tests.unit.kernels.random_groups import GROUPS, fleets
+from tests.unit.kernels.random_groups import GROUPS, TRAITS, fleets
 from tests.unit.replay.test_random_histories import histories
 
 pytestmark = pytest.mark.unit
 
-EXAMPLES, EXAMPLES_OF_ALL_SHAPES = 200, 60
+EXAMPLES, EXAMPLES_OF_A_TRAIT, EXAMPLES_OF_ALL_SHAPES = 200, 60, 60
 MANY_EXAMPLES = 10_000
 CUT_BY_QUEUE = ("ownership", "diffs", "pull_starts")
 KINDS = (*(kind.__name__ for kind in eligibility.KINDS), "BROADCASTING")
@@ -73,6 +73,8 @@ class Tally:
     """Compared, by table."""
     rules: Counter[str] = field(default_factory=Counter)
     """Of the starts compared."""
+    shared: int = 0
+    """Regular groups in which several processes may hold a queue."""
 
 
 def compare(
@@ -100,6 +102,7 @@ def compare(
     tally.groups.update(reasons.values())
     kinds = prepared.coded.groups.kind[prepared.reason == eligibility.REGULAR]
     tally.kinds.update(KINDS[kind] for kind in kinds if kind < len(KINDS))
+    tally.shared += int(prepared.shared.sum())
     tally.rows.update({table: len(rows) for table, rows in kernels.items()})
     tally.rules.update(str(row["rule"]) for row in kernels["pull_starts"])
 
@@ -113,13 +116,13 @@ def run(examples: int, seed: int, arguments: Sequence[Any], check: Callable[...,
     quiet(hypothesis.seed(seed)(given(*arguments)(check)))()
 
 
-def equal_in(examples: int, seed: int) -> Tally:
+def equal_in(examples: int, seed: int, traits: Sequence[str] = ()) -> Tally:
     tally = Tally()
 
     def check(fleet: tuple[GroupHistory, ...], retry: bool, override: str | None, way: Way) -> None:
         compare(fleet, retry, override, way, tally)
 
-    run(examples, seed, (fleets(), st.booleans(), OVERRIDES, WAYS), check)
+    run(examples, seed, (fleets(traits), st.booleans(), OVERRIDES, WAYS), check)
     return tally
 
 
@@ -130,6 +133,29 @@ def test_random_fleets_give_the_rows_of_the_replay(seed: int) -> None:
     assert min(tally.kinds[kind] for kind in KINDS) > 2
     assert min(tally.rows.values()) > 200
     assert len(tally.rules) > 6
+
+
+@pytest.mark.parametrize("trait", TRAITS)
+def test_a_trait_alone_gives_the_rows_of_the_replay(seed: int, trait: str) -> None:
+    tally = equal_in(EXAMPLES_OF_A_TRAIT, seed, (trait,))
+    assert tally.groups["REGULAR"] > 0.8 * tally.groups.total()
+    shared = 0 if trait == "many topics" else tally.groups.total() // 5
+    assert tally.shared >= shared
+
+
+def test_all_traits_together_give_the_rows_of_the_replay(seed: int) -> None:
+    tally = equal_in(EXAMPLES, seed, TRAITS)
+    assert tally.groups["REGULAR"] > 0.8 * tally.groups.total()
+    assert tally.shared > 0.4 * tally.groups.total()
+    assert len(tally.rules) > 6
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7_200)
+def test_ten_thousand_fleets_of_all_traits_give_the_rows_of_the_replay(seed: int) -> None:
+    tally = equal_in(MANY_EXAMPLES, seed, TRAITS)
+    print(f"seed {seed}: 0 differences in {MANY_EXAMPLES} examples\n{tally}")
+    assert tally.shared > 0.4 * tally.groups.total()
 
 
 @pytest.mark.slow

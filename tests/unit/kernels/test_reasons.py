@@ -49,6 +49,14 @@ def mode(at_ms: int, detail: str = "PULL") -> Event:
     return event(at_ms, "REQUEST_MODE", topic="T", detail=detail)
 
 
+def hashes(count: int) -> list[Event]:
+    """Members on rings of their own."""
+    return [
+        join(9, f"z{nodes}", strategy=f"CONSISTENT_HASH(virtual_nodes={nodes})")
+        for nodes in range(1, count + 1)
+    ]
+
+
 def lost(at_ms: int, client_id: str, channel_id: str | None = None) -> Event:
     return event(at_ms, "CONSUMER_LOST", client_id, channel_id=channel_id)
 
@@ -58,17 +66,29 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "nobody ever joins", group(topic(0, 4))),
     ("REGULAR", "no topic at all", group(join(0, "x"), subscriptions=())),
     # strategies
-    ("MIXED_STRATEGIES", "one member has its own", later(join(9, "z", strategy="AVG_BY_CIRCLE"))),
+    ("REGULAR", "one member has its own strategy", later(join(9, "z", strategy="AVG_BY_CIRCLE"))),
     ("REGULAR", "a member repeats the group's", later(join(9, "z", strategy="AVG"))),
     ("REGULAR", "versions say nothing to AVG", later(join(9, "z", version="4.9.2"))),
     ("REGULAR", "nobody has the group's",
-     group(topic(0, 4), join(0, "x", strategy="AVG"), strategy="CONFIG")),
-    ("MIXED_STRATEGIES", "4.9 hashes otherwise",
+     group(topic(0, 4), join(0, "x", strategy="AVG"), strategy="MACHINE_ROOM")),
+    ("REGULAR", "4.9 hashes otherwise",
      later(join(9, "z", version="4.9.2"), strategy=ASCII)),
-    ("MIXED_STRATEGIES", "before its first epoch",
+    ("REGULAR", "before its first epoch",
      later(join(9, "z", strategy="CONFIG"), leave(9, "z"))),
+    ("NO_KERNEL", "one member's strategy has none",
+     later(join(9, "z", strategy="MACHINE_ROOM"), leave(9, "z"))),
+    ("REGULAR", "a list beside AVG",
+     later(join(9, "z", strategy="CONFIG(queues=T/a/1|T/b/7)"), leave(20_000, "z"))),
+    ("REGULAR", "eight strategies", later(*hashes(7))),
+    ("MANY_STRATEGIES", "nine strategies", later(*hashes(8))),
     # models
-    ("MIXED_MODELS", "one reads everything", later(join(9, "z", message_model="BROADCASTING"))),
+    ("REGULAR", "one reads everything", later(join(9, "z", message_model="BROADCASTING"))),
+    ("REGULAR", "one of many divides, with a retry topic, and goes",
+     later(join(9, "z", message_model="CLUSTERING"), leave(20_000, "z"), topic(30_000, 1, "T", "b"),
+           message_model="BROADCASTING")),
+    ("REGULAR", "the only one that divides comes and goes within an instant",
+     later(join(9, "z", message_model="CLUSTERING"), leave(9, "z"),
+           event(40_000, "BROKER_DOWN", broker_name="a"), message_model="BROADCASTING")),
     ("REGULAR", "all read everything", later(message_model="BROADCASTING")),
     (
         "REGULAR",
@@ -76,7 +96,11 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
         later(join(9, "z", strategy="CONFIG"), message_model="BROADCASTING"),
     ),
     # kernels
-    ("NO_KERNEL", "a fixed list", later(strategy="CONFIG(queues=T/a/0)")),
+    ("REGULAR", "a fixed list", later(strategy="CONFIG(queues=T/a/0|T/b/7|U/a/0)")),
+    ("REGULAR", "no list", later(strategy="CONFIG")),
+    ("REGULAR", "a list of a topic without queues",
+     group(join(0, "x"), join(9, "y"), strategy="CONFIG(queues=T/a/0)")),
+    ("NO_KERNEL", "a list with a negative queue id", later(strategy="CONFIG(queues=T/a/-1)")),
     ("NO_KERNEL", "MACHINE_ROOM without rooms throws", later(strategy="MACHINE_ROOM")),
     ("REGULAR", "MACHINE_ROOM with none", later(strategy="MACHINE_ROOM(consumer_idcs=)")),
     ("NO_KERNEL", "a hash in each room", later(strategy=ROOMS.replace("AVG", "CONSISTENT_HASH"))),
@@ -102,12 +126,12 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
      later(join(9, "z", rebalance_mode="BROKER"), rebalance_mode="BROKER")),
     ("REGULAR", "a member repeats the default", later(join(9, "z", rebalance_mode="CLIENT"))),
     # members
-    ("SUSPENDED", "a member", later(event(10_000, "CONSUMER_SUSPEND", "y"))),
-    ("SUSPENDED", "for no time at all",
+    ("REGULAR", "a suspended member", later(event(10_000, "CONSUMER_SUSPEND", "y"))),
+    ("REGULAR", "suspended for no time at all",
      later(event(9, "CONSUMER_SUSPEND", "x"), event(9, "CONSUMER_RESUME", "x"))),
     ("REGULAR", "somebody unknown", later(event(10_000, "CONSUMER_SUSPEND", "z"))),
     ("REGULAR", "somebody who left", later(event(99_999, "CONSUMER_SUSPEND", "x"))),
-    ("DUPLICATE_CLIENT_ID", "two channels", later(join(9, "x", channel_id="2"))),
+    ("REGULAR", "two channels", later(join(9, "x", channel_id="2"))),
     ("REGULAR", "one after the other", later(join(99_000, "x", channel_id="2"))),
     ("REGULAR", "the old one goes later in the same instant",
      group(*BOTH, join(99_000, "x", channel_id="2"), lost(99_000, "x"))),
@@ -128,7 +152,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "its own given up, which it never had",
      later(event(9, "UNSUBSCRIBE", "x", topic=RETRY))),
     ("REGULAR", "its own named at the join", group(*BOTH, join(9_000, "z", "T", RETRY))),
-    ("MANY_TOPICS", "and members that differ",
+    ("REGULAR", "62 and the retry topic, and members that differ",
      group(*topics(62), join(0, "x", *names(62)), join(0, "y", *names(61)))),
     ("REGULAR", "61 and the retry topic",
      group(*topics(61), join(0, "x", *names(61)), join(0, "y", *names(60)))),
@@ -173,9 +197,8 @@ def test_the_first_of_several_reasons_counts() -> None:
     twice = join(9, "x", channel_id="2")
     suspended = event(10, "CONSUMER_SUSPEND", "x")
     for reason, several in (
-        ("NO_KERNEL", later(twice, suspended, strategy="CONFIG")),
-        ("SUSPENDED", later(twice, suspended)),
-        ("DUPLICATE_CLIENT_ID", later(twice, event(11, "SUBSCRIBE", "x", topic=RETRY))),
+        ("NO_KERNEL", later(twice, suspended, strategy="MACHINE_ROOM")),
+        ("RETRY_SUBSCRIBED", later(twice, event(11, "SUBSCRIBE", "x", topic=RETRY))),
     ):
         assert kernel_tables([several])[1] == {("c", "g"): reason}
 
@@ -196,7 +219,7 @@ def test_there_is_a_group_for_every_reason() -> None:
         ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", 4),
         ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", eligibility.NO_KIND),
         ("MACHINE_ROOM_NEARBY-CONFIG", eligibility.NO_KIND),
-        ("CONFIG", eligibility.NO_KIND),
+        ("CONFIG", eligibility.LISTED),
     ],
 )
 def test_the_kind_of_a_strategy(text: str, kind: int) -> None:

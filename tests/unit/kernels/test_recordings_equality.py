@@ -23,14 +23,7 @@ from tests.unit.kernels.fleets import (
 
 pytestmark = pytest.mark.unit
 
-IRREGULAR: dict[GroupName, str] = {
-    ("nightly", "notify"): "DUPLICATE_CLIENT_ID",
-    ("pathologies", "p-dup"): "DUPLICATE_CLIENT_ID",
-    ("pathologies", "p-mixed"): "MIXED_STRATEGIES",
-    ("pathologies", "p-susp"): "SUSPENDED",
-    ("strategies", "s-config"): "MIXED_STRATEGIES",  # each member has a list of its own
-    ("timing", "payment-service"): "SUSPENDED",
-}
+IRREGULAR: dict[GroupName, str] = {}
 """Groups of the recordings that the kernels leave to the replay, and why."""
 
 

@@ -13,17 +13,21 @@ from rebalance_core.kernels.segments import Ints, first_of_run, pair, pointers, 
 from rebalance_core.kernels.state.cells import NOBODY, Queues, Readable
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid
-from rebalance_core.kernels.state.roster import Roster, Runs
+from rebalance_core.kernels.state.roster import Roster
+from rebalance_core.kernels.state.runs import Runs, processes_at_once
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
 
-KIND = eligibility.KINDS.index(ConsistentHash)
+KIND = eligibility.RING
 
 
 @lru_cache(maxsize=1 << 17)
-def node_points(client_id: str, strategy: ConsistentHash) -> tuple[int, ...]:
-    """The ring points of one member's virtual nodes."""
-    nodes = range(strategy.virtual_nodes)
+def node_points(client_id: str, strategy: ConsistentHash, copy: int) -> tuple[int, ...]:
+    """The ring points of one process's virtual nodes.
+
+    Further processes of an id number theirs on (rocketmq.md §2.7); ``copy`` counts from 0.
+    """
+    nodes = range(copy * strategy.virtual_nodes, (copy + 1) * strategy.virtual_nodes)
     return tuple(ring_point(f"{client_id}-{number}", strategy.charset) for number in nodes)
 
 
@@ -37,11 +41,14 @@ def queue_point(queue: MessageQueue, charset: str) -> int:
 class Rings:
     """The ring points of the clients that are ever members, in the order of the runs.
 
-    Clients of groups with another strategy have none.
+    A client that ever has several processes at a time stands there as often. Clients of groups with
+    another strategy have no points.
     """
 
     group: Ints
     """By client."""
+    copy: Ints
+    """Which process of the client, counted from 0."""
     first: Ints
     """Where the points of each client begin, and the end."""
     points: Ints
@@ -50,18 +57,23 @@ class Rings:
 def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
     """Hash every virtual node; it takes far longer than all that is asked of a ring."""
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
-    group, client = runs.group[clients], runs.client[clients]
+    copies = processes_at_once(runs)
+    client_of = np.repeat(clients, copies)
+    group, client = runs.group[client_of], runs.client[client_of]
+    copy = ranges(np.zeros(len(copies), np.int64), copies)
     hashing = np.flatnonzero(coded.groups.kind[group] == KIND)
     names = coded.names.clients.take(client[hashing]).to_pylist()
     allocations = coded.groups.allocation[group[hashing]].tolist()
     found = []
-    for name, allocation in zip(names, allocations, strict=True):
+    for name, allocation, number in zip(names, allocations, copy[hashing].tolist(), strict=True):
         strategy = coded.strategies[allocation]
         assert isinstance(strategy, ConsistentHash)
-        found.append(node_points(name, strategy))
+        found.append(node_points(name, strategy, number))
     counts = np.zeros(len(group), np.int64)
     counts[hashing] = [len(points) for points in found]
-    return Rings(group, pointers(counts), np.array([p for ring in found for p in ring], np.int64))
+    return Rings(
+        group, copy, pointers(counts), np.array([p for ring in found for p in ring], np.int64)
+    )
 
 
 def colliding_groups(rings: Rings) -> Ints:
@@ -91,33 +103,34 @@ class ConsistentHashOwners:
         self._epochs = epochs
         runs, group = roster.runs, rings.group
         clients = np.flatnonzero(first_of_run(runs.group, runs.client))
-        client = np.repeat(np.arange(len(clients)), np.diff(rings.first))
+        client = np.repeat(np.arange(len(group)), np.diff(rings.first))
         points = pair(group[client], rings.points)
         order = np.argsort(points)
         self._ring, self._client = points[order], client[order]
         per_group = np.bincount(group[client], minlength=len(coded.groups))
         self._first, self._size = pointers(per_group)[:-1], per_group
-        self._member, self._row = self._presence(coded, roster, clients)
+        self._member, self._row = self._presence(coded, roster, rings, clients)
         self._hashes = _queue_points(coded, grid, queues)
 
-    def _presence(self, coded: CodedGroups, roster: Roster, clients: Ints) -> tuple[Ints, Ints]:
-        """The entry of each client of a hashing group in each epoch, or `NOBODY`.
+    def _presence(
+        self, coded: CodedGroups, roster: Roster, rings: Rings, clients: Ints
+    ) -> tuple[Ints, Ints]:
+        """The entry of each client of the rings in each epoch, or `NOBODY`.
 
         Returns:
             The entries, the epochs of one client after the other, and where the row of each client
             would begin if epochs were counted over all groups.
         """
-        runs, of_group = roster.runs, self._epochs.of_group
-        group = runs.group[clients]
+        runs, of_group, group = roster.runs, self._epochs.of_group, rings.group
         sizes = np.diff(of_group)[group] * (coded.groups.kind[group] == KIND)
         row = pointers(sizes)[:-1] - of_group[group]
         member = np.full(int(sizes.sum()), NOBODY, np.int64)
         run = np.flatnonzero(coded.groups.kind[runs.group] == KIND)
-        client = np.searchsorted(clients, run, side="right") - 1
-        lengths = runs.to_epoch - runs.from_epoch
-        begin, count = runs.from_epoch[run], lengths[run]
-        node = ranges(pointers(lengths)[run], count)
-        member[ranges(row[client] + begin, count)] = roster.entry_at[node]
+        client = np.flatnonzero(rings.copy == 0)[np.searchsorted(clients, run, side="right") - 1]
+        begin, count = runs.from_epoch[run], runs.to_epoch[run] - runs.from_epoch[run]
+        entry = roster.entry_at[ranges(roster.node_of_run[run] + begin, count)]
+        at = np.repeat(client, count) + roster.copy[entry]
+        member[row[at] + ranges(begin, count)] = entry
         return member, row
 
     def entries(self, cells: Readable) -> Ints:

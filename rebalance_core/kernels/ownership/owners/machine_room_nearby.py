@@ -11,8 +11,9 @@ from rebalance_core.kernels.segments import Bools, Ints, pair, ranges
 from rebalance_core.kernels.state.cells import Readable
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid, places
-from rebalance_core.kernels.state.roster import Roster, Runs
+from rebalance_core.kernels.state.roster import Roster
 from rebalance_core.kernels.state.routes import TopicBrokers
+from rebalance_core.kernels.state.runs import Runs
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby

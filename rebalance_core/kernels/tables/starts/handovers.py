@@ -26,27 +26,35 @@ from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffset
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """By row of new owners, by queue and moment: who had the queue before."""
+    """By row of new owners, by queue and moment: who had the queue before.
+
+    There is one last holder, but in shared groups.
+    """
 
     queue: Ints
     client: Ints
     earliest_ms: Ints
     latest_ms: Ints
     last_client: Ints
-    """The last holder; -1: nobody ever held it."""
+    """The last holder, the first of several; -1: nobody ever held it."""
+    holder_row: Ints
+    holder: Ints
+    """The rows and their last holders, one value each; by row."""
     held_until_now: Bools
+    stays: Bools
+    """Somebody else goes on holding the queue."""
     since_ms: Ints
     """When the last holder was given the queue."""
     taken_ms: Ints
     """By when it had taken it; -1: before the log began."""
+    alone: Bools
+    """The last holder was the only process that held it."""
     alone_ms: Ints
     """By when everybody before it had given the queue up; -1: there was nobody."""
     dropped_ms: Ints
     """When the last holder was told to give it up; -1: never."""
     gone_ms: Ints
     """By when all had done so that ever gave it up; -1: nobody did."""
-    lost: Bools
-    """The last holder was lost at this moment."""
     others_start: Bools
     """Somebody else may be given the queue, and commit, before the new owner reads."""
     emptied_ms: Ints
@@ -78,6 +86,8 @@ class Inside:
     at_ms: Ints
     offset: Ints
     client: Ints
+    handing: Bools
+    """Of a client that persists the queue on its way out to the new owner."""
 
 
 def lost_holders(prepared: PreparedGroups) -> Ints:
@@ -87,7 +97,7 @@ def lost_holders(prepared: PreparedGroups) -> Ints:
 
 
 def handovers(
-    prepared: PreparedGroups, adds: Changes, drops: Changes, offsets: SeenOffsets, lost: Ints
+    prepared: PreparedGroups, adds: Changes, drops: Changes, offsets: SeenOffsets
 ) -> Handover:
     """The handover of each add that is not INITIAL.
 
@@ -96,38 +106,49 @@ def handovers(
         adds: by queue and cell, as the drops.
         drops: of the same queues.
         offsets: what was seen of them.
-        lost: `lost_holders` of the prepared.
     """
     wanted, from_ms = adds.kind != INITIAL, prepared.epochs.from_ms[adds.epoch]
     first = first_of_run(adds.queue)
     before = np.roll(np.arange(len(first)), 1)
     last = np.where(first, NONE, adds.client[before])[wanted]
     taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
-    gone_ms, dropped_ms = _given_up(prepared, adds, drops)
+    gone_ms, dropped_ms = given_up(prepared, adds.cell, adds.queue, drops)
     queue, earliest_ms = adds.queue[wanted], from_ms[wanted]
+    held = np.flatnonzero(last >= 0)
     return Handover(
         queue=queue,
         client=adds.client[wanted],
         earliest_ms=earliest_ms,
         latest_ms=adds.latest_ms[wanted],
         last_client=last,
+        holder_row=held,
+        holder=last[held],
         held_until_now=(dropped_ms == from_ms)[wanted],
+        stays=np.zeros(len(queue), np.bool_),
         since_ms=from_ms[before][wanted],
         taken_ms=taken_ms[before][wanted],
+        alone=np.ones(len(queue), np.bool_),
         alone_ms=gone_ms[before][wanted],
         dropped_ms=dropped_ms[wanted],
         gone_ms=gone_ms[wanted],
-        lost=find(lost, pair(adds.epoch[wanted], np.maximum(last, 0))) >= 0,
-        others_start=_others_start(prepared, adds)[wanted],
+        others_start=others_start(prepared, adds)[wanted],
         emptied_ms=offsets.emptied_ms(queue, earliest_ms),
         forgotten_ms=offsets.forgotten_ms(queue, earliest_ms),
     )
 
 
 def commits_inside(
-    prepared: PreparedGroups, adds: Changes, rows: Handover, commits: SeenCommits
+    prepared: PreparedGroups, adds: Changes, rows: Handover, commits: SeenCommits, lost: Ints
 ) -> Inside:
-    """Commits in (earliest_ms, latest_ms] of clients that held the queue before."""
+    """Commits in (earliest_ms, latest_ms] of clients that held the queue before.
+
+    Args:
+        prepared: the groups.
+        adds: of all new owners, those of INITIAL ones too.
+        rows: of the adds that are not INITIAL.
+        commits: what was committed.
+        lost: `lost_holders` of the prepared.
+    """
     first = commits.after(rows.queue, rows.earliest_ms)
     count = commits.after(rows.queue, rows.latest_ms) - first
     row = np.repeat(np.arange(len(count)), count)
@@ -138,18 +159,25 @@ def commits_inside(
     at = find(pairs, pair(rows.queue[row], np.maximum(client, 0)))
     since = prepared.epochs.from_ms[np.append(adds.epoch[held], 0)[at]]
     before = (client >= 0) & (at >= 0) & (since < rows.earliest_ms[row])
-    commit = commit[before]
-    return Inside(row[before], commits.at_ms[commit], commits.offset[commit], client[before])
+    row, commit, client = row[before], commit[before], client[before]
+    epoch = adds.epoch[adds.kind != INITIAL][row]
+    # Who held the queue until now persists it, but for whoever was lost or takes it anew.
+    handing = rows.held_until_now[row] & (client != rows.client[row])
+    handing &= find(np.unique(pair(rows.holder_row, rows.holder)), pair(row, client)) >= 0
+    handing &= find(lost, pair(epoch, client)) < 0
+    return Inside(row, commits.at_ms[commit], commits.offset[commit], client, handing)
 
 
-def _given_up(prepared: PreparedGroups, adds: Changes, drops: Changes) -> tuple[Ints, Ints]:
-    """By when all had given the queue up that did so by each add, and when the last was told to.
+def given_up(
+    prepared: PreparedGroups, cell: Ints, queue: Ints, drops: Changes
+) -> tuple[Ints, Ints]:
+    """By when all had given the queue up that did so by each cell, and when the last was told to.
 
     -1 where nobody did.
     """
     gone_ms = running_max(drops.latest_ms, drops.queue)
-    at = np.searchsorted(drops.cell, adds.cell, side="right") - 1
-    mine = (at >= 0) & (np.append(drops.queue, NONE)[at] == adds.queue)
+    at = np.searchsorted(drops.cell, cell, side="right") - 1
+    mine = (at >= 0) & (np.append(drops.queue, NONE)[at] == queue)
     told_ms = prepared.epochs.from_ms[drops.epoch]
     return (
         np.where(mine, np.append(gone_ms, NONE)[at], NONE),
@@ -157,15 +185,19 @@ def _given_up(prepared: PreparedGroups, adds: Changes, drops: Changes) -> tuple[
     )
 
 
-def _others_start(prepared: PreparedGroups, adds: Changes) -> Bools:
+def others_start(prepared: PreparedGroups, adds: Changes) -> Bools:
     """By add: `Handover.others_start`, see `replay.starts.pull_starts.PullStarts`."""
-    from_ms, at = prepared.epochs.from_ms[adds.epoch], np.arange(len(adds.queue))
+    from_ms, count = prepared.epochs.from_ms[adds.epoch], len(adds.queue)
     order = np.lexsort((adds.epoch, adds.client, adds.queue))
     last = last_of_run(adds.queue[order], adds.client[order])
-    again_ms = np.empty(len(at), np.int64)
+    again_ms = np.empty(count, np.int64)
     again_ms[order] = np.where(last, NEVER, np.roll(from_ms[order], -1))
-    late = np.where(prepared.epochs.seen_late[adds.epoch], at, len(at))
-    following = np.append(np.minimum.accumulate(late[::-1])[::-1], len(at))[1:]
+    # the next epoch in which somebody adds the queue and may learn of it late
+    end = np.append(np.flatnonzero(last_of_run(adds.queue, adds.epoch)), count)
+    here = np.searchsorted(end, np.arange(count))
+    late = np.where(prepared.epochs.seen_late[adds.epoch], np.arange(count), count)
+    following = np.append(np.minimum.accumulate(late[::-1])[::-1], count)[end[here] + 1]
     same = np.append(adds.queue, NONE)[following] == adds.queue
     late_ms = np.where(same, np.append(from_ms, NEVER)[following], NEVER)
-    return np.minimum(again_ms, late_ms) <= adds.latest_ms
+    together = ~(first_of_run(adds.queue, adds.epoch) & last_of_run(adds.queue, adds.epoch))
+    return together | (np.minimum(again_ms, late_ms) <= adds.latest_ms)

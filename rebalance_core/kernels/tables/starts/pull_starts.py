@@ -16,8 +16,9 @@ from rebalance_core.kernels.segments import (
     Bools,
     Ints,
     first_of_run,
+    pair,
 )
-from rebalance_core.kernels.state.cells import Broadcast, Piece
+from rebalance_core.kernels.state.cells import Block, Broadcast, Piece, Shared
 from rebalance_core.kernels.state.deletions import find_deletions
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows, words
 from rebalance_core.kernels.tables.ownership import queue_columns
@@ -25,12 +26,15 @@ from rebalance_core.kernels.tables.starts.first_starts import first_starts
 from rebalance_core.kernels.tables.starts.handovers import commits_inside, handovers, lost_holders
 from rebalance_core.kernels.tables.starts.local_starts import local_starts
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.tables.starts.shared_handovers import chained_lows, shared_handovers
 from rebalance_core.kernels.tables.starts.starts import (
     BROKER_ZERO,
+    FAILED,
     LOCAL_STORE,
     MAX_OFFSET,
     OK,
     PULL_ALWAYS_ZERO,
+    QUERY_FAILED,
     RETRY_MAX,
     RULES,
     STORED,
@@ -43,7 +47,7 @@ from rebalance_core.kernels.tables.starts.stored_starts import (
     chain_lows,
     highest,
 )
-from rebalance_core.model.group_settings import PULL
+from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.statuses import START_STATUSES
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 
@@ -81,7 +85,9 @@ class PullStarts:
         if self._commits is not None and isinstance(piece, Broadcast):
             self._put_local(self._commits, adds, mine, starts)
         elif self._commits is not None:
-            self._put_stored(self._commits, adds, drops, mine, starts)
+            self._put_stored(self._commits, piece, adds, drops, mine, starts)
+        else:
+            _put_missing(piece, mine, starts)
         group = self._prepared.epochs.group[mine.epoch]
         pulls = self._prepared.coded.groups.consumer_type[group] == TYPES.index(PULL)
         starts.zero(pulls, PULL_ALWAYS_ZERO)
@@ -108,11 +114,16 @@ class PullStarts:
         )
 
     def _put_stored(
-        self, commits: SeenCommits, adds: Changes, drops: Changes, mine: Changes, starts: Starts
-    ) -> None:
+        self, commits: SeenCommits, piece: Block | Shared, adds: Changes, drops: Changes,
+        mine: Changes, starts: Starts,
+    ) -> None:  # fmt: skip
         """The starts of groups whose commits the broker keeps."""
-        handover = handovers(self._prepared, adds, drops, self._offsets, self._lost)
-        inside = commits_inside(self._prepared, adds, handover, commits)
+        handover = (
+            shared_handovers(self._prepared, piece, adds, drops, self._offsets)
+            if isinstance(piece, Shared)
+            else handovers(self._prepared, adds, drops, self._offsets)
+        )
+        inside = commits_inside(self._prepared, adds, handover, commits, self._lost)
         of_group = StoredStarts(commits, self._offsets, handover, inside)
         self._put_first(mine, of_group.arrived < 0, starts, asks_broker=True)
         open_ = handover.others_start & (of_group.arrived < 0) & (starts.low >= 0)
@@ -125,15 +136,44 @@ class PullStarts:
         starts.update(rows, answers.take(rows))
         back = handover.forgotten & (handover.gone_ms + COMMIT_TRANSIT_MS > handover.earliest_ms)
         starts.high[unset & back] = NONE
+        if isinstance(piece, Shared):
+            chained &= ~self._put_others(commits, piece, adds, mine, starts)
         self._open_deleted(mine, starts)
-        before = chain_lows(
-            starts.low, self._sent_back(mine, starts, of_group.stored), mine.queue, chained
+        own = commits.newest_of(mine.queue, mine.client, handover.earliest_ms)
+        decided_by = np.where(starts.rule == LOCAL_STORE, own, of_group.stored)
+        sent_back = self._sent_back(mine, starts, decided_by)
+        before = (
+            chained_lows(mine.cell, mine.queue, starts.low, sent_back, chained, handover.stays)
+            if isinstance(piece, Shared)
+            else chain_lows(starts.low, sent_back, mine.queue, chained)
         )
         low = np.minimum(starts.low, np.maximum(before, 0))
         np.copyto(starts.low, low, where=chained)
         unknown = chained & (starts.offset < 0)
         np.copyto(starts.offset, before, where=unknown)
         starts.status[unknown & (before >= 0)] = OK
+
+    def _put_others(
+        self, commits: SeenCommits, piece: Shared, adds: Changes, mine: Changes, starts: Starts
+    ) -> Bools:
+        """Set the rows of a shared piece whose answer is not the group's commit, and say which.
+
+        Members that read everything have their own files.
+        """
+        roster, states = self._prepared.roster, self._prepared.membership.states
+        model = states.message_model[roster.runs.state[roster.run[mine.entry]]]
+        local = np.isin(self._prepared.coded.names.words, [BROADCASTING])[model]
+        rows = np.flatnonzero(local)
+        if len(rows):
+            again = np.ones(len(adds.queue), np.bool_)
+            again[np.unique(pair(adds.queue, adds.client), return_index=True)[1]] = False
+            some, own = mine.where(rows), again[adds.kind != INITIAL][rows]
+            answers, unset = local_starts(self._prepared, commits, self._offsets, some, own)
+            starts.update(rows, answers)
+            alone = np.zeros(len(local), np.bool_)
+            alone[rows[unset]] = True
+            self._put_first(mine, alone, starts, asks_broker=False)
+        return local | _put_missing(piece, mine, starts)
 
     def _open_deleted(self, mine: Changes, starts: Starts) -> None:
         """A topic that is deleted and made anew inside the window has other answers."""
@@ -208,6 +248,13 @@ class PullStarts:
         forgotten = pick(commits.at_ms, row) <= self._offsets.forgotten_ms(adds.queue, earliest_ms)
         own = commits.newest_of(adds.queue, adds.client, earliest_ms)
         return pick(commits.offset, np.where(local, own, np.where(forgotten, NONE, row)))
+
+
+def _put_missing(piece: Piece, mine: Changes, starts: Starts) -> Bools:
+    """Set the rows of queues that cannot be read, which only CONFIG lists, and say which."""
+    missing = ~piece.cells.readable[mine.cell]
+    starts.put(missing, QUERY_FAILED, NONE, NONE, NONE, FAILED)
+    return missing
 
 
 def _offsets(values: Ints) -> pa.Array:

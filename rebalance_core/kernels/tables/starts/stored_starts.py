@@ -26,6 +26,8 @@ from rebalance_core.protocol.commits import (
 )
 from rebalance_core.protocol.windows import ROUTE_MS
 
+MANY = 1 << 20
+"""Holders looked at at a time."""
 BIGGEST = np.iinfo(np.int64).max
 """No offset is higher."""
 
@@ -65,8 +67,7 @@ class StoredStarts:
         most = extreme(np.maximum, self._inside.offset, self._bounds, NONE)
         least, most = _with(offset, least, most)
         final_low, final_high = least, most
-        own = self._since(self._newest_own(rows.earliest_ms), rows.forgotten_ms)
-        least, most = _with(pick(commits.offset, own), least, most)
+        least, most = self._with_holders(least, most)
         base = self._base()
         low = np.minimum(least, np.where(base >= 0, pick(commits.offset, base), BIGGEST))
         low[(base < 0) & (rows.first | rows.outlived)] = 0
@@ -85,11 +86,24 @@ class StoredStarts:
     def _since(self, row: Ints, after_ms: Ints) -> Ints:
         return np.where(pick(self._commits.at_ms, row) > after_ms, row, NONE)
 
-    def _newest_own(self, at_ms: Ints, *, kept: bool = False) -> Ints:
-        """The last holder's newest."""
+    def _with_holders(self, least: Ints, most: Ints) -> tuple[Ints, Ints]:
+        """The extremes with the last holders' newest commits, where they are known."""
+        rows, commits = self._rows, self._commits
+        least, most = least.copy(), most.copy()
+        for some in np.split(np.arange(len(rows.holder)), range(MANY, len(rows.holder), MANY)):
+            row = rows.holder_row[some]
+            own = commits.newest_of(rows.queue[row], rows.holder[some], rows.earliest_ms[row])
+            known = pick(commits.at_ms, own) > rows.forgotten_ms[row]
+            row, offset = row[known], commits.offset[own[known]]
+            np.minimum.at(least, row, offset)
+            np.maximum.at(most, row, offset)
+        return least, most
+
+    def _newest_sent(self, at_ms: Ints) -> Ints:
+        """The newest commit of the only last holder that no outage of the broker may have lost."""
         rows = self._rows
-        row = self._commits.newest_of(rows.queue, rows.last_client, at_ms, kept=kept)
-        return np.where(self._rows.first, NONE, row)
+        row = self._commits.newest_of(rows.queue, rows.last_client, at_ms, kept=True)
+        return np.where(rows.first, NONE, row)
 
     def _is_final(self, row: Ints) -> Bools:
         """Nobody could write any more when the commit arrived, and it had by the event."""
@@ -105,22 +119,20 @@ class StoredStarts:
         rows, arrived = self._rows, self.arrived
         alone_ms = np.maximum(rows.forgotten_ms, rows.alone_ms + COMMIT_TRANSIT_MS - 1)
         sent_ms = rows.earliest_ms - COMMIT_TRANSIT_MS
-        own = self._since(self._newest_own(sent_ms, kept=True), alone_ms)
+        own = self._since(self._newest_sent(sent_ms), alone_ms)
         settled_ms = np.maximum(rows.taken_ms, rows.alone_ms) + OWN_COMMIT_STORED_MS
         broker = np.full(len(rows.queue), NONE)
         seen = self._commits.newest_of(rows.queue, broker, rows.earliest_ms)
         seen = self._since(seen, np.maximum(rows.forgotten_ms, settled_ms - 1))
         alone = np.where(rows.taken_ms < 0, arrived, np.maximum(own, seen))
-        alone = np.where(rows.outlived, NONE, alone)
+        alone = np.where(rows.outlived | ~rows.alone, NONE, alone)
         return np.where(rows.first | self._is_final(arrived), arrived, alone)
 
     def _handed_over(self) -> Ints:
         """What the last holder is seen to persist on the way out, or `NONE`."""
-        rows, inside = self._rows, self._inside
-        handing = rows.held_until_now & ~rows.lost & (rows.last_client != rows.client)
-        by_last = (inside.client == rows.last_client[inside.row]) & handing[inside.row]
-        handed = np.full(len(rows.queue), NONE, np.int64)
-        handed[inside.row[by_last]] = inside.offset[by_last]
+        inside = self._inside
+        handed = np.full(len(self._rows.queue), NONE, np.int64)
+        handed[inside.row[inside.handing]] = inside.offset[inside.handing]
         return handed
 
     def _high(self, most: Ints) -> Ints:
@@ -128,8 +140,8 @@ class StoredStarts:
         rows = self._rows
         end_ms = np.minimum(rows.gone_ms, rows.latest_ms)
         last_ms = extreme(np.maximum, self._inside.at_ms, self._bounds, NONE)
-        back = last_ms > end_ms + COMMIT_TRANSIT_MS
-        end_ms = np.where(back | rows.others_start | rows.first, rows.latest_ms, end_ms)
+        back, shared = last_ms > end_ms + COMMIT_TRANSIT_MS, rows.stays | rows.others_start
+        end_ms = np.where(shared | back | rows.first, rows.latest_ms, end_ms)
         top = self._offsets.max_by(rows.queue, end_ms, rows.earliest_ms)
         return np.where(top >= 0, np.maximum(top, most), NONE)
 

@@ -1,0 +1,106 @@
+"""Which strategies the members of each group divide by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rebalance_core.kernels.segments import Bools, Ints, find, first_of_run, halves, pair
+
+
+@dataclass(frozen=True, slots=True)
+class Divisions:
+    """The strategies of all members, and the distinct ones of each group.
+
+    A group's strategies are numbered: its first one, its second one … Members of most groups have
+    one and the same.
+    """
+
+    words: Ints
+    """(strategy word, version word) of all members, as sorted pairs."""
+    of_words: Ints
+    """The strategy of each: index into the strategies of the coded."""
+    group: Ints
+    """Of each strategy of a group, by group; CONFIG and BROADCASTING divide nothing."""
+    allocation: Ints
+    """The strategy: index into the strategies of the coded."""
+    listing: Ints
+    """Groups with a CONFIG list, one value a list."""
+    listed: Ints
+    """The list: index into the strategies of the coded."""
+    mixed_models: Ints
+    """Groups of which some members are BROADCASTING and others are not."""
+
+    def allocations(self, strategy: Ints, version: Ints) -> Ints:
+        """The strategy of members with these words."""
+        return self.of_words[find(self.words, pair(strategy, version))]
+
+    @property
+    def number(self) -> Ints:
+        """The number of each strategy among those of its group."""
+        first = np.flatnonzero(first_of_run(self.group))
+        return np.arange(len(self.group)) - np.repeat(
+            first, np.diff(np.append(first, len(self.group)))
+        )
+
+    @property
+    def most(self) -> int:
+        """Strategies of the group that has the most; at least 1."""
+        return int(self.number.max(initial=0)) + 1
+
+    def numbers(self, group: Ints, allocation: Ints) -> Ints:
+        """The number of each strategy in its group; -1: it is none of its divisions."""
+        at = find(pair(self.group, self.allocation), pair(group, allocation))
+        return np.where(at >= 0, np.append(self.number, -1)[at], -1)
+
+    def of_number(self, number: int, groups: int) -> Ints:
+        """By group: its strategy of this number; -1: it has fewer."""
+        found = np.full(groups, -1, np.int64)
+        mine = self.number == number
+        found[self.group[mine]] = self.allocation[mine]
+        return found
+
+    def renumbered(self, group: Ints) -> Divisions:
+        """The same for groups with other numbers: ``group`` has the new one of each."""
+        moved = group[self.group]
+        order = np.lexsort((self.allocation, moved))
+        return replace(
+            self,
+            group=moved[order],
+            allocation=self.allocation[order],
+            listing=group[self.listing],
+            mixed_models=group[self.mixed_models],
+        )
+
+
+def find_divisions(
+    group: Ints,
+    strategy: Ints,
+    version: Ints,
+    allocation: Ints,
+    everyone: Bools,
+    lists: Bools,
+) -> Divisions:
+    """The divisions of groups.
+
+    Args:
+        group: of each member that ever joined, as all that follow.
+        strategy: word of its strategy text.
+        version: word of its version.
+        allocation: its strategy.
+        everyone: it is BROADCASTING, so that its strategy is never asked.
+        lists: its strategy is a CONFIG list.
+    """
+    words, first = np.unique(pair(strategy, version), return_index=True)
+    rows = (~everyone & ~lists, ~everyone & lists)
+    pairs, listed = (np.unique(pair(group[mine], allocation[mine])) for mine in rows)
+    mixed = np.intersect1d(group[everyone], group[~everyone])
+    return Divisions(
+        words, allocation[first], *halves(pairs), *halves(listed), mixed,
+    )  # fmt: skip
+
+
+def strategies_of_groups(divisions: Divisions, groups: int) -> Ints:
+    """By group: how many strategies its members divide by."""
+    return np.bincount(divisions.group, minlength=groups).astype(np.int64)

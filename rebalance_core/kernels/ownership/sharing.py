@@ -1,0 +1,223 @@
+"""Who holds the queues of shared groups: spans of cells, one for each process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels.codes import eligibility
+from rebalance_core.kernels.ownership.passes import Passes
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.periods import Periods, begins_of_union
+from rebalance_core.kernels.segments import (
+    Ints,
+    find,
+    first_of_run,
+    last_of_run,
+    pair,
+    ranges,
+)
+from rebalance_core.kernels.state.cells import Cells, Queues, Shared, Spans, Tenures
+from rebalance_core.kernels.state.routes import index_of
+
+Stints = tuple[Ints, Ints, Ints, Ints]
+"""(segment, stretch of passes, first epoch, epoch after the last) of holdings, in any order."""
+
+
+class Sharing:
+    """Makes the pieces of shared groups.
+
+    Args:
+        prepared: the groups.
+        queues: what the segments of the pieces are about.
+        passes: of the prepared.
+    """
+
+    def __init__(self, prepared: PreparedGroups, queues: Queues, passes: Passes) -> None:
+        self._prepared, self._queues, self._passes = prepared, queues, passes
+        self._periods = passes.periods
+        self._everyone = np.flatnonzero(passes.kind == eligibility.EVERYONE)
+        listed = np.flatnonzero(passes.kind == eligibility.LISTED)
+        keys = pair(passes.group_topic[listed], passes.allocation[listed])
+        order = np.argsort(keys, kind="stable")
+        self._listing, self._list_keys = listed[order], keys[order]
+        self._lists = listed_queues(prepared).sorted_among(queues)
+        ends = np.append(prepared.roster.copy[1:] == 0, True)
+        self._last_copy = np.append(np.flatnonzero(ends[: len(prepared.roster)]), 0)
+        self._hashes = [
+            prepared.coded.divided_by(number).groups.kind == eligibility.RING
+            for number in range(prepared.coded.divisions.most)
+        ]
+
+    @property
+    def weights(self) -> Ints:
+        """By group topic: about how much room a queue takes, beside its cells.
+
+        Every member with a CONFIG list may find all others holding a queue of it.
+        """
+        passes, topics = self._passes, len(self._prepared.grid.topics.group)
+        listing = np.bincount(passes.group_topic[self._listing], minlength=topics)
+        return np.bincount(passes.group_topic, minlength=topics) + listing**2 // 16
+
+    def piece(self, cells: Cells, owned: Iterable[tuple[int, Ints, Ints]]) -> Shared:
+        """The holdings in some segments.
+
+        Args:
+            cells: of the segments.
+            owned: for each number of a strategy in its group: cells, and the entry that owns each.
+        """
+        parts = [self._everyones(cells), self._listed(cells)]
+        parts += [self._divided(cells, *by_strategy) for by_strategy in owned]
+        segment, stretch, begin, end = (np.concatenate(c) for c in zip(*parts, strict=True))
+        offset = cells.first[:-1] - cells.epoch[cells.first[:-1]]
+        begin, end = begin + offset[segment], end + offset[segment]
+        spans = _joined(
+            segment, self._passes.process[stretch], begin, end, self._passes.node[stretch]
+        )
+        holders = covered(spans.begin, spans.end, len(cells))
+        client = self._prepared.membership.processes.client[spans.process]
+        return Shared(
+            cells, cells.readable & (holders == 0), holders, spans, _tenures(spans, client)
+        )
+
+    def _divided(self, cells: Cells, number: int, cell: Ints, owner: Ints) -> Stints:
+        """What the members have that divide by their group's strategy of this number.
+
+        Every process of the owner's id takes what the first position of that id is given; what the
+        further ones are given belongs to nobody, but on a hash ring (rocketmq.md §2.2, §2.7).
+        """
+        roster, passes = self._prepared.roster, self._passes
+        copy = roster.copy[owner]
+        mine = (copy == 0) | self._hashes[number][self._prepared.epochs.group[cells.epoch[cell]]]
+        cell, first = cell[mine], (owner - copy)[mine]
+        count = self._processes(first)
+        cell, entry = np.repeat(cell, count), ranges(first, count)
+        segment, epoch = cells.segment[cell], cells.epoch[cell]
+        group_topic = self._queues.group_topic[cells.queue[segment]]
+        stretch = self._periods.at(group_topic, roster.process(entry), epoch)
+        known = stretch >= 0
+        segment, stretch, epoch = segment[known], stretch[known], epoch[known]
+        divides = passes.number[stretch] == number
+        divides &= passes.kind[stretch] < eligibility.EVERYONE
+        segment, stretch, epoch = segment[divides], stretch[divides], epoch[divides]
+        return segment, stretch, epoch, self._until(stretch, epoch + 1)
+
+    def _until(self, stretch: Ints, end: Ints) -> Ints:
+        """What the last pass of a stretch gave is kept."""
+        passes = self._passes
+        return np.where(end == passes.end[stretch], passes.kept[stretch], end)
+
+    def _processes(self, first: Ints) -> Ints:
+        """How many processes the client of each entry has, the entry being its first."""
+        last = self._last_copy
+        return last[np.searchsorted(last[:-1], first)] - first + 1
+
+    def _listed(self, cells: Cells) -> Stints:
+        """Members with a CONFIG list have the queues on it, existing or not (rocketmq.md §2.4)."""
+        passes, lists = self._passes, self._lists
+        first = np.searchsorted(lists.key, cells.queue)
+        count = np.searchsorted(lists.key, cells.queue, side="right") - first
+        segment, row = np.repeat(np.arange(len(count)), count), ranges(first, count)
+        group_topic = self._queues.group_topic[cells.queue[segment]]
+        keys = pair(group_topic, lists.allocation[row])
+        first = np.searchsorted(self._list_keys, keys)
+        count = np.searchsorted(self._list_keys, keys, side="right") - first
+        stretch = self._listing[ranges(first, count)]
+        return np.repeat(segment, count), stretch, passes.begin[stretch], passes.kept[stretch]
+
+    def _everyones(self, cells: Cells) -> Stints:
+        """BROADCASTING members read every queue there is."""
+        passes, stretches = self._passes, self._everyone
+        first, last = (
+            np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
+            for turns in (first_of_run, last_of_run)
+        )
+        segment = cells.segment[first]
+        group_topic = self._queues.group_topic[cells.queue[segment]]
+        of = passes.group_topic[stretches]
+        begin = np.searchsorted(of, group_topic)
+        count = np.searchsorted(of, group_topic, side="right") - begin
+        row, stretch = np.repeat(np.arange(len(first)), count), stretches[ranges(begin, count)]
+        begin = np.maximum(cells.epoch[first][row], passes.begin[stretch])
+        end = np.minimum(cells.epoch[last][row] + 1, passes.end[stretch])
+        meets = begin < end
+        row, stretch, begin, end = row[meets], stretch[meets], begin[meets], end[meets]
+        return segment[row], stretch, begin, self._until(stretch, end)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedQueues:
+    """One value a queue and CONFIG list of a group that has it."""
+
+    key: Ints
+    """(topic broker, queue id), as a pair."""
+    allocation: Ints
+    """The list: index into the strategies of the coded."""
+
+    def sorted_among(self, queues: Queues) -> ListedQueues:
+        """Those among some queues, by index; the key is the index."""
+        at = find(pair(queues.topic_broker, queues.queue_id), self.key)
+        known = np.flatnonzero(at >= 0)
+        known = known[np.argsort(at[known], kind="stable")]
+        return ListedQueues(at[known], self.allocation[known])
+
+
+def listed_queues(prepared: PreparedGroups) -> ListedQueues:
+    """The queues that members' CONFIG lists have, of topics that their groups read."""
+    lists, divisions = prepared.coded.lists, prepared.coded.divisions
+    first = np.searchsorted(lists.allocation, divisions.listed)
+    count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
+    row, group = ranges(first, count), np.repeat(divisions.listing, count)
+    at = index_of(prepared.grid.brokers, group, lists.topic[row], lists.broker[row])
+    epochs = np.diff(prepared.epochs.of_group)[group]
+    read = (at >= 0) & (epochs > 0)
+    row = row[read]
+    return ListedQueues(pair(at[read], lists.queue_id[row]), lists.allocation[row])
+
+
+def covered(begin: Ints, end: Ints, cells: int) -> Ints:
+    """By cell: how many stretches cover it."""
+    steps = np.bincount(begin, minlength=cells + 1) - np.bincount(end, minlength=cells + 1)
+    return np.cumsum(steps[:-1])
+
+
+def _joined(segment: Ints, process: Ints, begin: Ints, end: Ints, node: Ints) -> Spans:
+    """Spans out of stretches that may touch."""
+    order = np.lexsort((begin, process, segment))
+    segment, process, begin, end = (a[order] for a in (segment, process, begin, end))
+    starts = begins_of_union(first_of_run(segment, process), begin, end)
+    last = last_of_run(np.cumsum(starts))
+    return Spans(segment[starts], process[starts], begin[starts], end[last], node[order][starts])
+
+
+def _tenures(spans: Spans, client: Ints) -> Tenures:
+    segment, client = np.tile(spans.segment, 2), np.tile(client, 2)
+    cell = np.concatenate([spans.begin, spans.end])
+    step = np.repeat([1, -1], len(spans.begin))
+    order = np.lexsort((cell, client, segment))
+    segment, client, cell = segment[order], client[order], cell[order]
+    total = np.cumsum(step[order])  # every client's steps add up to 0
+    last = last_of_run(segment, client, cell)
+    segment, client, cell, total = segment[last], client[last], cell[last], total[last]
+    turns = first_of_run(segment, client) | (total != np.roll(total, 1))
+    segment, client, cell, total = segment[turns], client[turns], cell[turns], total[turns]
+    held = total > 0
+    end = np.roll(cell, -1)
+    return Tenures(segment[held], client[held], cell[held], end[held], total[held])
+
+
+def held_by(tenures: Tenures) -> Periods:
+    """Cells in which some process of a client holds a queue: by (segment, client)."""
+    return Periods.union(tenures.segment, tenures.client, tenures.begin, tenures.end)
+
+
+def continued(held: Periods, cells: int) -> Ints:
+    """By cell: how many clients hold the queue that held it in the epoch before.
+
+    Args:
+        held: as `held_by` gives it.
+        cells: how many there are.
+    """
+    return covered(held.begin + 1, held.end, cells)

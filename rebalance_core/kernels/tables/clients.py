@@ -1,0 +1,78 @@
+"""What the clients of shared groups hold, however many processes of each do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.segments import Ints, first_of_run, last_of_run
+from rebalance_core.kernels.state.cells import Queues, Shared
+from rebalance_core.kernels.tables.topic_members import ManyHolders
+
+
+class Clients:
+    """The clients of shared groups by epoch: where each one's entries are in `Roster.by_client`.
+
+    Args:
+        prepared: the groups.
+    """
+
+    def __init__(self, prepared: PreparedGroups) -> None:
+        self._prepared = prepared
+        roster = prepared.roster
+        entry = roster.by_client
+        group = roster.runs.group[roster.run[entry]]
+        node = np.flatnonzero(prepared.shared[group] & (roster.copy[entry] == 0))
+        entry, group = entry[node], group[node]
+        epoch, client = roster.epoch[entry], roster.client(entry)
+        begins = first_of_run(group, client)
+        begins[1:] |= epoch[1:] != epoch[:-1] + 1
+        first, last = np.flatnonzero(begins), np.flatnonzero(last_of_run(np.cumsum(begins)))
+        self._stays = Periods(group[first], client[first], epoch[first], epoch[last] + 1)
+        self._node = node[first] - epoch[first]
+
+    def add_owned(self, queues: Queues, piece: Shared, held: Periods, counts: ManyHolders) -> None:
+        """Count the queues that each client holds.
+
+        Args:
+            queues: what the piece's segments are about.
+            piece: the holdings.
+            held: `held_by` of the piece.
+            counts: changed in place.
+        """
+        segment, begin, end = held.major, held.begin, held.end
+        self._add(queues, piece, (segment, held.minor, begin, end), counts)
+
+    def add_kept(self, queues: Queues, piece: Shared, held: Periods, counts: ManyHolders) -> None:
+        """Count the queues that can be read and that each client held in the epoch before.
+
+        Arguments as of `add_owned`.
+        """
+        cells = piece.cells
+        readable = cells.readable
+        opens = np.flatnonzero(readable & first_of_run(readable, cells.segment))
+        closes = np.flatnonzero(readable & last_of_run(readable, cells.segment))
+        of = cells.segment[opens]
+        open_ = Periods(of, np.zeros_like(of), opens, closes + 1)
+        begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])
+        row, period = open_.meeting(held.major, np.zeros_like(held.major), begin, end)
+        begin = np.maximum(begin[row], open_.begin[period])
+        end = np.minimum(end[row], open_.end[period])
+        self._add(queues, piece, (held.major[row], held.minor[row], begin, end), counts)
+
+    def _add(
+        self, queues: Queues, piece: Shared, held: tuple[Ints, Ints, Ints, Ints],
+        counts: ManyHolders,
+    ) -> None:  # fmt: skip
+        """Count (segment, client, first cell, cell after the last), while the client is there."""
+        segment, client, begin, end = held
+        cells = piece.cells
+        opening = cells.first[segment] - cells.epoch[cells.first[segment]]
+        begin, end = begin - opening, end - opening
+        queue = cells.queue[segment]
+        row, stay = self._stays.meeting(queues.group[queue], client, begin, end)
+        begin = np.maximum(begin[row], self._stays.begin[stay])
+        end = np.minimum(end[row], self._stays.end[stay])
+        group_topic = queues.group_topic[queue[row]]
+        counts.add(group_topic, self._node[stay] + begin, np.maximum(0, end - begin))

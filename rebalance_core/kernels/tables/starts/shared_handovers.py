@@ -1,0 +1,130 @@
+"""Handovers where several processes may hold a queue: see `replay.starts.stored_start.Past`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rebalance_core.kernels.ownership.changes import INITIAL, Changes
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.sharing import continued, held_by
+from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_true, ranges
+from rebalance_core.kernels.state.cells import Shared
+from rebalance_core.kernels.tables.starts.handovers import Handover, given_up, others_start
+from rebalance_core.kernels.tables.starts.lookups import SeenOffsets, pick
+
+
+def shared_handovers(
+    prepared: PreparedGroups, piece: Shared, adds: Changes, drops: Changes, offsets: SeenOffsets
+) -> Handover:
+    """The handover of each add that is not INITIAL.
+
+    Args:
+        prepared: the groups.
+        piece: who holds what.
+        adds: of the piece, by cell.
+        drops: of the piece, by cell.
+        offsets: what was seen of the queues.
+    """
+    cells, wanted, from_ms = piece.cells, adds.kind != INITIAL, prepared.epochs.from_ms
+    cell, queue, earliest_ms = adds.cell[wanted], adds.queue[wanted], from_ms[adds.epoch[wanted]]
+    opening = cells.first[cells.segment[cell]]
+    held = held_by(piece.tenures)
+    last_held = last_true(piece.holders > 0, first_of_run(cells.segment))
+    last_cell = np.where(cell > opening, last_held[cell - 1], NONE)
+    holder_row, holder = _holders(held, last_cell)
+    last_client = np.full(len(cell), NONE, np.int64)
+    last_client[holder_row[::-1]] = holder[::-1]
+    gone_ms, dropped_ms = given_up(prepared, cell, queue, drops)
+    stays = continued(held, len(cells)) > 0
+    given = np.flatnonzero(~stays[adds.cell])
+    since, taken = (_last_before(at, cell, opening) for at in (adds.cell[given], adds.cell))
+    taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
+    return Handover(
+        queue=queue,
+        client=adds.client[wanted],
+        earliest_ms=earliest_ms,
+        latest_ms=adds.latest_ms[wanted],
+        last_client=last_client,
+        holder_row=holder_row,
+        holder=holder,
+        held_until_now=(last_cell >= 0) & (last_cell == cell - 1),
+        stays=stays[cell],
+        since_ms=pick(from_ms[adds.epoch[given]], since),
+        taken_ms=pick(taken_ms, taken),
+        alone=(last_cell >= 0) & (piece.holders[last_cell] == 1),
+        alone_ms=given_up(prepared, last_cell, queue, drops)[0],
+        dropped_ms=dropped_ms,
+        gone_ms=gone_ms,
+        others_start=others_start(prepared, adds)[wanted],
+        emptied_ms=offsets.emptied_ms(queue, earliest_ms),
+        forgotten_ms=offsets.forgotten_ms(queue, earliest_ms),
+    )
+
+
+def _holders(held: Periods, cell: Ints) -> tuple[Ints, Ints]:
+    """(row, client) of all that hold the queue in the cell of each row; by row and client."""
+    asked = np.unique(cell[cell >= 0])
+    first = np.searchsorted(asked, held.begin)
+    count = np.searchsorted(asked, held.end) - first
+    at, client = ranges(first, count), np.repeat(held.minor, count)
+    order = np.lexsort((client, at))
+    at, client = at[order], client[order]
+    row = np.flatnonzero(cell >= 0)
+    of = np.searchsorted(asked, cell[row])
+    first = np.searchsorted(at, of)
+    count = np.searchsorted(at, of, side="right") - first
+    return np.repeat(row, count), client[ranges(first, count)]
+
+
+def _last_before(cells: Ints, cell: Ints, opening: Ints) -> Ints:
+    """The index of the last of some sorted cells before each cell, in its segment; or `NONE`."""
+    at = np.searchsorted(cells, cell) - 1
+    known = (at >= 0) & (np.append(cells, NONE)[at] >= opening)
+    return np.where(known, at, NONE)
+
+
+def chained_lows(
+    step: Ints, queue: Ints, low: Ints, sent_back: Ints, chained: Bools, stays: Bools
+) -> Ints:
+    """`Past.low` before each row: the lowest start of whoever held the queue before.
+
+    Rows of one step of a queue share what came before, and together bound what comes after; where
+    a holder stays, so does its own lowest start.
+
+    Args:
+        step: rows with equal ones are of one step; it never falls.
+        queue: of each row; it never falls.
+        low: as `stored_starts.chain_lows` takes it.
+        sent_back: as `stored_starts.chain_lows` takes it.
+        chained: as `stored_starts.chain_lows` takes it.
+        stays: by row, equal in a step: somebody else goes on holding the queue.
+
+    Returns:
+        `NONE` where it is unknown.
+    """
+    if not len(step):
+        return low
+    begins = np.flatnonzero(first_of_run(step))
+    least = np.minimum.reduceat(np.minimum(low, sent_back), begins)
+    unknown = np.logical_or.reduceat((low < 0) & ~chained, begins)
+    linked = np.logical_or.reduceat(chained, begins)
+    first, stays = first_of_run(queue[begins]), stays[begins]
+    after = np.where(unknown, NONE, least)
+    depends = np.flatnonzero((linked | stays) & ~unknown)
+    alone = np.ones(len(begins), np.bool_)
+    alone[depends] = False
+    at = np.arange(len(begins))
+    depth = (at - np.maximum.accumulate(np.where(alone | first, at - ~alone, 0)))[depends]
+    before = np.full(len(begins), NONE, np.int64)
+    order = np.argsort(depth, kind="stable")
+    bounds = np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=0)) + 2))
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        at = depends[order[begin:end]]
+        known = np.where(first[at], NONE, after[at - 1])
+        found = np.where(linked[at], np.minimum(least[at], np.maximum(known, 0)), least[at])
+        found = np.where(stays[at], np.where(known < 0, NONE, np.minimum(found, known)), found)
+        after[at] = found
+    before[1:] = after[:-1]
+    before[first] = NONE
+    return np.repeat(before, np.diff(np.append(begins, len(step))))

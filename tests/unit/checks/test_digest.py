@@ -1,0 +1,47 @@
+import json
+
+import pyarrow as pa
+
+from rebalance_core.checks.digest import TableDigest, TableWritten
+from rebalance_core.checks.hashing.row_hash import BLOCK_ROWS, row_hashes
+from rebalance_core.contracts import ALL_TABLES
+from tests.hash_cases import HASHES, TABLE, arrow_rows
+
+MEMBERSHIPS = ALL_TABLES["memberships"]
+
+
+def test_hashes_are_those_of_spark() -> None:
+    (batch,) = arrow_rows().combine_chunks().to_batches()
+    expected = json.loads(HASHES.read_text())
+    assert row_hashes(TABLE, batch).tolist() == expected
+    assert row_hashes(TABLE, batch.slice(7, 90)).tolist() == expected[7:97]
+
+
+def test_alike_rows_and_dictionaries_hash_alike() -> None:
+    rows = arrow_rows()
+    first = rows.slice(5, 1)
+    text = rows["text"].combine_chunks().dictionary_encode()
+    coded = rows.set_column(0, "text", text)
+    many = pa.concat_tables([first] * 3 + [rows] + [first] * BLOCK_ROWS).combine_chunks()
+    expected = json.loads(HASHES.read_text())
+    hashes = row_hashes(TABLE, many.to_batches()[0]).tolist()
+    assert hashes == [expected[5]] * 3 + expected + [expected[5]] * BLOCK_ROWS
+    assert row_hashes(TABLE, coded.combine_chunks().to_batches()[0]).tolist() == expected
+
+
+def test_the_digest_depends_on_the_rows_alone() -> None:
+    rows = arrow_rows()
+    whole, parts, other = TableDigest(TABLE), TableDigest(TABLE), TableDigest(TABLE)
+    whole.add(rows)
+    other.add(rows.slice(0, 40))
+    parts.add(rows.slice(40).take(pa.array(range(len(rows) - 41, -1, -1))))
+    parts.merge(other)
+    assert whole.result == parts.result
+    assert whole.total == sum(json.loads(HASHES.read_text()))
+    parts.add(rows.slice(0, 1))
+    assert parts.result != whole.result
+
+
+def test_the_digest_of_no_rows_is_spark_s() -> None:
+    # printf 0:0 | sha256sum
+    assert TableDigest(MEMBERSHIPS).result == TableWritten(0, "ac72368a586a18c19088393573ce0307")
