@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -39,18 +39,21 @@ def ledger_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Rows:
     yield from rows_of(prepare_tables(tables, options, LEDGER_TABLES))
 
 
-def rows_of(made: Prepared) -> Rows:
+def rows_of(made: Prepared, wanted: Collection[str] = SIMULATED_TABLES) -> Rows:
     """Rows of all ledger tables, and of `REPLAYED`; ``epochs`` come first.
 
     Args:
         made: groups with the rows of the replay of every ledger table. What is not by queue comes
             with the first part of a group.
+        wanted: the tables that rows of the kernels are wanted of.
     """
     for part, prepared in made.groups:
         first, whole = part[0] == 0, part == WHOLE
         holdings = _HoldingsOnce(prepared, WHOLE) if first else None
         of_part = holdings if whole and holdings else _HoldingsOnce(prepared, part)
         for name in SIMULATED_TABLES:
+            if name not in wanted:
+                continue
             of_table = of_part if name in BY_QUEUE else holdings
             for rows in ledger_rows(name, prepared, of_table) if of_table else ():
                 yield name, rows

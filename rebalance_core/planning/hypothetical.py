@@ -44,15 +44,19 @@ class HypotheticalStrategies:
 
     def __call__(self, table: str, history: GroupHistory) -> Iterator[tuple[int, list[Row]]]:
         """(number of the strategy, its rows of ``steps`` or ``ownership``)."""
+        for number, made in self.tables((table,), history):
+            yield number, made[table]
+
+    def tables(
+        self, wanted: Sequence[str], history: GroupHistory
+    ) -> Iterator[tuple[int, dict[str, list[Row]]]]:
+        """(number of the strategy, its rows by table); the events are replayed once."""
         base = unallocated_replay(history, self.include_retry_topics)
         identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
         for number, strategy in self.strategies:
-            epochs = allocated_epochs(base, strategy)
-            if table == STEPS:
-                rows = [step_row(epoch) for epoch in epochs]
-            else:
-                rows = ownership_rows(Replay(history, epochs))
-            yield number, [identity | row for row in rows]
+            replay = Replay(history, allocated_epochs(base, strategy))
+            made = {table: _ROWS_OF[table](replay) for table in wanted}
+            yield number, {t: [identity | row for row in rows] for t, rows in made.items()}
 
 
 def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True) -> Replay:
@@ -104,3 +108,10 @@ def step_row(epoch: Epoch) -> Row:
         "orphaned": sum(queue not in holders for queue in readable),
         "shared": sum(processes > 1 for processes in holders.values()),
     }
+
+
+def _step_rows(replay: Replay) -> list[Row]:
+    return [step_row(epoch) for epoch in replay.epochs]
+
+
+_ROWS_OF = {STEPS: _step_rows, OWNERSHIP: ownership_rows}

@@ -8,9 +8,15 @@ from itertools import chain
 from typing import Any
 
 from rebalance_core.model.errors import RebalanceError
+from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.edited_rows import Edited
 from rebalance_core.planning.scenario.edits.edit import matches
-from rebalance_core.planning.scenario.scenario import Scenario, group_edits, shared_edits
+from rebalance_core.planning.scenario.scenario import (
+    Scenario,
+    group_edits,
+    shared_edits,
+    unmatched,
+)
 from rebalance_core.planning.strategies.known_strategies import planning_strategy
 from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
 
@@ -121,9 +127,7 @@ def idle_switches(variants: Variants) -> Iterator[str]:
     """Scenarios whose switch of strategy has no effect, as the swept strategies replace it."""
     if all(swept.strategy is None for swept in variants.strategies):
         return
-    for scenario in {
-        h.scenario.name: h.scenario for h in variants.histories if h.scenario
-    }.values():
+    for scenario in scenarios_of(variants):
         if any(edit.KIND == "switch_strategy" for edit in scenario.edits):
             yield (
                 f"{scenario.name}: its switch_strategy shows under --strategy {RECORDED} only; "
@@ -140,6 +144,28 @@ def first_edit_ms(history: History, cluster: str, end_ms: int) -> int | None:
     return min(times, default=NEVER_MS)
 
 
+def first_edits(history: History, ends: Mapping[str, int]) -> dict[str, int]:
+    """`first_edit_ms` by cluster, of those that have it.
+
+    Args:
+        history: the history.
+        ends: last event of each cluster, ms.
+    """
+    firsts = {cluster: first_edit_ms(history, cluster, end_ms) for cluster, end_ms in ends.items()}
+    return {cluster: first for cluster, first in firsts.items() if first is not None}
+
+
+def scenarios_of(variants: Variants) -> list[Scenario]:
+    """The scenarios, each once."""
+    return list({h.scenario.name: h.scenario for h in variants.histories if h.scenario}.values())
+
+
+def unmatched_patterns(variants: Variants, clusters: Mapping[str, ClusterNames]) -> Iterator[str]:
+    """What `unmatched` says of every scenario."""
+    for scenario in scenarios_of(variants):
+        yield from unmatched(scenario, clusters)
+
+
 @dataclass(frozen=True)
 class HistoryEdits:
     """The edits of every history, as tasks use them; ``ends``: last event of each cluster, ms."""
@@ -148,9 +174,11 @@ class HistoryEdits:
     ends: Mapping[str, int] = field(repr=False)
 
     def touches(self, history: int, cluster: str, consumer_group: str | None) -> bool:
-        """False: the rows stay as they are."""
+        """False: the rows stay as they are; in a cluster without an event nothing can change."""
         scenario = self.histories[history].scenario
-        return scenario is not None and any(
+        if scenario is None or cluster not in self.ends:
+            return False
+        return any(
             matches(cluster, edit.cluster)
             and (
                 edit.concerns_cluster()

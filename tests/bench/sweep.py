@@ -15,6 +15,7 @@ from rebalance_core.cli.run.session import open_session
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.planning.scenario.file import parse_scenario
 from rebalance_core.planning.scenario.scenario import Scenario
+from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.variants import LEAGUE_STRATEGIES, read_strategies, variants_of
 from rebalance_core.spark import InputTables
 from rebalance_core.spark.engine.simulate import simulate_checked
@@ -22,7 +23,7 @@ from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.plan.league import plan_league
 from rebalance_core.spark.plan.plan_tables import plan_summary
-from rebalance_core.spark.plan.prepare import SweepOptions, prepare_sweep
+from rebalance_core.spark.plan.prepare import prepare_sweep
 from rebalance_core.spark.tables.quarantine import quarantine
 from rebalance_core.spark.tables.row_counts import count_rows
 from rebalance_core.spark.tables.write import write_table

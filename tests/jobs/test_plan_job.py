@@ -2,21 +2,40 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
-from pyspark.sql import SparkSession
 
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES
+from tests.plans import rows_of
 from tests.recordings.tables import DATA
+
+Words = list[str]
 
 TREE = Path(__file__).resolve().parents[2]
 GROW = str(TREE / "conf/scenarios/add-consumers.toml")
 
 
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("process", marks=pytest.mark.unit),
+        pytest.param("spark", marks=pytest.mark.jobs),
+    ],
+)
+def run_on(request: pytest.FixtureRequest) -> Words:
+    """Where a job runs: in this process, and in the session of the test run."""
+    if request.param == "spark":
+        request.getfixturevalue("session_of_the_run")
+    return ["--run-on", request.param]
+
+
 def test_a_plan_writes_its_tables_and_tells_the_best(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run_on: Words, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rates = tmp_path / "queue_rates.jsonl"
     rates.write_text(
@@ -29,10 +48,10 @@ def test_a_plan_writes_its_tables_and_tells_the_best(
     output = tmp_path / "plan"
     words = ["--input", str(DATA / "join-leave" / "tables"), "--output", str(output), "--json"]
     words += ["--scenario", GROW, "--strategy", "AVG", "--strategy", "STICKY_BALANCED"]
-    words += ["--group", "order-*", "--queue-rates", str(rates)]
+    words += ["--group", "order-*", "--queue-rates", str(rates), *run_on]
     assert main("plan", words) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["variants"] == 4
+    assert (facts["variants"], facts["run_on"]) == (4, run_on[-1])
     assert [(s["scenario"], s["best"]) for s in facts["scenarios"]] == [
         ("baseline", "AVG"),
         ("add-consumers", "AVG"),
@@ -40,20 +59,21 @@ def test_a_plan_writes_its_tables_and_tells_the_best(
     assert "STICKY_BALANCED, which RocketMQ lacks" in facts["scenarios"][1]["possible"]
     record = json.loads((output / "_run.json").read_text())
     assert (record["status"], record["job"], record["seed"]) == ("OK", "plan", 0)
+    assert (record["run_on"], "spark" in record["versions"]) == (run_on[-1], run_on[-1] == "spark")
     assert set(record["outputs"]) == {*PLAN_OUTPUT_TABLES, "rejected"}
     for name, table in PLAN_OUTPUT_TABLES.items():
-        written = spark.read.parquet(str(output / name))
-        assert tuple(written.columns) == table.column_names
-        assert written.count() == record["outputs"][name]["rows"] > 0
-        keys = written.select(*table.key).distinct().count()
-        assert keys == written.count(), name
+        schema = ds.dataset(output / name).schema
+        assert [(f.name, f.type) for f in schema] == [
+            (f.name, f.type) for f in table.arrow_schema()
+        ]
+        rows = rows_of(output, name)
+        assert len(rows) == record["outputs"][name]["rows"] > 0
+        assert len({tuple(row[column] for column in table.key) for row in rows}) == len(rows), name
         for column in table.columns:
-            if not column.nullable:
-                assert written.where(f"{column.name} IS NULL").count() == 0, column.name
-    summary = spark.read.parquet(str(output / "plan_summary"))
+            assert column.nullable or all(row[column.name] is not None for row in rows), column
     peaks = {
         (row["scenario"], row["strategy"]): row["peak_messages_per_second"]
-        for row in summary.collect()
+        for row in rows_of(output, "plan_summary")
     }
     assert peaks["baseline", "AVG"] == 30.0
     assert peaks["add-consumers", "STICKY_BALANCED"] == 20.0
@@ -61,9 +81,10 @@ def test_a_plan_writes_its_tables_and_tells_the_best(
 
 
 def test_wrong_rates_and_scenarios_are_refused(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run_on: Words, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--input", str(DATA / "join-leave" / "tables"), "--output", str(tmp_path / "plan")]
+    words += run_on
     assert main("plan", [*words, "--scenario", str(tmp_path / "none.toml")]) == 2
     rates = tmp_path / "queue_rates.jsonl"
     rates.write_text('{"cluster": "c", "topic": "T", "broker_name": "a", "queue_id": 0, '
@@ -78,7 +99,7 @@ def test_wrong_rates_and_scenarios_are_refused(
 
 
 def test_events_of_a_member_that_is_not_there_are_rejected_and_counted(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run_on: Words, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "input"
     shutil.copytree(DATA / "join-leave" / "tables", folder)
@@ -88,6 +109,7 @@ def test_events_of_a_member_that_is_not_there_are_rejected_and_counted(
     ghost = json.loads(leave) | {"sequence": 9_999, "client_id": "ghost"}
     events.write_text(json.dumps(ghost) + "\n" + good)
     words = ["--input", str(folder), "--output", str(tmp_path / "plan"), "--scenario", GROW]
+    words += run_on
     assert main("plan", [*words, "--set", "max_bad_share=0.0001"]) == 4
     assert "UNKNOWN_MEMBER 1, first cluster_events.jsonl:1:" in capsys.readouterr().err
     words[3] = str(folder)
@@ -104,6 +126,28 @@ def test_events_of_a_member_that_is_not_there_are_rejected_and_counted(
     assert main("plan", [*words, "--overwrite"]) == 0
     record = json.loads((tmp_path / "plan" / "_run.json").read_text())
     assert record["rejected"] == {"UNKNOWN_MEMBER": 1}
-    [row] = spark.read.parquet(str(tmp_path / "plan" / "rejected")).collect()
+    [row] = rows_of(tmp_path / "plan", "rejected")
     assert (row["issues"][0]["code"], "ghost" in row["raw"]) == ("UNKNOWN_MEMBER", True)
     assert row["source"].endswith("cluster_events.jsonl:1")
+
+
+@pytest.mark.unit
+def test_a_plan_needs_no_pyspark(tmp_path: Path) -> None:
+    blocked = "import sys; sys.modules['pyspark'] = sys.modules['py4j'] = None"
+    words = ["plan", "--input", str(DATA / "join-leave" / "tables"), "--scenario", GROW]
+    for more in (["--dry-run"], ["--strategy", "league"]):
+        argv = [*words, *more, "--output", str(tmp_path / "plan")]
+        code = f"{blocked}; from rebalance_core.cli.main import main; sys.exit(main(None, {argv}))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=TREE, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert "in process)" in done.stdout
+    assert json.loads((tmp_path / "plan" / "_run.json").read_text())["run_on"] == "process"
+
+
+@pytest.mark.unit
+def test_only_local_files_are_planned_in_process(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--input", "s3a://bucket/tables", "--output", "here", "--run-on", "process"]
+    assert main("plan", words) == 2
+    assert "local files only; s3a://bucket/tables is not" in capsys.readouterr().err

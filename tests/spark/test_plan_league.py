@@ -1,14 +1,21 @@
 """The league of strategies: what says nothing of a strategy stays out of its means."""
 
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from rebalance_core.contracts.planning import PLAN_STEPS
+from rebalance_core.process.plan import plan_league as in_process
+from rebalance_core.process.plan.plan_summary import plan_summary as summary_in_process
 from rebalance_core.spark.plan.league import plan_league
 from rebalance_core.spark.plan.plan_tables import plan_summary
+from tests.plans import PLACES
 
 Row = dict[str, Any]
+League = Callable[..., Row]
 
 
 def step(group: str, **figures: Any) -> Row:
@@ -39,18 +46,41 @@ MEANS = ("moved_per_rebalance", "amplification", "stickiness", "mean_peak_ratio"
          "worst_peak_ratio")  # fmt: skip
 
 
-def league(spark: SparkSession, *rows: Row) -> Row:
-    steps = spark.createDataFrame([[row[n] for n in PLAN_STEPS.column_names] for row in rows],
-                                  PLAN_STEPS.plain_ddl)  # fmt: skip
-    [found] = plan_league(steps, plan_summary(steps, None, None)).collect()
-    return found.asDict()
+def in_one_process(*rows: Row) -> Row:
+    """The league of one strategy; the steps come group by group."""
+    schema, sound, summaries = PLAN_STEPS.arrow_schema(), in_process.SoundSteps(), []
+    for group in dict.fromkeys(row["consumer_group"] for row in rows):
+        own = [row for row in rows if row["consumer_group"] == group]
+        steps = pa.Table.from_pylist(own, schema)
+        sound.add(steps)
+        summaries.append(summary_in_process(steps))
+    [found] = in_process.plan_league(pa.concat_tables(summaries), sound).to_pylist()
+    return dict(found)
 
 
-def test_means_are_of_steps_that_say_something_of_the_strategy(spark: SparkSession) -> None:
-    alone = league(spark, EVEN)
+def on(spark: SparkSession) -> League:
+    def league(*rows: Row) -> Row:
+        values = [[row[name] for name in PLAN_STEPS.column_names] for row in rows]
+        steps = spark.createDataFrame(values, PLAN_STEPS.plain_ddl)
+        [found] = plan_league(steps, plan_summary(steps, None, None)).collect()
+        return found.asDict()
+
+    return league
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def league(request: pytest.FixtureRequest) -> League:
+    """The league of some steps of one strategy, as a place makes it."""
+    if request.param == "process":
+        return in_one_process
+    return on(request.getfixturevalue("spark"))
+
+
+def test_means_are_of_steps_that_say_something_of_the_strategy(league: League) -> None:
+    alone = league(EVEN)
     assert [alone[name] for name in MEANS] == [4.0, 2.0, 0.5, 1.5, 1.5]
     assert alone["caveat"] is None
-    total = league(spark, EVEN, EVERYBODY_HAS_ALL, NOBODY_HAS_SOME, FROZEN)
+    total = league(EVEN, EVERYBODY_HAS_ALL, NOBODY_HAS_SOME, FROZEN)
     assert {name: total[name] for name in MEANS} == {name: alone[name] for name in MEANS}
     sums = [total[name] for name in ("groups", "rebalances", "moved", "idle_members", "orphaned")]
     assert sums == [4, 4, 13, 3, 4]
@@ -60,12 +90,12 @@ def test_means_are_of_steps_that_say_something_of_the_strategy(spark: SparkSessi
     assert "members broadcast" in total["caveat"]
 
 
-def test_a_step_that_leaves_nobody_there_has_no_balance(spark: SparkSession) -> None:
-    found = league(spark, EVEN, EMPTY)
+def test_a_step_that_leaves_nobody_there_has_no_balance(league: League) -> None:
+    found = league(EVEN, EMPTY)
     assert (found["stickiness"], found["mean_peak_ratio"], found["caveat"]) == (0.5, 1.5, None)
 
 
-def test_of_broadcasting_alone_there_is_no_mean(spark: SparkSession) -> None:
-    found = league(spark, EVERYBODY_HAS_ALL)
+def test_of_broadcasting_alone_there_is_no_mean(league: League) -> None:
+    found = league(EVERYBODY_HAS_ALL)
     assert {found[name] for name in MEANS} == {None}
     assert (found["rebalances"], found["moved"]) == (1, 8)

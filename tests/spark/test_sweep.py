@@ -1,83 +1,149 @@
-"""A sweep against simulations of the edited tables one by one, by the plain replay."""
+"""A plan against simulations of the edited tables one by one by the plain replay; both places."""
 
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts import INPUT_TABLES, PLAN_OUTPUT_TABLES
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.scenario.scenario import edit_history
+from rebalance_core.planning.sweep.plan_options import SweepOptions
+from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.spark import InputTables
-from rebalance_core.spark.plan.league import plan_league
-from rebalance_core.spark.plan.plan_tables import plan_summary
-from rebalance_core.spark.plan.prepare import PreparedSweep, SweepOptions, prepare_sweep
+from rebalance_core.spark.plan.prepare import prepare_sweep
 from rebalance_core.spark.tables.quarantine import quarantine
-from tests.recordings.tables import DATA, derived_tables, histories, strategy_for
+from tests.plans import PLACES, Place, Row, differing, rows_of
+from tests.recordings.tables import Tables, derived_tables, histories, strategy_for
 
+PLAIN, PATHOLOGIES = "DefaultCluster", "Pathologies"
 SCENARIOS = Path(__file__).parents[2] / "conf/scenarios"
+SCENARIO_NAMES = {"baseline", "add-consumers", "lose-broker", "mixed-subscriptions"}
 TEXTS = ("AVG", "CONSISTENT_HASH(virtual_nodes=10)", "STICKY_BALANCED")
-FIGURES = ("members", "queues", "moved", "voluntary_moves", "minimum_moves", "stickiness",
-           "max_queues", "min_queues", "peak_ratio", "idle_members")  # fmt: skip
+OF_METRICS = ("cluster", "consumer_group", "epoch", "members", "queues", "moved",
+              "voluntary_moves", "minimum_moves", "stickiness", "max_queues", "min_queues",
+              "peak_ratio", "idle_members")  # fmt: skip
 OF_EPOCH = ("causes", "status", "orphaned", "shared")
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True)
+class Planned:
+    """What a place made of the recordings."""
+
+    result: PlanResult
+    tables: dict[str, list[Row]]
+
+    def of_plain(self, table: str, **values: Any) -> list[Row]:
+        """Rows of the recording whose group has no trouble, with these values."""
+        wanted = {"cluster": PLAIN} | values
+        return [row for row in self.tables[table] if wanted.items() <= row.items()]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> list[Tables]:
+    """Two recordings as two clusters: one of a plain group, one of groups in trouble."""
+    tables = [derived_tables("join-leave"), derived_tables("pathologies")]
+    return [
+        {name: [row | {"cluster": cluster} for row in rows] for name, rows in one.items()}
+        for cluster, one in zip((PLAIN, PATHOLOGIES), tables, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(recorded: list[Tables], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recordings as input tables."""
+    target = tmp_path_factory.mktemp("recorded")
+    for name in INPUT_TABLES:
+        lines = [json.dumps(row) for tables in recorded for row in tables[name]]
+        (target / f"{name}.jsonl").write_text("\n".join(lines))
+    return target
 
 
 @pytest.fixture(scope="module")
 def variants() -> Variants:
     mistakes: list[str] = []
-    files = [SCENARIOS / f"{name}.toml" for name in ("add-consumers", "lose-broker")]
+    names = sorted(SCENARIO_NAMES - {"baseline"})
+    files = [SCENARIOS / f"{name}.toml" for name in names]
     found = variants_of(read_scenarios(files), read_strategies(TEXTS, mistakes), (3,))
     assert mistakes == []
     return found
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession) -> dict[str, DataFrame]:
-    read = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
-    return dict(quarantine(read).tables)
+def rates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rates whose sums are not exact, some of them out of date."""
+    path = tmp_path_factory.mktemp("rates") / "queue_rates.jsonl"
+    queue = {"cluster": PLAIN, "topic": "OrderTopic"}
+    rows = [
+        queue
+        | {"broker_name": name, "queue_id": number, "from_ms": from_ms}
+        | {"messages_per_second": (number + 1) / 7 + from_ms}
+        for name in ("broker-a", "broker-b")
+        for number in range(4)
+        for from_ms in (5, 0)[number % 2 :]
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def planned(place: Place, folder: Path, variants: Variants, output: Path, rates: Path) -> Planned:
+    result = place.plan(folder, variants, output, rates=rates)
+    return Planned(result, {name: rows_of(output, name) for name in result.tables})
 
 
 @pytest.fixture(scope="module")
-def sweep(tables: dict[str, DataFrame], variants: Variants) -> PreparedSweep:
-    return prepare_sweep(tables, variants, SweepOptions(partitions=2))
+def in_process(
+    folder: Path, variants: Variants, rates: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Planned:
+    return planned(Place(), folder, variants, tmp_path_factory.mktemp("process"), rates)
 
 
 @pytest.fixture(scope="module")
-def steps(sweep: PreparedSweep) -> DataFrame:
-    return sweep.steps().persist()
+def on_spark(
+    spark: SparkSession,
+    folder: Path,
+    variants: Variants,
+    rates: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Planned:
+    return planned(Place(spark), folder, variants, tmp_path_factory.mktemp("spark"), rates)
 
 
-def collected(frame: DataFrame) -> list[Row]:
-    return [row.asDict() for row in frame.collect()]
+@pytest.fixture(scope="module", params=PLACES)
+def plan(request: pytest.FixtureRequest) -> Planned:
+    """The plan of each place, made once."""
+    name = "in_process" if request.param == "process" else "on_spark"
+    found = request.getfixturevalue(name)
+    assert isinstance(found, Planned)
+    return found
 
 
-def expected_steps(variants: Variants) -> list[Row]:
+def expected_steps(given: Tables, variants: Variants) -> Iterator[Row]:
     """Figures of every epoch of every variant of RocketMQ's strategies, one after the other."""
-    given = derived_tables("join-leave")
-    found = []
     for history in variants.histories:
         rows = given["cluster_events"]
         if history.scenario is not None:
             edited = edit_history(history.scenario, rows, given["consumer_groups"], seed=3)
-            named = [{k: v for k, v in row.items() if v is not None} for row in edited.rows]
-            rows = named
+            rows = [{k: v for k, v in row.items() if v is not None} for row in edited.rows]
         for text in TEXTS[:2]:
-            [group] = histories(given | {"cluster_events": rows})
-            ledger = replay_group(group, strategy_for, strategy_override=text)
-            whole = [row for row in ledger["group_metrics"] if row["topic"] is None]
-            for epoch, metrics in zip(ledger["epochs"], whole, strict=True):
-                keys = {"scenario": history.name, "strategy": text, "change_ms": epoch["from_ms"]}
-                found.append(
-                    keys
-                    | {name: metrics[name] for name in ("epoch", *FIGURES)}
-                    | {name: epoch[name] for name in OF_EPOCH}
-                )
-    return found
+            for group in histories(given | {"cluster_events": rows}):
+                ledger = replay_group(group, strategy_for, strategy_override=text)
+                whole = [row for row in ledger["group_metrics"] if row["topic"] is None]
+                for epoch, metrics in zip(ledger["epochs"], whole, strict=True):
+                    keys = {"scenario": history.name, "strategy": text}
+                    yield (
+                        keys
+                        | {"change_ms": epoch["from_ms"]}
+                        | {name: metrics[name] for name in OF_METRICS}
+                        | {name: epoch[name] for name in OF_EPOCH}
+                    )
 
 
 def by_text(rows: list[Row]) -> list[str]:
@@ -85,30 +151,31 @@ def by_text(rows: list[Row]) -> list[str]:
 
 
 def test_a_sweep_gives_the_steps_of_separate_simulations(
-    steps: DataFrame, variants: Variants
+    plan: Planned, recorded: list[Tables], variants: Variants
 ) -> None:
-    names = ("scenario", "strategy", "change_ms", "epoch", *FIGURES, *OF_EPOCH)
-    rows = collected(steps.where("of_rocketmq").select(*names))
-    expected = expected_steps(variants)
-    assert len(rows) == len(expected) > 40
-    assert by_text(rows) == by_text(expected)
+    names = ("scenario", "strategy", "change_ms", *OF_METRICS, *OF_EPOCH)
+    steps = [row for row in plan.tables["plan_steps"] if row["of_rocketmq"]]
+    expected = [row for tables in recorded for row in expected_steps(tables, variants)]
+    assert len(steps) == len(expected) > 200
+    assert by_text([{name: row[name] for name in names} for row in steps]) == by_text(expected)
 
 
-def test_sticky_balanced_moves_the_minimum_and_is_labelled(steps: DataFrame) -> None:
-    rows = collected(steps.where("strategy = 'STICKY_BALANCED'"))
-    assert {row["scenario"] for row in rows} == {"baseline", "add-consumers", "lose-broker"}
+def test_sticky_balanced_moves_the_minimum_and_is_labelled(plan: Planned) -> None:
+    rows = plan.of_plain("plan_steps", strategy="STICKY_BALANCED")
+    assert {row["scenario"] for row in rows} == SCENARIO_NAMES
+    measured = [row for row in rows if row["minimum_moves"] is not None]
+    assert len(measured) > len(rows) / 2
     for row in rows:
         assert (row["of_rocketmq"], row["seed"]) == (False, 3)
+    for row in measured:
         assert row["moved"] == row["minimum_moves"]
         assert row["max_queues"] - row["min_queues"] <= 1
 
 
-def test_the_summary_compares_the_state_before_the_first_edit_with_the_end(
-    sweep: PreparedSweep, steps: DataFrame
-) -> None:
-    summary = plan_summary(steps, sweep.starts(), None).persist()
-    found = {(row["scenario"], row["strategy"]): row for row in collected(summary)}
-    assert len(found) == 9
+def test_the_summary_compares_the_state_before_the_first_edit_with_the_end(plan: Planned) -> None:
+    rows = plan.of_plain("plan_summary")
+    found = {(row["scenario"], row["strategy"]): row for row in rows}
+    assert len(found) == len(rows) == 12
     grown = found["add-consumers", "AVG"]
     sides = [(grown[f"members_{side}"], grown[f"queues_{side}"], grown[f"peak_queues_{side}"])
              for side in ("before", "after")]  # fmt: skip
@@ -118,31 +185,78 @@ def test_the_summary_compares_the_state_before_the_first_edit_with_the_end(
     broken = found["lose-broker", "STICKY_BALANCED"]
     assert broken["moved"] == broken["minimum_moves"] > 0
     assert broken["skipped_messages"] is None
-    total = {row["strategy"]: row for row in collected(plan_league(steps, summary))}
+
+
+def test_the_league_adds_up_all_groups(plan: Planned) -> None:
+    total = {row["strategy"]: row for row in plan.tables["plan_league"]}
     assert set(total) == set(TEXTS)
     for text, row in total.items():
-        own = [one for (_, strategy), one in found.items() if strategy == text]
+        own = [one for one in plan.tables["plan_summary"] if one["strategy"] == text]
         assert row["moved"] == sum(one["moved"] for one in own)
-        assert (row["groups"], row["caveat"], row["orphaned"]) == (1, None, 0)
-    assert total["STICKY_BALANCED"]["amplification"] == 1.0
+        assert row["groups"] == len({(one["cluster"], one["consumer_group"]) for one in own}) > 1
+        left_out = sum(one["caveat"] is not None for one in own)
+        assert 0 < left_out < len(own)
+        assert row["caveat"].startswith(f"amplification leaves out {left_out} of {len(own)} groups")
+        sound = [one for one in own if one["caveat"] is None]
+        moved, minimum = (sum(one[name] for one in sound) for name in ("moved", "minimum_moves"))
+        assert (row["minimum_moves"], row["amplification"]) == (minimum, moved / minimum)
 
 
-def test_ownership_has_every_queue_before_and_after(sweep: PreparedSweep) -> None:
-    rows = collected(sweep.ownership())
-    asked = [r for r in rows if (r["scenario"], r["strategy"]) == ("add-consumers", TEXTS[2])]
-    orders = [row for row in asked if row["topic"] == "OrderTopic"]
+def test_ownership_has_every_queue_before_and_after(plan: Planned) -> None:
+    variant = {"scenario": "add-consumers", "strategy": TEXTS[2], "topic": "OrderTopic"}
+    orders = plan.of_plain("plan_ownership", **variant)
     assert len(orders) == 8
     assert {len(row[f"owners_{side}"]) for row in orders for side in ("before", "after")} == {1}
     assert len({row["owners_before"][0] for row in orders}) == 3
     assert len({row["owners_after"][0] for row in orders}) == 5
 
 
-def test_any_order_and_partitioning_gives_the_same_tables(
-    tables: dict[str, DataFrame], variants: Variants, steps: DataFrame
+@pytest.mark.spark
+def test_both_places_give_the_same_tables_and_results(
+    in_process: Planned, on_spark: Planned
 ) -> None:
+    assert set(in_process.tables) == set(on_spark.tables) == {*PLAN_OUTPUT_TABLES, "rejected"}
+    for name, rows in in_process.tables.items():
+        assert differing(rows, on_spark.tables[name]) == [], name
+    here, there = in_process.result, on_spark.result
+    for name in ("plan_steps", "plan_ownership", "rejected"):  # no doubles that are added up
+        assert astuple(here.tables[name]) == astuple(there.tables[name]), name
+    written = {name: table.rows for name, table in here.tables.items()}
+    assert written == {name: table.rows for name, table in there.tables.items()}
+    assert (here.input_rows, here.rejected) == (there.input_rows, there.rejected)
+    assert here.warnings == there.warnings
+    key = ("scenario", "strategy")
+    for one, other in ((here.scenarios, there.scenarios), (here.league, there.league)):
+        known = [name for name in key if name in one[0]]
+        ordered = [
+            [dict(sorted(row.items())) for row in sorted(rows, key=lambda r: [r[n] for n in known])]
+            for rows in (one, other)
+        ]
+        assert differing(*ordered) == []
+
+
+@pytest.mark.unit
+def test_any_order_of_rows_gives_the_same_tables(
+    in_process: Planned, folder: Path, variants: Variants, rates: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path / "input")
+    for path in (tmp_path / "input").iterdir():
+        path.write_text("\n".join(reversed(path.read_text().splitlines())))
+    again = planned(Place(), tmp_path / "input", variants, tmp_path / "plan", rates)
+    assert again.tables.keys() == in_process.tables.keys()
+    for name, rows in again.tables.items():
+        assert differing(rows, in_process.tables[name]) == [], name
+
+
+@pytest.mark.spark
+def test_any_order_and_partitioning_gives_the_same_steps(
+    spark: SparkSession, on_spark: Planned, folder: Path, variants: Variants
+) -> None:
+    tables = quarantine(InputTables.read(spark, str(folder))).tables
     mixed = {
         name: frame.orderBy(*INPUT_TABLES[name].key, ascending=False).repartition(3)
         for name, frame in tables.items()
     }
     again = prepare_sweep(mixed, variants, SweepOptions(partitions=3)).steps()
-    assert by_text(collected(again)) == by_text(collected(steps))
+    rows = [row.asDict() for row in again.collect()]
+    assert by_text(rows) == by_text(on_spark.tables["plan_steps"])

@@ -30,7 +30,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
     },
     {"engine": ("numpy", "pyarrow")},
     {
-        "planning": (),
+        "planning": ("numpy", "pyarrow"),
         "explain": (),
         "audit": (),
         "report": ("jinja2", "markupsafe", "matplotlib", "numpy", "pandas"),

@@ -1,5 +1,5 @@
-"""`rebalance plan`: reads its options, calls `spark.plan.run.run_plan`, renders the result.
+"""The command `plan`: reads its options, decides where to run, calls `run_plan` there, renders.
 
-May import every package but those of other jobs; not pyspark itself.
-Begin with `job`.
+`run_plan` is that of `process.plan.run` or of `spark.plan.run`. May import every package but those
+of other jobs; pyspark not by name. Begin with `job`.
 """

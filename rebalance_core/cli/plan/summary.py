@@ -5,6 +5,7 @@ from typing import Any
 
 from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.run.row_report import RowReport
+from rebalance_core.cli.run_time import duration, place
 from rebalance_core.planning.recommendation import best_of, possible
 
 NOT_OURS = " (not RocketMQ's)"
@@ -40,6 +41,7 @@ def plan_facts(
     league: Sequence[Mapping[str, Any]],
     table_rows: Mapping[str, int],
     seconds: float,
+    run_on: str,
 ) -> dict[str, Any]:
     """The `--json` object of a plan; `render_plan` reads the same.
 
@@ -49,6 +51,7 @@ def plan_facts(
         league: rows of ``plan_league``.
         table_rows: rows per output table.
         seconds: how long the run took.
+        run_on: where it took place, `process` or `spark`.
     """
     variants = options.variants
     order = [swept.text for swept in variants.strategies]
@@ -67,6 +70,7 @@ def plan_facts(
         "league": sorted(league, key=lambda row: order.index(row["strategy"])),
         "rows": dict(table_rows),
         "seconds": seconds,
+        "run_on": run_on,
     }
 
 
@@ -86,7 +90,8 @@ def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
 def render_plan(facts: Mapping[str, Any]) -> str:
     """What a person reads: a table for each scenario, the best marked and why, then the league."""
     variants = _count(facts["variants"], "variant")
-    lines = [f"Plan in {facts['output']}: {variants} ({facts['seconds']:.0f} s)"]
+    took = f"{duration(facts['seconds'])} {place(facts['run_on'])}"
+    lines = [f"Plan in {facts['output']}: {variants} ({took})"]
     for scenario in facts["scenarios"]:
         lines += ["", *_render_scenario(scenario)]
     if len(facts["scenarios"]) > 1 and len(facts["league"]) > 1:

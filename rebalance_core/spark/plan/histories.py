@@ -18,16 +18,10 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import TABLE
 from rebalance_core.engine.units import GROUP, PART
 from rebalance_core.model import events
+from rebalance_core.planning.sweep.history_names import SEPARATOR
+from rebalance_core.planning.sweep.history_rows import CLUSTER, EVENTS, GROUPS, NO_GROUP, WARNING
 from rebalance_core.planning.variants import HistoryEdits
-from rebalance_core.spark.plan.edit_task import (
-    CLUSTER,
-    EVENTS,
-    GROUPS,
-    NO_GROUP,
-    WARNING,
-    EditTask,
-)
-from rebalance_core.spark.plan.history_names import SEPARATOR
+from rebalance_core.spark.plan.edit_task import EditTask
 
 OFFSETS, COMMITS = "queue_offsets", "committed_offsets"
 _NUMBER = "_number"
@@ -81,7 +75,7 @@ def histories(
         if name in tables:
             made[name] = _copies(tables[name], name, count)
     if COMMITS in tables:
-        made[COMMITS] = _needed(made[COMMITS], first_edits(session, first_ms))
+        made[COMMITS] = _needed(made[COMMITS], first_edit_rows(session, first_ms))
     warnings = edited.where(sf.col(TABLE) == WARNING).select(sf.col("source").alias("warning"))
     return Histories(made, warnings.distinct(), edited)
 
@@ -113,7 +107,7 @@ def _edit(
     return together.mapInArrow(run, rows.drop(PART).schema)
 
 
-def first_edits(session: SparkSession, first_ms: Mapping[str, int]) -> DataFrame:
+def first_edit_rows(session: SparkSession, first_ms: Mapping[str, int]) -> DataFrame:
     """``first_ms`` as a frame: cluster (a history's), first_ms."""
     return session.createDataFrame(list(first_ms.items()), "cluster STRING, first_ms BIGINT")
 

@@ -1,15 +1,9 @@
-"""A cluster's name in a history: its own, followed by the number of the history."""
+"""A cluster's name in a history, as columns; see `planning.sweep.history_names`."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-SEPARATOR = "\x1f"
-"""Between a cluster's name and the number of a history; no name that people read has it."""
-
-
-def cluster_of(cluster: str, history: int) -> str:
-    """The name of a cluster in a history."""
-    return f"{cluster}{SEPARATOR}{history}"
+from rebalance_core.planning.sweep.history_names import SEPARATOR
 
 
 def given_cluster() -> Column:

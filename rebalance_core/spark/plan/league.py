@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts.planning import PLAN_LEAGUE
+from rebalance_core.planning.sweep.caveats import BETWEEN_CAVEATS, LEFT_OUT
 
 
 def plan_league(steps: DataFrame, summary: DataFrame) -> DataFrame:
@@ -21,12 +22,12 @@ def plan_league(steps: DataFrame, summary: DataFrame) -> DataFrame:
     league = _totals(summary).join(_means(steps), on="strategy", how="inner")
     ratio = sf.col("_moved") / sf.nullif(sf.col("minimum_moves"), sf.lit(0))
     left_out = sf.format_string(
-        "amplification leaves out %d of %d groups (per variant), the means %d of %d steps: %s",
+        LEFT_OUT,
         sf.col("_left_out"),
         sf.col("_of"),
         sf.col("rebalances") - sf.col("_sound_steps"),
         sf.col("rebalances"),
-        sf.concat_ws("; ", "_caveats"),
+        sf.concat_ws(BETWEEN_CAVEATS, "_caveats"),
     )
     return league.select(
         "*",

@@ -12,17 +12,14 @@ from rebalance_core.contracts.planning import (
     VARIANT_KEY,
 )
 from rebalance_core.model.statuses import FROZEN
+from rebalance_core.planning.sweep.caveats import FROZEN_CAVEAT, ORPHANED_CAVEAT, UNEVEN_CAVEAT
+from rebalance_core.planning.sweep.passes import NUMBER
 from rebalance_core.planning.variants import Variants
 from rebalance_core.spark.plan.history_names import given_cluster, history_number
-from rebalance_core.spark.plan.sweep import NUMBER
 
 _HISTORY = "_history"
 KEY = list(VARIANT_KEY)
 QUEUE = ("topic", "broker_name", "queue_id")
-
-FROZEN_CAVEAT = "frozen: members keep what they hold"
-UNEVEN_CAVEAT = "members broadcast or subscribe differently"
-ORPHANED_CAVEAT = "queues without an owner"
 
 
 class VariantNames:

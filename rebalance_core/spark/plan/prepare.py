@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -11,20 +11,26 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.engine.units import GROUP
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model import events
-from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
+from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
-from rebalance_core.planning.scenario.scenario import unmatched
-from rebalance_core.planning.variants import HistoryEdits, Variants, first_edit_ms
+from rebalance_core.planning.sweep.history_names import cluster_of
+from rebalance_core.planning.sweep.passes import STARTS, Sweep, sweep_of
+from rebalance_core.planning.sweep.plan_options import SweepOptions
+from rebalance_core.planning.variants import (
+    HistoryEdits,
+    Variants,
+    first_edits,
+    scenarios_of,
+    unmatched_patterns,
+)
 from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks
 from rebalance_core.spark.plan.histories import (
     Histories,
     event_ends,
-    first_edits,
+    first_edit_rows,
     histories,
 )
-from rebalance_core.spark.plan.history_names import cluster_of
 from rebalance_core.spark.plan.plan_tables import (
     VariantNames,
     peak_rates,
@@ -32,23 +38,9 @@ from rebalance_core.spark.plan.plan_tables import (
     plan_steps,
     start_messages,
 )
-from rebalance_core.spark.plan.sweep import STARTS, Sweep, swept
+from rebalance_core.spark.plan.sweep import swept
 
 _NAMED = {"groups": "consumer_group", "topics": "topic", "brokers": "broker_name"}
-
-
-@dataclass(frozen=True)
-class SweepOptions:
-    """The options of a sweep.
-
-    ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`. ``plan_ownership``
-    has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted.
-    """
-
-    include_retry_topics: bool = True
-    group: str | None = None
-    ownership_groups: int = 20
-    partitions: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,43 +106,30 @@ def prepare_sweep(
     cluster_events = tables["cluster_events"]
     session = cluster_events.sparkSession
     ends = event_ends(cluster_events)
-    firsts = dict(_first_edits(variants, ends))
+    firsts = {
+        cluster_of(cluster, number): first_ms
+        for number, history in enumerate(variants.histories)
+        for cluster, first_ms in first_edits(history, ends).items()
+    }
     count = len(variants.histories)
     edits = HistoryEdits(variants.histories, ends)
     edited = histories(tables, count, edits, ends, firsts)
     pattern = None if options.group is None else like_pattern(options.group)
-    fleet = EngineOptions(
-        queue_offsets_given="queue_offsets" in tables,
-        committed_offsets_given="committed_offsets" in tables,
-        include_retry_topics=options.include_retry_topics,
-    )
     shown = None
     if not options.group:
         shown = _first_groups(cluster_events, options.ownership_groups)
-    retry = options.include_retry_topics
-    spec = Sweep(
-        strategies=variants.of_rocketmq(),
-        hypothetical=HypotheticalStrategies(variants.hypothetical(), retry),
-        options=fleet,
-        first_ms=firsts,
-        ownership_of=shown,
-    )
+    spec = sweep_of(variants, options, tables, firsts, shown)
     return PreparedSweep(
         spec=spec,
         assigned=assign_to_tasks(edited.tables, pattern, options.partitions),
         edited=edited,
         names=VariantNames(session, variants),
-        first_edits=first_edits(session, firsts),
-        unmatched=tuple(_unmatched(variants, cluster_events)),
+        first_edits=first_edit_rows(session, firsts),
+        # without a scenario no name is read
+        unmatched=tuple(unmatched_patterns(variants, _names(cluster_events)))
+        if scenarios_of(variants)
+        else (),
     )
-
-
-def _first_edits(variants: Variants, ends: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    for number, history in enumerate(variants.histories):
-        for cluster, end_ms in ends.items():
-            first = first_edit_ms(history, cluster, end_ms)
-            if first is not None:
-                yield cluster_of(cluster, number), first
 
 
 def _first_groups(cluster_events: DataFrame, count: int) -> frozenset[tuple[str, str]]:
@@ -159,11 +138,8 @@ def _first_groups(cluster_events: DataFrame, count: int) -> frozenset[tuple[str,
     return frozenset((row[0], row[1]) for row in groups.collect())
 
 
-def _unmatched(variants: Variants, cluster_events: DataFrame) -> Iterator[str]:
-    """Patterns of the scenarios that match nothing; without a scenario no name is read."""
-    scenarios = {h.scenario.name: h.scenario for h in variants.histories if h.scenario is not None}
-    if not scenarios:
-        return
+def _names(cluster_events: DataFrame) -> dict[str, ClusterNames]:
+    """What patterns of scenarios may match, by cluster."""
     pairs = (sf.struct(sf.lit(w).alias("what"), sf.col(c).alias("name")) for w, c in _NAMED.items())
     named = cluster_events.select("cluster", sf.explode(sf.array(*pairs)).alias("named"))
     rows = named.select("cluster", "named.*").where("name IS NOT NULL").distinct().collect()
@@ -171,5 +147,4 @@ def _unmatched(variants: Variants, cluster_events: DataFrame) -> Iterator[str]:
     for row in rows:
         names = clusters.setdefault(row["cluster"], ClusterNames())
         getattr(names, row["what"]).add(row["name"])
-    for scenario in scenarios.values():
-        yield from unmatched(scenario, clusters)
+    return clusters

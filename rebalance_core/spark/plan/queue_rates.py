@@ -5,12 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts.planning import QUEUE_RATES
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.planning.sweep.bad_rates import MOST_REASONS, refuse_bad_rates
 from rebalance_core.spark.tables.quarantine import check, split
 from rebalance_core.spark.tables.read import read_table
-
-MOST_REASONS = 3
-"""Of each kind, in the message."""
 
 
 def read_queue_rates(
@@ -31,10 +28,6 @@ def read_queue_rates(
     good, bad = split(check(QUEUE_RATES.name, frame), QUEUE_RATES.name)
     negative = good.where("isnan(messages_per_second) OR messages_per_second < 0")
     reasons = [row["issues"][0]["message"] for row in bad.limit(MOST_REASONS).collect()]
-    reasons += [
-        f"messages_per_second is {row['messages_per_second']}; valid: 0 and more"
-        for row in negative.limit(MOST_REASONS).collect()
-    ]
-    if reasons:
-        raise InputRefused(f"{name or location}: {'; '.join(reasons)}")
+    rates = [row["messages_per_second"] for row in negative.limit(MOST_REASONS).collect()]
+    refuse_bad_rates(name or location, reasons, rates)
     return good

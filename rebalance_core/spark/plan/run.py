@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_counts import RowCounts
-from rebalance_core.checks.row_limits import (
-    BadRowLimits,
-    refuse_bad_rows,
-    with_unknown_members,
-)
-from rebalance_core.checks.rules import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
+from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.planning.variants import Variants
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.row_forecast import row_forecast
@@ -28,44 +24,12 @@ from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.engine.write_ledger import sized
 from rebalance_core.spark.plan.league import plan_league
 from rebalance_core.spark.plan.plan_tables import plan_summary
-from rebalance_core.spark.plan.prepare import PreparedSweep, SweepOptions, prepare_sweep
+from rebalance_core.spark.plan.prepare import PreparedSweep, prepare_sweep
 from rebalance_core.spark.plan.summary import league_rows, scenario_rows
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.row_counts import check_rows, complaints
 from rebalance_core.spark.tables.write import write_table
-
-
-@dataclass(frozen=True)
-class PlanConfig(SweepOptions):
-    """The options of a plan: those of its sweep, and how bad its input may be.
-
-    ``max_queue_nums`` is as of `quarantine`; ``partitions`` None: as many as the rows need.
-    """
-
-    max_queue_nums: int = MAX_QUEUE_NUMS
-    bad_rows: BadRowLimits = field(default_factory=BadRowLimits)
-
-
-@dataclass(frozen=True)
-class PlanResult:
-    """What a plan wrote, and its results in short.
-
-    Attributes:
-        tables: Rows and digest of every table written.
-        input_rows: Rows of every input table.
-        rejected: How often each issue code occurs in ``rejected``.
-        scenarios: A row for each scenario and strategy (`scenario_rows`).
-        league: The rows of ``plan_league``.
-        warnings: Patterns of scenarios that matched nothing, and what edits could not do.
-    """
-
-    tables: Mapping[str, TableWritten]
-    input_rows: Mapping[str, int]
-    rejected: Mapping[str, int]
-    scenarios: list[dict[str, Any]]
-    league: list[dict[str, Any]]
-    warnings: tuple[str, ...]
 
 
 def run_plan(
@@ -177,12 +141,7 @@ def _recorded(
     session: SparkSession, counts: Mapping[str, RowCounts], options: PlanConfig
 ) -> SimulationOptions:
     """The recorded history, without a change."""
-    recorded = SimulationOptions(
-        group=options.group,
-        include_retry_topics=options.include_retry_topics,
-        partitions=options.partitions,
-    )
-    return sized(recorded, counts, session)
+    return sized(recorded_history(options), counts, session)
 
 
 def _prepared(

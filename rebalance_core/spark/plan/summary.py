@@ -7,24 +7,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-VARIANT = ["scenario", "strategy"]
-SUMS = (
-    "rebalances",
-    "moved",
-    "idle_before",
-    "idle_after",
-    "orphaned_before",
-    "orphaned_after",
-    "replayed_messages",
-    "skipped_messages",
-)
+from rebalance_core.planning.sweep.scenario_figures import SUMS, VARIANT, with_ratio
 
 
 def scenario_rows(summary: DataFrame) -> list[dict[str, Any]]:
     """One row for each scenario and strategy, over all groups and seeds, as plain values.
 
-    ``left_out`` counts the groups (per seed) that ``minimum_moves``, ``amplification`` and the peak
-    ratios leave out; the latter also leave out groups with queues that nobody owns.
+    What they mean is in `planning.sweep.scenario_figures`.
 
     Args:
         summary: ``plan_summary``.
@@ -44,7 +33,7 @@ def scenario_rows(summary: DataFrame) -> list[dict[str, Any]]:
         sf.sum((~sound).cast("INT")).alias("left_out"),
         sf.sort_array(sf.collect_set("caveat")).alias("caveats"),
     )
-    return [_with_ratio(row.asDict()) for row in rows.collect()]
+    return [with_ratio(row.asDict()) for row in rows.collect()]
 
 
 def league_rows(league: DataFrame) -> list[dict[str, Any]]:
@@ -56,12 +45,3 @@ def _even(side: str) -> Column:
     """The peak ratio where it says something: not of BROADCASTING, not beside unowned queues."""
     sound = sf.col("caveat").isNull() & (sf.col(f"orphaned_{side}") == 0)
     return sf.when(sound, sf.col(f"peak_ratio_{side}"))
-
-
-def _with_ratio(row: dict[str, Any]) -> dict[str, Any]:
-    minimum, moved = row["minimum_moves"], row.pop("moved_sound")
-    return row | {
-        "amplification": moved / minimum if minimum else None,
-        "idle": row["idle_after"],
-        "orphaned": row["orphaned_after"],
-    }

@@ -95,7 +95,7 @@ def test_the_summary_has_a_table_a_scenario_and_says_what_is_left_out() -> None:
          "worst_peak_ratio": 1.5, "idle_members": 2, "orphaned": 0, "caveat": "left out: 2"}
         for s in ("AVG", "STICKY_BALANCED")
     ]  # fmt: skip
-    facts = plan_facts(asked, rows, league, {"plan_steps": 8}, 4.0)
+    facts = plan_facts(asked, rows, league, {"plan_steps": 8}, 4.0, "spark")
     assert [shown["scenario"] for shown in facts["scenarios"]] == ["baseline", "add-consumers"]
     text = render_plan(facts)
     lines = [line.split() for line in text.splitlines()]
@@ -103,5 +103,6 @@ def test_the_summary_has_a_table_a_scenario_and_says_what_is_left_out() -> None:
             "-", "4"] in lines  # fmt: skip
     assert "STICKY_BALANCED, which RocketMQ lacks, would move 6: 3 fewer" in text
     assert text.index("STICKY_BALANCED (not RocketMQ's)") < text.index("* AVG")
+    assert text.startswith("Plan in o: 4 variants (4.0 s on Spark)")
     assert "League: all scenarios together" in text
     assert "  AVG: left out: 2" in text

@@ -1,0 +1,114 @@
+"""The rows of whole groups and clusters as every history has them.
+
+Rows that no edit concerns never become Python objects: Arrow copies them by their positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.engine.units import GROUP, unit_starts
+from rebalance_core.planning.variants import HistoryEdits
+
+EVENTS, GROUPS = "cluster_events", "consumer_groups"
+CLUSTER, WARNING = "_cluster", "_warning"
+"""Rows that are no table's: one for each cluster, and what an edit could not do."""
+NO_GROUP = ""
+"""Consumer group of the rows of a cluster itself; no group has an empty name."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Consecutive rows of a group, or of a cluster itself (None)."""
+
+    first: int
+    rows: int
+    cluster: str
+    group: str | None
+
+
+class HistoryRows:
+    """The rows of a chunk of units in every history.
+
+    Args:
+        chunk: Rows of cluster_events and consumer_groups, told apart by ``_table``, those of a unit
+            together; events of brokers and topics have the group `NO_GROUP`. Every cluster has a
+            row of the table `CLUSTER`: an edit may give events to one that has none of its own.
+        edits: What each history changes.
+    """
+
+    def __init__(self, chunk: pa.Table, edits: HistoryEdits) -> None:
+        self._chunk = chunk
+        self._edits = edits
+        self._units = list(_units(chunk))
+        self._recorded: dict[_Unit, list[Row]] = {}
+
+    def of(self, history: int) -> pa.Table:
+        """The rows of one history, and what its edits could not do as rows of `WARNING`.
+
+        Columns as the chunk has them; a cluster's own rows have no group. The text of a warning is
+        in ``source``.
+
+        Raises:
+            InputRefused: As `HistoryEdits.edited`.
+        """
+        kept = np.ones(self._chunk.num_rows, np.bool_)
+        added: list[Row] = []
+        for unit in self._units:
+            if self._edits.touches(history, unit.cluster, unit.group):
+                stay, new = self._edited(history, unit)
+                kept[unit.first : unit.first + unit.rows] = False
+                kept[stay] = True
+                added += new
+        recorded = self._chunk.filter(pa.array(kept))
+        recorded = recorded.filter(pc.not_equal(recorded[TABLE], CLUSTER))
+        made = pa.Table.from_pylist(added, self._chunk.schema)
+        rows = pa.concat_tables([recorded, made])
+        group = rows["consumer_group"]
+        group = pc.if_else(pc.equal(group, NO_GROUP), pa.scalar(None, pa.string()), group)
+        return rows.set_column(rows.column_names.index("consumer_group"), "consumer_group", group)
+
+    def _edited(self, history: int, unit: _Unit) -> tuple[list[int], list[Row]]:
+        """Positions of the rows that stay, and the new ones."""
+        rows = self._recorded.get(unit)
+        if rows is None:
+            rows = self._chunk.slice(unit.first, unit.rows).to_pylist()
+            self._recorded[unit] = rows
+        events = {
+            (row["event_ms"], row["sequence"]): unit.first + place
+            for place, row in enumerate(rows)
+            if row[TABLE] == EVENTS
+        }
+        given = [row for row in rows if row[TABLE] == EVENTS]
+        settings = [place for place, row in enumerate(rows) if row[TABLE] == GROUPS]
+        group_row = rows[settings[0]] if settings else None
+        edited = self._edits.edited(history, unit.cluster, unit.group, given, group_row)
+        stay = [events[row["event_ms"], row["sequence"]] for row in edited.kept]
+        stay += [unit.first + place for place in settings]
+        new = [row | {TABLE: EVENTS} for row in edited.added]
+        new += [
+            {"cluster": unit.cluster, TABLE: WARNING, "source": text} for text in edited.warnings
+        ]
+        return stay, new
+
+
+def _units(chunk: pa.Table) -> Iterator[_Unit]:
+    if not chunk.num_rows:
+        return
+    starts = unit_starts(chunk)
+    names = chunk.select(GROUP).take(pa.array(starts))
+    lengths = np.diff(starts, append=chunk.num_rows)
+    columns = (names[name].to_pylist() for name in GROUP)
+    for first, rows, cluster, group in zip(
+        starts.tolist(), lengths.tolist(), *columns, strict=True
+    ):
+        yield _Unit(first, rows, cluster, group or None)

@@ -1,0 +1,98 @@
+"""``plan_league``: every strategy over everything that was planned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.contracts.planning import PLAN_LEAGUE
+from rebalance_core.planning.sweep.caveats import BETWEEN_CAVEATS, LEFT_OUT
+from rebalance_core.process.plan.totals import Row, totals
+
+_MEANS = {
+    "moved_per_rebalance": "moved",
+    "stickiness": "stickiness",
+    "mean_peak_ratio": "peak_ratio",
+}
+_SUMS = ("rebalances", "moved", "idle_after", "orphaned_after")
+
+
+class SoundSteps:
+    """Figures of the sound steps of each strategy, added up while steps go by.
+
+    A sound step is counted and says something about its strategy. Without a proven minimum there
+    was nothing to divide: members broadcast, so each holds every queue and looks as busy as
+    possible and perfectly sticky; or a topic is frozen, members subscribe differently, or the group
+    is empty. Queues without an owner make the busiest member look less busy.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Row] = {}
+
+    def add(self, steps: pa.Table) -> None:
+        """Count some rows of ``plan_steps``."""
+        proven = pc.and_(steps["counted"], pc.is_valid(steps["minimum_moves"]))
+        sound = steps.filter(pc.and_(proven, pc.equal(steps["orphaned"], 0)))
+        how: list[tuple[Any, str]]
+        how = [(name, each) for name in _MEANS.values() for each in ("sum", "count")]
+        how += [("peak_ratio", "max"), ([], "count_all")]
+        for row in sound.group_by("strategy", use_threads=False).aggregate(how).to_pylist():
+            strategy = row.pop("strategy")
+            before = self._found.get(strategy)
+            self._found[strategy] = row if before is None else _together(before, row)
+
+    def means(self, strategy: str) -> Row:
+        """The means, ``worst_peak_ratio`` and the number of ``steps``; null where no step is."""
+        found = self._found.get(strategy, {})
+        means: Row = {}
+        for name, column in _MEANS.items():
+            count = found.get(f"{column}_count")
+            means[name] = found[f"{column}_sum"] / count if count else None
+        worst, steps = found.get("peak_ratio_max"), found.get("count_all", 0)
+        return means | {"worst_peak_ratio": worst, "steps": steps}
+
+
+def _together(one: Row, other: Row) -> Row:
+    """Sums, counts and maxima of both; None is of no value."""
+    both = {name: [v for v in (one[name], other[name]) if v is not None] for name in one}
+    return {
+        name: (max if name.endswith("_max") else sum)(values) if values else None
+        for name, values in both.items()
+    }
+
+
+def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
+    """A row for each strategy, over all groups, scenarios and seeds.
+
+    Sums are of all groups; amplification and the means leave out steps that say nothing about a
+    strategy.
+
+    Args:
+        summary: ``plan_summary``.
+        sound: Of the same steps.
+    """
+    rows = [
+        row | _figures(row, sound.means(row["strategy"]))
+        for row in totals(summary, ("strategy", "of_rocketmq"), _SUMS)
+    ]
+    return pa.Table.from_pylist(rows, PLAN_LEAGUE.arrow_schema())
+
+
+def _figures(row: Row, means: Row) -> Row:
+    minimum, moved = row["minimum_moves"], row["moved_sound"]
+    return means | {
+        "amplification": moved / minimum if minimum else None,
+        "idle_members": row["idle_after"],
+        "orphaned": row["orphaned_after"],
+        "caveat": _caveat(row, row["rebalances"] - means["steps"]),
+    }
+
+
+def _caveat(row: Row, steps_left_out: int) -> str | None:
+    if not row["left_out"]:
+        return None
+    caveats = BETWEEN_CAVEATS.join(row["caveats"])
+    numbers = (row["left_out"], row["rows"], steps_left_out, row["rebalances"])
+    return LEFT_OUT % (*numbers, caveats)
