@@ -29,8 +29,7 @@ def run_simulate(options: SimulateOptions) -> JobReport:
     )
     inputs = find_inputs(options)
     simulation = _simulation_options(options, settings)
-    places = [*(inputs.values() or [options.input]), options.output]
-    run_on = run_on_of(options, settings, places)
+    run_on = run_on_of(options, settings, inputs.values() or [options.input], [options.output])
     if run_on == SPARK:  # pyspark takes a second to import
         from rebalance_core.cli.simulate import on_spark as carrier
     else:
