@@ -4,6 +4,7 @@ Results go to stdout, everything else to stderr.
 """
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -33,12 +34,21 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
     try:
         chosen, options = parse_options(words, JOBS)
         report = chosen.run(options)
-        print(json.dumps(report.facts, ensure_ascii=False) if options.json else report.text)
+        _print(json.dumps(report.facts, ensure_ascii=False) if options.json else report.text)
         return int(report.exit_code)
     except BaseException as error:  # the only place that turns errors into exit codes
         if isinstance(error, SystemExit) and error.code in (None, 0):
             return ExitCode.OK  # --help, --version
         return _explain(error, debug="--debug" in words)
+
+
+def _print(text: str) -> None:
+    """Print the results; that nobody reads them to their end (`| head`) is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python flushes stdout once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _explain(error: BaseException, *, debug: bool) -> int:

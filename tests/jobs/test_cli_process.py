@@ -114,6 +114,20 @@ def test_a_dry_run_prints_one_json_object_and_writes_nothing(tmp_path: Path, tab
     assert not (tmp_path / "out").exists()
 
 
+def test_results_that_nobody_reads_to_their_end_are_no_error(tmp_path: Path, tables: Path) -> None:
+    words = ["--input", tables, "--output", tmp_path / "out", "--json"]
+    command = [sys.executable, TREE / "jobs/simulate.py", *words]
+    with subprocess.Popen(
+        list(map(str, command)), cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        told = process.stderr.read()
+    assert process.returncode == 0, told
+    assert told == "rebalance: simulating; inputs: cluster_events\n"
+
+
 def test_the_zip_alone_holds_code_and_defaults(
     tmp_path: Path, tables: Path, package_zip: Path
 ) -> None:
