@@ -25,6 +25,7 @@ from rebalance_core.audit.rules.cluster import (
     down_brokers,
     name_servers_differ,
 )
+from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.severities import ERROR
 from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, UNKNOWN
 
@@ -46,6 +47,9 @@ ALL_RULES: tuple[Rule, ...] = (
     RULE_FAILED,
 )
 """Every rule of the audit; those of `ingest` are in docs/ingest.md."""
+
+MEANINGS = FINDING_IDS | {rule.rule_id: rule.meaning for rule in ALL_RULES}
+"""What each finding means, those of `ingest` too."""
 
 Row = dict[str, Any]
 Findings = list[tuple[Rule, Finding]]

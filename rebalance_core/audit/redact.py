@@ -15,8 +15,13 @@ DIGITS = 10
 ADDRESS = "(address)"
 FOLDER = "clients/(client)"
 
-_CLIENT_COLUMNS = ("client_id", "other_client_id")
-_PLACE_COLUMNS = ("channel_id", "client_addr")
+HIDDEN = "(redacted)"
+"""Instead of a text of tables that may tell of clients."""
+
+CLIENT_COLUMNS = ("client_id", "other_client_id")
+PLACE_COLUMNS = ("channel_id", "client_addr")
+PLACES_OF_CLIENTS = r"(?<=clients/)[^/]+|[^/]*@[^/:]*|[0-9]{1,3}(\.[0-9]{1,3}){3}"
+"""In the path of a file: the folder of a client's logs, a name like a client id, an address."""
 _PLACE_DETAILS = ("client_ip", "client_addr", "client_host", "log")
 _TEXTS = ("summary", "remedy", "accepted")
 _NAMED = re.compile(rf"{PREFIX}[0-9a-f]{{{DIGITS}}}")
@@ -105,9 +110,9 @@ def _names(case: GroupCase) -> tuple[set[str], set[str], set[str]]:
     for table in case.tables:
         for row in case.rows(table):
             details = row.get("details") or {}
-            clients.update(row.get(name) or "" for name in _CLIENT_COLUMNS)
+            clients.update(row.get(name) or "" for name in CLIENT_COLUMNS)
             clients.add(details.get("owner", ""))
-            places.update(row.get(name) or "" for name in _PLACE_COLUMNS)
+            places.update(row.get(name) or "" for name in PLACE_COLUMNS)
             for name in _PLACE_DETAILS:
                 places.update((details.get(name) or "").split(", "))
             kept.update(row.get(name) or "" for name in ("topic", "broker_name"))

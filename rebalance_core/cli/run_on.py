@@ -21,7 +21,12 @@ def run_on_mistakes(run_on: str, master: str | None) -> Iterator[str]:
         yield f"--run-on process and --master {master} exclude each other"
 
 
-def run_on_of(options: Any, settings: Settings, places: Iterable[str | None]) -> str:
+def run_on_of(
+    options: Any,
+    settings: Settings,
+    places: Iterable[str | None],
+    others: Iterable[str | None] = (),
+) -> str:
     """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
 
     Spark: under spark-submit, with --master, where an input or the output is not local, or the
@@ -30,13 +35,15 @@ def run_on_of(options: Any, settings: Settings, places: Iterable[str | None]) ->
     Args:
         options: of the run; its ``run_on`` and ``master``.
         settings: of the run.
-        places: paths and URIs of the inputs, and of the output; None is none.
+        places: paths and URIs of the inputs; None is none.
+        others: what else must be local for a process, of any size: the output.
 
     Raises:
         UsageError: --run-on process, and something is not local.
     """
     given = [place for place in places if place is not None]
-    remote = [place for place in given if not is_local(place)]
+    every = [*given, *(place for place in others if place is not None)]
+    remote = [place for place in every if not is_local(place)]
     if options.run_on == PROCESS and remote:
         raise UsageError(
             f"--run-on process reads and writes local files only; {redact_text(remote[0])} is not"

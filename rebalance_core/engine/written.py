@@ -1,11 +1,13 @@
-"""What a simulation wrote, wherever it ran."""
+"""What a job wrote, wherever it ran."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rebalance_core.checks.digest import TableWritten
+from rebalance_core.ingest.file_reader import FileStats
 
 
 class LedgerWritten(Protocol):
@@ -30,3 +32,28 @@ class LedgerWritten(Protocol):
     @property
     def replay_reasons(self) -> Mapping[str, int]:
         """How many groups the replay took instead of the kernels, by reason."""
+
+
+@dataclass(frozen=True)
+class IngestWritten:
+    """What an ingest wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        stats: How each file was understood.
+        rejected: How often each issue code occurs in ``rejected``.
+        findings: Rows of ``findings`` by rule.
+    """
+
+    tables: Mapping[str, TableWritten]
+    stats: tuple[FileStats, ...]
+    rejected: Mapping[str, int]
+    findings: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class FleetWritten:
+    """Rows and digest of every table of a synthetic fleet, and the events by type."""
+
+    tables: Mapping[str, TableWritten]
+    events: Mapping[str, int]

@@ -47,13 +47,17 @@ class Ingested:
 
 
 def ingest_collection(folder: Path, assumed: Assumptions | None = None) -> Ingested:
-    """Read a collection in this process; for tests and small ones.
+    """Open and read a collection in this process.
 
     Raises:
         InputRefused: see `open_collection`.
     """
+    return read_collection(open_collection(folder), assumed)
+
+
+def read_collection(collection: Collection, assumed: Assumptions | None = None) -> Ingested:
+    """Read every file of a collection in this process; memory for all that they state."""
     assumed = assumed or Assumptions()
-    collection = open_collection(folder)
     evidence: list[Evidence] = []
     refused: list[Unread] = list(collection.refused)
     stats: list[FileStats] = []

@@ -1,4 +1,4 @@
-"""The jobs in one process, without a JVM: tables read, simulated and written with pyarrow.
+"""The jobs in one process, without a JVM: tables read, made and written with pyarrow.
 
 Each job is a function of tables and plain options, without prints or exit codes, as in `spark`.
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.contracts.table import arrow_type
+from rebalance_core.engine.written import FleetWritten
 from rebalance_core.spark.engine.summary import count_by
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
+from rebalance_core.synthetic.arrow import arrow_batches
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.table_parts import PARTS, Part, Piece
-
-ROWS_PER_BATCH = 20_000  # a piece stays together, so a batch may be larger
+from rebalance_core.synthetic.table_parts import PARTS, Part
 
 
 def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:
@@ -48,14 +45,6 @@ def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = N
     )
 
 
-@dataclass(frozen=True)
-class FleetWritten:
-    """Rows and digest of every table written, and the events by type."""
-
-    tables: Mapping[str, TableWritten]
-    events: Mapping[str, int]
-
-
 def generate_and_write(
     session: SparkSession,
     plan: FleetPlan,
@@ -83,36 +72,6 @@ def generate_and_write(
     return FleetWritten(written, count_by(events, "event_type"))
 
 
-def arrow_batches(
-    plan: FleetPlan, table: Table, part: Part, numbers: Iterator[int]
-) -> Iterator[pa.RecordBatch]:
-    """The rows of these entities as batches with the table's columns."""
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for piece in (piece for number in numbers for piece in part.rows(plan, number)):
-        batch = arrow_batch(table, piece)
-        if batch.num_rows:
-            waiting.append(batch)
-            rows += batch.num_rows
-        if rows >= ROWS_PER_BATCH:
-            yield _joined(waiting)
-            waiting, rows = [], 0
-    if waiting:
-        yield _joined(waiting)
-
-
-def arrow_batch(table: Table, rows: Piece) -> pa.RecordBatch:
-    """A piece as one batch with all the table's columns; missing ones are null."""
-    if isinstance(rows, list):
-        rows = {c.name: [row.get(c.name) for row in rows] for c in table.columns}
-    length = max(map(len, rows.values()), default=0)
-    arrays = []
-    for column in table.columns:
-        values, kind = rows.get(column.name), arrow_type(column.type)
-        arrays.append(pa.nulls(length, kind) if values is None else pa.array(values, kind))
-    return pa.RecordBatch.from_arrays(arrays, names=list(table.column_names))
-
-
 def _frame(
     spark: SparkSession, plan: FleetPlan, table: Table, part: Part, partitions: int | None
 ) -> DataFrame:
@@ -130,7 +89,3 @@ def _rows_of(
         return arrow_batches(plan, table, part, numbers)
 
     return rows_of
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

@@ -69,8 +69,8 @@ def test_findings_and_verdicts_are_those_of_the_plain_audit(result: AuditResult)
 
 
 def test_findings_are_counted_before_they_are_cut(result: AuditResult) -> None:
-    counts = {(r["rule_id"], r["severity"], r["accepted"]): r["findings"]
-              for r in count_findings(result.findings)}  # fmt: skip
+    counts = {(one.rule_id, one.severity, one.accepted): one.findings
+              for one in count_findings(result.findings)}  # fmt: skip
     assert counts["ORPHAN_QUEUES", "ERROR", False] == 4
     assert counts["IDLE_MEMBER", "WARNING", True] == 1
     kept = rows(capped(result.findings, 2))

@@ -12,7 +12,6 @@ from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABL
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.kernels.codes.eligibility import REASONS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, Ledger, simulate
 from rebalance_core.spark.engine.prepared import prepared_rows
@@ -90,9 +89,7 @@ def test_both_engines_give_the_same_day(day: InputTables) -> None:
         assert ours == theirs, name
         assert ours[0] > 0 or name == "rejected"
     assert vectorized.replayed is not None
-    left = {row["reason"] for row in vectorized.replayed.collect()}
-    assert left
-    assert left <= set(REASONS)
+    assert vectorized.replayed.collect() == []  # suspended, mixed and doubled members among them
 
 
 def test_a_giant_group_is_divided_by_its_queues(day: InputTables) -> None:

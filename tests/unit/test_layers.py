@@ -26,7 +26,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "kernels": ("numpy", "pyarrow"),
         "checks": ("numpy", "pyarrow"),
         "ingest": ("pyarrow",),
-        "synthetic": ("numpy",),
+        "synthetic": ("numpy", "pyarrow"),
     },
     {"engine": ("numpy", "pyarrow")},
     {

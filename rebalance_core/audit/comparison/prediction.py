@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.queues import queue_of
@@ -16,21 +18,32 @@ EVENT_DATED_LATE_MS = 2_000
 class Prediction:
     """The ledger of one group as an answer to: who holds this queue then, and who what.
 
-    Made in one pass over ownership and diffs; an answer reads the holdings of one queue or
-    one client.
+    Ownership and diffs are read once, when first asked for; an answer reads the holdings of one
+    queue or one client.
     """
 
     def __init__(self, case: GroupCase) -> None:
-        self._of_queue: dict[MessageQueue, list[Row]] = defaultdict(list)
-        self._of_client: dict[str, list[Row]] = defaultdict(list)
-        for row in case.rows("ownership"):
-            self._of_queue[queue_of(row)].append(row)
+        self._case = case
+
+    @cached_property
+    def _of_queue(self) -> dict[MessageQueue, list[Row]]:
+        return _by_queue(self._case.rows("ownership"))
+
+    @cached_property
+    def _of_client(self) -> dict[str, list[Row]]:
+        found: dict[str, list[Row]] = defaultdict(list)
+        for row in self._case.rows("ownership"):
             if row["client_id"] is not None:
-                self._of_client[row["client_id"]].append(row)
-        self._diffs: dict[MessageQueue, list[Row]] = defaultdict(list)
-        for row in case.rows("diffs"):
-            self._diffs[queue_of(row)].append(row)
-        self._settling = _settling(case)
+                found[row["client_id"]].append(row)
+        return found
+
+    @cached_property
+    def _diffs(self) -> dict[MessageQueue, list[Row]]:
+        return _by_queue(self._case.rows("diffs"))
+
+    @cached_property
+    def _settling(self) -> list[tuple[Row, int]]:
+        return _settling(self._case)
 
     def holdings(self, queue: MessageQueue, at_ms: int) -> list[Row]:
         """Rows of ownership of the queue at this time, those without an owner included."""
@@ -76,6 +89,13 @@ class Prediction:
             if epoch["from_ms"] - EVENT_DATED_LATE_MS <= until_ms and at_ms < settled_ms:
                 return epoch
         return None
+
+
+def _by_queue(rows: Iterable[Row]) -> dict[MessageQueue, list[Row]]:
+    found: dict[MessageQueue, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[queue_of(row)].append(row)
+    return found
 
 
 def _settling(case: GroupCase) -> list[tuple[Row, int]]:

@@ -1,6 +1,5 @@
 """`rebalance audit`: options, messages, exit code and output folder of an audit run.
 
-May import: `cli`, `spark` (inside functions: `--help` works without pyspark), and all below them;
-not pyspark itself.
-Begin with `job.run_audit`.
+`on_spark` and `in_process` run it; the rest is the same for both. May import every package but
+those of other jobs; pyspark not by name. Begin with `job.run_audit`.
 """

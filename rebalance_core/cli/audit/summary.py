@@ -6,6 +6,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.utc import utc
 from rebalance_core.model.severities import INFO, WORST_FIRST
 from rebalance_core.model.verdicts import RUN_VERDICTS
@@ -22,6 +23,7 @@ def audit_facts(
     top: "Sequence[ShownFinding]",
     exit_code: int,
     seconds: float,
+    run_on: str,
 ) -> dict[str, Any]:
     """The `--json` object of an audit; `render_audit` reads the same.
 
@@ -31,6 +33,7 @@ def audit_facts(
         top: the gravest findings.
         exit_code: of the job.
         seconds: how long the run took.
+        run_on: where it took place, `process` or `spark`.
     """
     return {
         "job": "audit",
@@ -40,6 +43,7 @@ def audit_facts(
         **verdict,
         "top_findings": [asdict(one) for one in top],
         "seconds": seconds,
+        "run_on": run_on,
     }
 
 
@@ -50,7 +54,8 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         f"{word}: {RUN_VERDICTS[word]} "
         f"(fails on {facts['fail_on']}, exit code {facts['exit_code']})",
         f"Audited from {utc(facts['start_ms'])} to {utc(facts['end_ms'])}; page in "
-        f"{facts['output'].rstrip('/')}/report.html ({facts['seconds']:.0f} s)",
+        f"{facts['output'].rstrip('/')}/report.html "
+        f"({duration(facts['seconds'])} {place(facts['run_on'])})",
         "",
         "groups    " + (_counts(facts["groups"]) or "none"),
         "findings  " + (_counts(_severities(facts["findings"])) or "none"),

@@ -1,20 +1,19 @@
-"""`generate`: settings, plan, lock, tables, record, summary, in this order."""
+"""`generate`: settings, plan, place, tables, record, summary, in this order."""
 
 from dataclasses import asdict
+from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli.generate.options import GenerateOptions
 from rebalance_core.cli.generate.summary import generate_facts, render_generate, render_plan
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.run.output_run import Outcome
-from rebalance_core.cli.run.run_record import table_records
-from rebalance_core.cli.run.running import check_free, running
-from rebalance_core.cli.run.session import versions
+from rebalance_core.cli.run_on import AUTO, SPARK, run_on_of
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
-from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.spark.generate import generate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
+
+ROWS_IN_PROCESS = 5_000_000
+"""A fleet of more rows, about a minute's work of one processor, is made on Spark."""
 
 
 def run_generate(options: GenerateOptions) -> JobReport:
@@ -23,23 +22,38 @@ def run_generate(options: GenerateOptions) -> JobReport:
     plan = FleetPlan(
         groups=options.groups, days=options.days, seed=options.seed, **asdict(settings.generate)
     )
+    run_on = _run_on(options, settings, plan)
+    carrier = _carrier(run_on)
     if options.dry_run:
-        return _dry_run(options, settings, plan)
-    with running("generate", options, settings, INPUT_TABLES) as (run, session):
-        say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
-        written = generate_and_write(
-            session, plan, run.folder.table_location(""), before_writing=run.clear
-        )
-        outputs = table_records(written.tables)
-        record = run.finish(Outcome(outputs=outputs, versions=versions(session), seed=plan.seed))
-    rows = {name: table.rows for name, table in outputs.items()}
-    facts = generate_facts(options.output, plan, rows, written.events, record.seconds)
+        carrier.check(options, settings)
+        return _dry_run(options, plan)
+    written, record = carrier.generate(options, settings, plan)
+    rows = {name: table.rows for name, table in written.tables.items()}
+    facts = generate_facts(options.output, plan, rows, written.events, record.seconds, run_on)
     return JobReport(render_generate(facts), facts)
 
 
-def _dry_run(options: GenerateOptions, settings: Settings, plan: FleetPlan) -> JobReport:
-    """The plan, and whether the output could be written; no Spark."""
-    check_free("generate", options, settings)
+def _run_on(options: GenerateOptions, settings: Settings, plan: FleetPlan) -> str:
+    """Where the run takes place: by what is to be written, as nothing is read."""
+    rows = sum(plan.expected_rows().values())
+    if options.run_on == AUTO and rows > ROWS_IN_PROCESS:
+        return SPARK
+    return run_on_of(options, settings, [], [options.output])
+
+
+def _carrier(run_on: str) -> ModuleType:
+    """What runs the job there; pyspark takes a second to import."""
+    if run_on == SPARK:
+        from rebalance_core.cli.generate import on_spark
+
+        return on_spark
+    from rebalance_core.cli.generate import in_process
+
+    return in_process
+
+
+def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:
+    """The plan."""
     facts: dict[str, Any] = {
         "job": "generate",
         "dry_run": True,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.utc import utc
 from rebalance_core.synthetic.fleet import FleetPlan
 
@@ -13,6 +14,7 @@ def generate_facts(
     rows: Mapping[str, int],
     events_by_type: Mapping[str, int],
     seconds: float,
+    run_on: str,
 ) -> dict[str, Any]:
     """The `--json` object of `generate`; `render_generate` reads the same.
 
@@ -22,6 +24,7 @@ def generate_facts(
         rows: rows per table.
         events_by_type: rows of cluster_events per event_type.
         seconds: how long the run took.
+        run_on: where it took place, `process` or `spark`.
     """
     by_count = sorted(events_by_type.items(), key=lambda item: (-item[1], item[0]))
     return {
@@ -33,13 +36,14 @@ def generate_facts(
         "rows": dict(rows),
         "events_by_type": dict(by_count),
         "seconds": seconds,
+        "run_on": run_on,
     }
 
 
 def render_generate(facts: Mapping[str, Any]) -> str:
     """What a person reads: how much of what there is, and what happens in it."""
     lines = [
-        f"Fleet in {facts['output']} ({facts['seconds']:.0f} s)",
+        f"Fleet in {facts['output']} ({duration(facts['seconds'])} {place(facts['run_on'])})",
         _span(facts),
         "",
         *_numbers({name: facts[name] for name in ("groups", "clusters", "topics")}),

@@ -1,25 +1,18 @@
-"""`ingest`: list the collection, read it, write its tables, record, summarise."""
+"""`ingest`: list the collection, read it where it is to run, record, summarise."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from types import ModuleType
 
 from rebalance_core.cli.ingest.options import IngestOptions
 from rebalance_core.cli.ingest.summary import ingest_facts, render_ingest
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.output_run import Outcome
-from rebalance_core.cli.run.run_record import table_records
-from rebalance_core.cli.run.running import check_free, running
-from rebalance_core.cli.run.session import versions
+from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
-from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.locations import local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
-from rebalance_core.ingest.in_process import understood
-from rebalance_core.spark.ingest.write_tables import ingest_and_write
 
 
 def run_ingest(options: IngestOptions) -> JobReport:
@@ -28,38 +21,38 @@ def run_ingest(options: IngestOptions) -> JobReport:
     assumed = assumptions(settings)
     # A folder that cannot be read is told before Spark starts.
     collection = open_collection(local_path(options.collection))
+    run_on = run_on_of(options, settings, [options.collection], [options.output])
+    carrier = _carrier(run_on)
     if options.dry_run:
+        carrier.check(options, settings)
         return _dry_run(options, settings, collection)
-    with running("ingest", options, settings, INGESTED_TABLES) as (run, session):
-        say(f"reading {len(collection.files):,} files of {options.collection}")
-        written = ingest_and_write(
-            session,
-            collection,
-            run.folder.table_location(""),
-            assumed,
-            before_writing=run.clear,
-        )
-        files = understood(written.stats)
-        lines = sum(file["lines"] for file in files)
-        record = run.finish(
-            Outcome(
-                outputs=table_records(written.tables),
-                inputs=[replace(fingerprint("collection", options.collection), rows=lines)],
-                rejected=written.rejected,
-                files=files,
-                versions=versions(session),
-            )
-        )
+    written, record = carrier.ingest(options, settings, collection, assumed)
     rows = {name: table.rows for name, table in written.tables.items()}
     facts = ingest_facts(
-        options.output, files, rows, written.rejected, written.findings, record.seconds
+        options.output,
+        record.files,
+        rows,
+        written.rejected,
+        written.findings,
+        record.seconds,
+        run_on,
     )
     return JobReport(render_ingest(facts), facts)
 
 
+def _carrier(run_on: str) -> ModuleType:
+    """What runs the job there; pyspark takes a second to import."""
+    if run_on == SPARK:
+        from rebalance_core.cli.ingest import on_spark
+
+        return on_spark
+    from rebalance_core.cli.ingest import in_process
+
+    return in_process
+
+
 def _dry_run(options: IngestOptions, settings: Settings, collection: Collection) -> JobReport:
-    """What a run would read: lists the collection, checks the output; reads no file whole."""
-    check_free("ingest", options, settings)
+    """What a run would read: lists the collection; reads no file whole."""
     kinds = Counter(file.kind for file in collection.files)
     sizes: Counter[str] = Counter()
     for file in collection.files:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rebalance_core.cli.run_time import duration, place
+
 WORST_FILES = 5
 
 
@@ -13,6 +15,7 @@ def ingest_facts(
     rejected: Mapping[str, int],
     findings: Mapping[str, int],
     seconds: float,
+    run_on: str,
 ) -> dict[str, Any]:
     """The `--json` object of an ingest; `render_ingest` reads the same.
 
@@ -23,6 +26,7 @@ def ingest_facts(
         rejected: rejected lines and files per code.
         findings: findings per rule.
         seconds: how long the run took.
+        run_on: where it took place, `process` or `spark`.
     """
     lines = sum(one["lines"] for one in files)
     understood = sum(one["understood"] for one in files)
@@ -47,6 +51,7 @@ def ingest_facts(
         "findings": dict(findings),
         "rows": dict(rows),
         "seconds": seconds,
+        "run_on": run_on,
     }
 
 
@@ -56,7 +61,7 @@ def render_ingest(facts: Mapping[str, Any]) -> str:
     shown = "nothing to read" if share is None else f"{share:.2%} of {facts['lines']:,} lines"
     width = max(len(f"{count:,}") for count in facts["rows"].values())
     lines = [
-        f"Tables in {facts['output']} ({facts['seconds']:.0f} s)",
+        f"Tables in {facts['output']} ({duration(facts['seconds'])} {place(facts['run_on'])})",
         f"Understood: {shown}, {facts['files']:,} files",
         "",
         *[f"  {name:<20} {count:>{width},}" for name, count in facts["rows"].items()],

@@ -22,6 +22,7 @@ from rebalance_core.kernels.codes.columns import (
     Columns,
     Key,
     encode_all,
+    encode_channels,
 )
 from rebalance_core.kernels.codes.config_lists import (
     NAME,
@@ -140,7 +141,7 @@ def read_coded_groups(
     named = {
         "brokers": encode_all(brokers),
         "clients": encode_all(_all(tables, "client_id", EVENTS, COMMITS)),
-        "channels": encode_all(_all(tables, "channel_id", EVENTS)),
+        "channels": encode_channels(tables[EVENTS]),
         "words": found_words,
     }
     for _, found in named.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,18 +22,26 @@ def java_sorted(names: pa.StringArray) -> pa.StringArray:
     """
     if pc.any(pc.match_substring_regex(names, BEYOND_BMP)).as_py():
         return pa.array(sorted(names.to_pylist(), key=java_string_key), pa.string())
+    return code_point_sorted(names)
+
+
+def code_point_sorted(names: pa.StringArray) -> pa.StringArray:
+    """Distinct names by code points, as UTF-8 and Python sort them."""
     return names.take(pc.array_sort_indices(names))
 
 
-def encode(*columns: Any) -> tuple[pa.StringArray, list[Ints]]:
+def encode(
+    *columns: Any, order: Callable[[pa.StringArray], pa.StringArray] = java_sorted
+) -> tuple[pa.StringArray, list[Ints]]:
     """The distinct names of all columns together, sorted, and each column as codes (null: -1).
 
     Args:
         columns: string arrays, chunked or not.
+        order: sorts distinct names.
     """
     arrays = [_flat(column) for column in columns]
     encoded = pa.concat_arrays(arrays).dictionary_encode()
-    names = java_sorted(encoded.dictionary)
+    names = order(encoded.dictionary)
     rank = np.append(pc.index_in(encoded.dictionary, names).to_numpy(), -1).astype(np.int64)
     codes = rank[pc.fill_null(encoded.indices, len(names)).to_numpy()]
     return names, np.split(codes, np.cumsum([len(array) for array in arrays])[:-1])

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.kernels.codes.codes import encode
+from rebalance_core.kernels.codes.codes import code_point_sorted, encode
 from rebalance_core.kernels.segments import Bools, Ints
 
 EVENTS, GROUPS, OFFSETS, COMMITS = TABLES = (
@@ -69,6 +69,12 @@ def encode_all(columns: Mapping[Key, pa.StringArray]) -> tuple[pa.StringArray, d
     """`encode` of named columns."""
     names, codes = encode(*columns.values())
     return names, dict(zip(columns, codes, strict=True))
+
+
+def encode_channels(events: Columns) -> tuple[pa.StringArray, dict[Key, Ints]]:
+    """`encode` of the channels; of a client's processes the first is that on the first channel."""
+    names, codes = encode(events.strings("channel_id"), order=code_point_sorted)
+    return names, {(EVENTS, "channel_id"): codes[0]}
 
 
 def list_pointers(lists: pa.ListArray) -> Ints:

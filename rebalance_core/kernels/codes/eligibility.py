@@ -31,8 +31,8 @@ MOST_STRATEGIES = 8
 REASONS = {
     "REGULAR": "the kernels take the group",
     "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
-    "NO_KERNEL": "a strategy without a kernel, one that always throws or lists a negative queue id, or one that the brokers do "
-    "not know and a member asks them for",
+    "NO_KERNEL": "a strategy without a kernel, one that always throws, a list with a negative "
+    "queue id, or a strategy that the brokers do not know and a member asks them for",
     "POP": "a topic whose request mode is POP",
     "MIXED_REBALANCE_MODES": "a member with another rebalance mode than the group's",
     "RESTART_AT_ONCE": "a member that came back in place with another start mode",

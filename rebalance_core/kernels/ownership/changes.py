@@ -7,11 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from rebalance_core.kernels.ownership.passes import present, subscribed_by
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.sharing import covered, held_by
-from rebalance_core.kernels.periods import Periods
-from rebalance_core.kernels.segments import Bools, Ints, find, first_of_run, pair, sums
+from rebalance_core.kernels.ownership.shared_members import SharedMembers, client_turns
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.state.cells import Block, Broadcast, Cells, Piece, Queues, Shared
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
@@ -133,13 +131,13 @@ class Differ:
         )  # fmt: skip
 
     def _of_shared(self, piece: Shared) -> Changes:
-        cells, segment, client, cell, is_add = _turns(piece)
-        epoch, queue = cells.epoch[cell], cells.queue[segment]
-        group_topic = self._queues.group_topic[queue]
-        gone, entry = self._hands(piece, cell, client, is_add)
-        wants = self._reading.at(group_topic, client, epoch) >= 0
+        cells, turns = piece.cells, client_turns(piece)
+        cell, client, is_add = turns.cell, turns.client, turns.is_add
+        epoch, queue = cells.epoch[cell], cells.queue[turns.segment]
+        gone, entry = self._shared.hands(piece, turns)
+        wants = self._shared.wants(queue, client, epoch)
         held = held_before(piece)[cell] > 0
-        wanted = self._wanted(piece)[cell] > 0
+        wanted = self._shared.wanted(piece)[cell] > 0
         kind, latest_ms = self._why(cells, cell, is_add, held, wanted, gone, wants)
         return Changes(
             cell, queue, epoch, is_add, entry, client,
@@ -147,48 +145,8 @@ class Differ:
         )  # fmt: skip
 
     @cached_property
-    def _reading(self) -> Periods:
-        return subscribed_by(self._prepared)
-
-    @cached_property
-    def _present(self) -> Periods:
-        return present(self._prepared)
-
-    def _hands(self, piece: Shared, cell: Ints, client: Ints, is_add: Bools) -> tuple[Bools, Ints]:
-        """Who acts in each change: every process is gone, and the entry of the first one.
-
-        The first by channel, of those that take the queue or give it up.
-        """
-        spans, epoch = piece.spans, piece.cells.epoch
-        by_client = self._prepared.membership.processes.client[spans.process]
-        gone, entry = np.zeros(len(cell), np.bool_), np.zeros(len(cell), np.int64)
-        ending = np.flatnonzero(spans.end < piece.cells.first[spans.segment + 1])
-        for mine, span, at, ago in (
-            (is_add, np.arange(len(spans.begin)), spans.begin, 0),
-            (~is_add, ending, spans.end[ending], 1),
-        ):
-            key = pair(at, by_client[span])
-            order = np.lexsort((spans.process[span], key))
-            key, span, at = key[order], span[order], at[order]
-            left = self._present.at(np.zeros_like(at), spans.process[span], epoch[at]) < 0
-            bounds = np.append(np.flatnonzero(first_of_run(key)), len(key))
-            row = find(key[bounds[:-1]], pair(cell[mine], client[mine]))
-            gone[mine] = (sums(~left, bounds) == 0)[row]
-            first = bounds[:-1][row]
-            node = spans.node[span[first]] + epoch[at[first]] - ago
-            entry[mine] = self._prepared.roster.entry_at[node]
-        return gone, entry
-
-    def _wanted(self, piece: Shared) -> Ints:
-        """By cell: clients that held the queue in the epoch before and still subscribe the topic."""
-        cells, held = piece.cells, held_by(piece.tenures)
-        begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])
-        offset = (cells.first[:-1] - cells.epoch[cells.first[:-1]])[held.major]
-        group_topic = self._queues.group_topic[cells.queue[held.major]]
-        row, period = self._reading.meeting(group_topic, held.minor, begin - offset, end - offset)
-        low = np.maximum(begin[row], self._reading.begin[period] + offset[row])
-        high = np.minimum(end[row], self._reading.end[period] + offset[row])
-        return covered(low, high, len(cells))
+    def _shared(self) -> SharedMembers:
+        return SharedMembers(self._prepared, self._queues)
 
     def _why(
         self, cells: Cells, cell: Ints, is_add: Bools, held: Bools, wanted: Bools, gone: Bools,
@@ -216,31 +174,6 @@ class Differ:
             np.where(is_add, add, np.where(forced, FORCED, VOLUNTARY)),
             np.where(is_add, settled + lock, dropped),
         )
-
-
-def _turns(piece: Shared) -> tuple[Cells, Ints, Ints, Ints, Bools]:
-    """Cells in which a client has more or fewer processes that hold the queue than before.
-
-    Returns:
-        The piece's cells, and by change: segment, client, cell and whether it is a rise.
-    """
-    tenures, cells = piece.tenures, piece.cells
-    touches = ~first_of_run(tenures.segment, tenures.client)
-    touches &= tenures.begin == np.roll(tenures.end, 1)
-    before = np.where(touches, np.roll(tenures.processes, 1), 0)
-    ending = tenures.end < cells.first[tenures.segment + 1]
-    ending &= ~np.append(touches[1:], False)
-    segment, client, cell, is_add = (
-        np.concatenate(columns)
-        for columns in (
-            (tenures.segment, tenures.segment[ending]),
-            (tenures.client, tenures.client[ending]),
-            (tenures.begin, tenures.end[ending]),
-            (tenures.processes > before, np.zeros(int(ending.sum()), np.bool_)),
-        )
-    )
-    order = np.lexsort((client, cell))
-    return cells, segment[order], client[order], cell[order], is_add[order]
 
 
 def held_before(piece: Broadcast | Shared) -> Ints:

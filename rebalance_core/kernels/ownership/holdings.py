@@ -11,6 +11,7 @@ import numpy as np
 
 from rebalance_core.kernels.codes.eligibility import EVERYONE, NO_KIND
 from rebalance_core.kernels.ownership.broadcasts import broadcast, find_stays
+from rebalance_core.kernels.ownership.listed_queues import listed_queues
 from rebalance_core.kernels.ownership.owners.averagely import AveragelyOwners
 from rebalance_core.kernels.ownership.owners.averagely_by_circle import AveragelyByCircleOwners
 from rebalance_core.kernels.ownership.owners.consistent_hash import ConsistentHashOwners
@@ -18,7 +19,7 @@ from rebalance_core.kernels.ownership.owners.machine_room import MachineRoomOwne
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import MachineRoomNearbyOwners
 from rebalance_core.kernels.ownership.passes import find_passes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.sharing import Sharing, listed_queues
+from rebalance_core.kernels.ownership.sharing import Sharing
 from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
 from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable
 from rebalance_core.kernels.state.grid import Places, places
@@ -113,7 +114,7 @@ class Holdings:
         return Sharing(self._prepared, self.queues, find_passes(self._prepared))
 
     def _by_strategy(self, cells: Cells) -> Iterator[tuple[int, Ints, Ints]]:
-        """The cells that some group's strategy of a number divides, and the entry that owns each."""
+        """Cells that a group's strategy of each number divides, and the entry that owns each."""
         prepared = self._prepared
         cell = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
         group = prepared.epochs.group[cells.epoch[cell]]

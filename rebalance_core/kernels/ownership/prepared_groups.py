@@ -19,12 +19,11 @@ from rebalance_core.kernels.ownership.owners.consistent_hash import (
 from rebalance_core.kernels.ownership.owners.machine_room import blank_groups
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import roomless_groups
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run
+from rebalance_core.kernels.state.active_topics import RetryTopics, group_topics
 from rebalance_core.kernels.state.activity import (
     GroupTopics,
     LiveCounts,
-    RetryTopics,
     count_live,
-    group_topics,
     joined_periods,
     live_periods,
     subscribed_periods,

@@ -17,7 +17,8 @@ ABSENT = -2
 @dataclass(frozen=True, slots=True)
 class Queues:
     """One value a queue that could be read in some epoch, or that CONFIG lists; by group, topic,
-    broker and id."""
+    broker and id.
+    """
 
     group: Ints
     group_topic: Ints

@@ -31,8 +31,10 @@ CONFIG, DELETED = type_code(TOPIC_CONFIG), type_code(TOPIC_DELETED)
 
 @dataclass(frozen=True, slots=True)
 class TopicBrokers:
-    """Every (group, topic, broker) where the topic was ever configured or CONFIG lists a queue of
-    it, in this order."""
+    """Every (group, topic, broker), in this order.
+
+    Where the topic was ever configured, or CONFIG lists a queue of it.
+    """
 
     group: Ints
     topic: Ints

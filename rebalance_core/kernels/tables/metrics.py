@@ -102,10 +102,10 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
             _add_moves(piece, adds, stays, counts)
         elif isinstance(piece, Shared):
             assert clients is not None
-            held = held_by(piece.tenures)
-            clients.add_owned(holdings.queues, piece, held, owned)
-            clients.add_kept(holdings.queues, piece, held, keeping)
-            _add_moves(piece, adds, continued(held, len(piece.cells)) > 0, counts)
+            by_client = held_by(piece.tenures)
+            clients.add_owned(holdings.queues, piece, by_client, owned)
+            clients.add_kept(holdings.queues, piece, by_client, keeping)
+            _add_moves(piece, adds, continued(by_client, len(piece.cells)) > 0, counts)
         else:
             add_block(prepared, topic_members, piece, counts.per_topic_member)
             _add_block(prepared, topic_members, piece, adds, differ.before(piece), counts)

@@ -26,7 +26,7 @@ def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa
     cells = piece.cells
     if isinstance(piece, Block):
         begin, end, client = _of_block(prepared, piece)
-        holders = client >= 0
+        holders = (client >= 0).astype(np.int64)
     else:
         begin, end, client, holders = _with_nobody(piece)
     queue = cells.queue[cells.segment[begin]]

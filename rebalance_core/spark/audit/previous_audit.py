@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.audit.redact import Redaction
+from rebalance_core.audit.selection import truncated_rules
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.report.audit_report import Previous
+from rebalance_core.report.audit_rows import CHANGES_ON_PAGE
 from rebalance_core.spark.audit.queries import changed_since, findings_by_rule
 from rebalance_core.spark.audit.report_data import shown_findings
-
-CHANGES_ON_PAGE = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +43,6 @@ class PreviousAudit:
             still.count(),
         )
 
-    @property
-    def notes(self) -> list[str]:
-        """What the reader has to know of the comparison."""
-        if not self.truncated:
-            return []
-        return [
-            f"Which findings of {', '.join(self.truncated)} are new is not known: the previous run "
-            "kept only the gravest (audit.findings_per_rule)."
-        ]
-
 
 def previous_audit(
     session: SparkSession, folder: str, end_ms: int, counted: Mapping[str, Mapping[str, int]]
@@ -68,12 +58,3 @@ def previous_audit(
     ddl = AUDITED_TABLES["findings"].ddl
     kept = session.read.schema(ddl).parquet(f"{folder.rstrip('/')}/findings")
     return PreviousAudit(end_ms, kept, truncated_rules(findings_by_rule(kept), counted))
-
-
-def truncated_rules(kept: Mapping[str, int], counted: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Rules of which fewer findings were kept than counted, by severity and accepted ones.
-
-    >>> truncated_rules({"A": 3, "B": 1}, {"A": {"ERROR": 2, "accepted": 1}, "B": {"INFO": 2}})
-    ['B']
-    """
-    return sorted(rule for rule, by in counted.items() if kept.get(rule, 0) < sum(by.values()))

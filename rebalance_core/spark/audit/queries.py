@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from rebalance_core.contracts import AUDITED_TABLES
+from rebalance_core.audit.clusters import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
+from rebalance_core.audit.selection import ACCEPTED_BY, KEPT_FIRST, SAME_FINDING
+from rebalance_core.audit.verdict import Count
+from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model import events
 from rebalance_core.model.severities import ERROR, INFO, WORST_FIRST
@@ -18,46 +20,20 @@ from rebalance_core.spark.audit.group_cases import table_rows
 
 Row = dict[str, Any]
 
-SAME_FINDING = ("cluster", "rule_id", "consumer_group", "topic", "broker_name", "queue_id")
-"""What makes it the same finding in two runs; a restarted client has a new id."""
 
-
-@dataclass(frozen=True)
-class ClusterRows:
-    """What the driver gets of one cluster; grows with brokers, not with groups.
-
-    Attributes:
-        facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
-        dumps: the newest dump by command and broker.
-        broker_events: BROKER_UP and BROKER_DOWN.
-    """
-
-    facts: list[Row] = field(default_factory=list)
-    dumps: list[Row] = field(default_factory=list)
-    broker_events: list[Row] = field(default_factory=list)
-
-
-def cluster_rows(
+def read_cluster_rows(
     tables: Mapping[str, DataFrame], kinds: Iterable[str]
 ) -> Mapping[str, ClusterRows]:
     """What concerns each cluster as a whole, by its name."""
     cluster_events, facts = tables["cluster_events"], tables["observed_facts"]
     span = [sf.min("event_ms").alias("first_ms"), sf.max("event_ms").alias("last_ms")]
-    spans = cluster_events.groupBy("cluster").agg(*span)
-    clusters = {
-        row["cluster"]: ClusterRows([row | {"kind": "COLLECTED", "broker_name": None}])
-        for row in rows_of(spans)
-    }
-    for row in rows_of(facts.where(sf.col("kind").isin(*kinds))):
-        clusters.setdefault(row["cluster"], ClusterRows()).facts.append(row)
-    for row in rows_of(_newest_dumps(tables)):
-        dump = row | {"details": {"command": row["command"]}}
-        clusters.setdefault(row["cluster"], ClusterRows()).dumps.append(dump)
     of_brokers = cluster_events.where(sf.col("event_type").isin(*events.BROKER_EVENTS))
-    names = ("cluster", "event_ms", "sequence", "event_type", "broker_name", "detail")
-    for row in rows_of(of_brokers.select(*names)):
-        clusters[row["cluster"]].broker_events.append(row)
-    return clusters
+    return cluster_rows(
+        rows_of(cluster_events.groupBy("cluster").agg(*span)),
+        rows_of(facts.where(sf.col("kind").isin(*kinds))),
+        rows_of(_newest_dumps(tables)),
+        rows_of(of_brokers.select(*BROKER_EVENT_COLUMNS)),
+    )
 
 
 def _newest_dumps(tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -99,14 +75,15 @@ def findings_frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
     return spark.createDataFrame(whole, table.plain_ddl)
 
 
-def count_findings(findings: DataFrame) -> list[Row]:
-    """rule_id, severity, accepted BOOLEAN and how many."""
+def count_findings(findings: DataFrame) -> list[Count]:
+    """How many there are by rule, severity and acceptance, in this order."""
     accepted = sf.col("accepted").isNotNull().alias("accepted")
-    return rows_of(
+    counted = (
         findings.groupBy("rule_id", "severity", accepted)
         .agg(sf.count(sf.lit(1)).alias("findings"))
         .orderBy("rule_id", "severity", "accepted")
     )
+    return [Count(**row) for row in rows_of(counted)]
 
 
 def findings_by_rule(findings: DataFrame) -> dict[str, int]:
@@ -120,9 +97,8 @@ def open_findings(findings: DataFrame) -> DataFrame:
 
 
 def to_accept(findings: DataFrame) -> list[Row]:
-    """Rule, group, topic, broker and client of the open findings, each once."""
-    names = ("rule_id", "consumer_group", "topic", "broker_name", "client_id")
-    return rows_of(open_findings(findings).select(*names).distinct())
+    """`ACCEPTED_BY` of the open findings, each once."""
+    return rows_of(open_findings(findings).select(*ACCEPTED_BY).distinct())
 
 
 def worst_first() -> tuple[Column, Column]:
@@ -133,8 +109,7 @@ def worst_first() -> tuple[Column, Column]:
 
 def capped(findings: DataFrame, rows_of_a_rule: int) -> DataFrame:
     """At most so many findings of each rule: open ones first, then the worst."""
-    names = (*SAME_FINDING[2:], "client_id", "first_ms", "summary")
-    window = Window.partitionBy("cluster", "rule_id").orderBy(*worst_first(), *names)
+    window = Window.partitionBy("cluster", "rule_id").orderBy(*worst_first(), *KEPT_FIRST)
     numbered = findings.withColumn("_number", sf.row_number().over(window))
     return numbered.where(sf.col("_number") <= rows_of_a_rule).drop("_number")
 
@@ -197,13 +172,23 @@ def worst_groups(findings: DataFrame, groups: int) -> list[tuple[str, str]]:
     return [(row["cluster"], row["consumer_group"]) for row in worst.collect()]
 
 
-def of_groups(frame: DataFrame, groups: Iterable[tuple[str, str]], rows: int) -> list[Row]:
-    """The rows of these few groups, at most so many of each, in the order of time."""
+def of_groups(
+    frame: DataFrame, table: str, groups: Iterable[tuple[str, str]], time: str, rows: int
+) -> list[Row]:
+    """The rows of these few groups, of each at most so many, the newest.
+
+    Args:
+        frame: a table.
+        table: its name.
+        groups: (cluster, consumer_group) of those wanted.
+        time: the column that says what is new.
+        rows: how many rows of a group are wanted.
+    """
     wanted = frame.sparkSession.createDataFrame(
         list(groups) or [("", "")], "cluster STRING, consumer_group STRING"
     )
-    start = next(name for name in ("from_ms", "epoch") if name in frame.columns)
-    window = Window.partitionBy(*GROUP).orderBy(sf.col(start).desc())
+    key = (name for name in ALL_TABLES[table].key if name not in GROUP)
+    window = Window.partitionBy(*GROUP).orderBy(sf.col(time).desc(), *key)
     few = (
         frame.join(sf.broadcast(wanted), on=list(GROUP), how="left_semi")
         .withColumn("_number", sf.row_number().over(window))

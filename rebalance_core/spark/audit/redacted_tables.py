@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from rebalance_core.audit.redact import (
+    CLIENT_COLUMNS,
+    HIDDEN,
+    PLACE_COLUMNS,
+    PLACES_OF_CLIENTS,
+)
 from rebalance_core.contracts.table import ISSUES_TYPE
-
-CLIENTS = ("client_id", "other_client_id")
-PROCESSES = ("channel_id", "client_addr")
-HIDDEN = "(redacted)"
-_FILES_OF_CLIENTS = r"(?<=clients/)[^/]+|[^/]*@[^/:]*|\d{1,3}(\.\d{1,3}){3}"
-"""In the path of a file: the folder of a client's logs, a name like a client id, an address."""
 
 
 def redacted(frame: DataFrame, prefix: str, digits: int, salt: str) -> DataFrame:
@@ -19,15 +19,15 @@ def redacted(frame: DataFrame, prefix: str, digits: int, salt: str) -> DataFrame
 
     def hidden(name: str) -> Column:
         column = sf.col(name)
-        if name in CLIENTS:
+        if name in CLIENT_COLUMNS:
             digest = sf.sha2(sf.concat(sf.lit(salt), column), 256)
             return sf.concat(sf.lit(prefix), sf.substring(digest, 1, digits))
-        if name in PROCESSES:
+        if name in PLACE_COLUMNS:
             return sf.lit(None).cast("STRING")
         if name == "raw":
             return sf.lit(HIDDEN)
         if name == "source":
-            return sf.regexp_replace(column, _FILES_OF_CLIENTS, HIDDEN)
+            return sf.regexp_replace(column, PLACES_OF_CLIENTS, HIDDEN)
         if name == "issues":
             codes = sf.transform(
                 column,

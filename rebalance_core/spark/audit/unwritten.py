@@ -13,7 +13,6 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.spark.audit.audit import audit_tables
-from rebalance_core.spark.audit.queries import count_findings
 from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.ingest.ingest import ingest
 from rebalance_core.spark.tables.observed import Observed, observed
@@ -54,4 +53,4 @@ def count_unwritten(
             kept.callback(frame.unpersist)
         tables = {**checked.tables, **observations.tables, **ledger}
         result = kept.enter_context(audit_tables(tables, **options))
-        return [Count(**row) for row in count_findings(result.findings)]
+        return result.counts()

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from rebalance_core.checks.digest import TableWritten
+from rebalance_core.engine.written import IngestWritten
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.spark.engine.summary import count_by, rejected_per_code
 from rebalance_core.spark.ingest.ingest import ingest
 from rebalance_core.spark.tables.write import write_table
-
-
-@dataclass(frozen=True)
-class IngestWritten:
-    """What an ingest wrote.
-
-    Attributes:
-        tables: Rows and digest of every table written.
-        stats: How each file was understood.
-        rejected: How often each issue code occurs in ``rejected``.
-        findings: Rows of ``findings`` by rule.
-    """
-
-    tables: Mapping[str, TableWritten]
-    stats: tuple[FileStats, ...]
-    rejected: Mapping[str, int]
-    findings: Mapping[str, int]
 
 
 def ingest_and_write(

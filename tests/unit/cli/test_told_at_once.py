@@ -156,7 +156,8 @@ def test_files_that_spark_passes_over_are_nobodys_business(ends: Ends, tmp_path:
     (folder / "_temporary").mkdir(parents=True)
     (folder / "_temporary" / "x.gz").write_bytes(b"")
     (folder / "part-0.gz").write_bytes(gzip.compress(b"{}\n"))
-    code, err = ends("simulate", "--input", tmp_path, "--output", tmp_path / "out")
+    words = ("simulate", "--input", tmp_path, "--output", tmp_path / "out", "--run-on", "spark")
+    code, err = ends(*words)
     assert "a session was asked for" in err, code
 
 
@@ -186,7 +187,7 @@ def test_an_output_that_cannot_be_had(ends: Ends, tmp_path: Path) -> None:
         code, err = ends(*SIMULATE, "--output", output)
         assert (code, said in err) == (exit_code, True), err
     assert sorted(tmp_path.rglob("*")) == before
-    _, err = ends(*SIMULATE, "--output", dead, "--break-lock")
+    _, err = ends(*SIMULATE, "--output", dead, "--break-lock", "--run-on", "spark")
     assert "a session was asked for" in err
 
 

@@ -28,7 +28,7 @@ from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.settle import Holdings, settle, strategy_key
 from rebalance_core.strategies import allocate_group, parse_strategy
-from tests.unit.kernels.random_groups import STRATEGIES as SHARED
+from tests.unit.kernels.random_steps import STRATEGIES as SHARED
 from tests.unit.replay.histories import GROUP, RETRY, strategy_for
 
 CLIENTS = ("x", "x0", "y", "10.0.0.1@1#1", "10.0.0.10@1#1", "\uff5e", "😀")

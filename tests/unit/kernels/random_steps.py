@@ -22,7 +22,7 @@ CLIENTS = ("x", "y", "x0", "\uff5ez", "😀z")
 CHANNELS = (None, "1", "2")
 TOPICS = ("T", "U", "😀", "\uff5e", "%RETRY%g")
 BROKERS = ("a", "r1@b", "r2@c", "\uff5e", "😀")
-TWINS = ("2", "3", "4")
+TWINS = ("2", "\uff5e", "😀")
 """Channels of further processes of a client."""
 TOPIC = st.sampled_from(("T", "T", "U", *TOPICS))
 BROKER = st.sampled_from(("a", "a", "r1@b", *BROKERS))
@@ -185,14 +185,8 @@ class Story:
                 self._come(step)
             case "go":
                 self._go(step)
-            case "twin" if "twins" in self.traits:
-                self._twin(step)
-            case "twin goes" if "twins" in self.traits:
-                twin = step["client"], step["channel"]
-                self._say(step["how"], twin[0], detail=step["detail"], channel_id=twin[1])
-                self.twins.pop(twin, None)
-            case "sleep" if "sleep" in self.traits:
-                self._say_of_one(step)
+            case "twin" | "twin goes" | "sleep":
+                self._tell_of_trait(step)
             case "all go":
                 for client in step["order"]:
                     if client in self.live:
@@ -216,6 +210,17 @@ class Story:
                 self._say(
                     step["how"], broker_name=step["broker"], detail=step["detail"], version=version
                 )
+
+    def _tell_of_trait(self, step: dict[str, Any]) -> None:
+        match step["step"]:
+            case "twin" if "twins" in self.traits:
+                self._twin(step)
+            case "twin goes" if "twins" in self.traits:
+                twin = step["client"], step["channel"]
+                self._say(step["how"], twin[0], detail=step["detail"], channel_id=twin[1])
+                self.twins.pop(twin, None)
+            case "sleep" if "sleep" in self.traits:
+                self._say_of_one(step)
 
     def _say(self, what: str, client: str | None = None, **said: Any) -> None:
         if client is not None and "channel_id" not in said:

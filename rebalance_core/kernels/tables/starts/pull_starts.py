@@ -82,12 +82,12 @@ class PullStarts:
         adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
         mine = adds.where(adds.kind != INITIAL)
         starts = Starts.unknown(len(mine.queue))
-        if self._commits is not None and isinstance(piece, Broadcast):
-            self._put_local(self._commits, adds, mine, starts)
-        elif self._commits is not None:
-            self._put_stored(self._commits, piece, adds, drops, mine, starts)
-        else:
+        if self._commits is None:
             _put_missing(piece, mine, starts)
+        elif isinstance(piece, Broadcast):
+            self._put_local(self._commits, adds, mine, starts)
+        else:
+            self._put_stored(self._commits, piece, adds, drops, mine, starts)
         group = self._prepared.epochs.group[mine.epoch]
         pulls = self._prepared.coded.groups.consumer_type[group] == TYPES.index(PULL)
         starts.zero(pulls, PULL_ALWAYS_ZERO)

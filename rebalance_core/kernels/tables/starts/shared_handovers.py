@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes
@@ -115,11 +117,11 @@ def chained_lows(
     alone = np.ones(len(begins), np.bool_)
     alone[depends] = False
     at = np.arange(len(begins))
-    depth = (at - np.maximum.accumulate(np.where(alone | first, at - ~alone, 0)))[depends]
+    depth = (at - np.maximum.accumulate(np.where(alone | first, at - ~alone, -1)))[depends]
     before = np.full(len(begins), NONE, np.int64)
     order = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=0)) + 2))
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for begin, end in pairwise(bounds):
         at = depends[order[begin:end]]
         known = np.where(first[at], NONE, after[at - 1])
         found = np.where(linked[at], np.minimum(least[at], np.maximum(known, 0)), least[at])

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.verdict import Count, verdict_of
 from rebalance_core.model.verdicts import RunVerdict
-from rebalance_core.spark.audit.audit import AuditResult
-from rebalance_core.spark.audit.queries import count_findings
+
+
+class Judged(Protocol):
+    """Findings and verdicts of all groups, wherever they are."""
+
+    @property
+    def runs(self) -> Mapping[str, AuditRun]:
+        """What was audited, by cluster."""
+
+    def counts(self) -> list[Count]:
+        """Findings by rule, severity and acceptance, in this order."""
+
+    def groups_by_verdict(self) -> Mapping[str, int]:
+        """Groups by verdict of the comparison."""
 
 
 @dataclass(frozen=True)
@@ -52,23 +65,22 @@ class AuditOutcome:
         }
 
 
-def audit_outcome(result: AuditResult, fail_on: str) -> AuditOutcome:
+def audit_outcome(judged: Judged, fail_on: str) -> AuditOutcome:
     """Count findings and verdicts of all groups.
 
     Args:
-        result: what was judged.
+        judged: what was judged.
         fail_on: the least severity of an open finding that fails the run.
     """
-    counts = [Count(**row) for row in count_findings(result.findings)]
-    groups = result.verdicts.groupBy("verdict").count().collect()
+    counts, runs = judged.counts(), judged.runs.values()
     verdict, fails = verdict_of(counts, fail_on)
     return AuditOutcome(
-        cluster=", ".join(sorted(result.runs)),
+        cluster=", ".join(sorted(judged.runs)),
         verdict=verdict,
         fails=fails,
         fail_on=fail_on,
-        start_ms=min((run.start_ms for run in result.runs.values()), default=0),
-        end_ms=max((run.end_ms for run in result.runs.values()), default=0),
+        start_ms=min((run.start_ms for run in runs), default=0),
+        end_ms=max((run.end_ms for run in runs), default=0),
         counts=counts,
-        groups={row["verdict"]: row["count"] for row in groups},
+        groups=dict(sorted(judged.groups_by_verdict().items())),
     )

@@ -20,9 +20,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return code, out, err
 
 
-def test_ingest_then_simulate(
-    spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ingest_then_simulate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables, ledger = tmp_path / "tables", tmp_path / "ledger"
     code, out, err = run(capsys, "ingest", "--collection", COLLECTION, "--output", tables, "--json")
     assert code == 0, err
@@ -30,6 +28,7 @@ def test_ingest_then_simulate(
     assert facts["share_understood"] == 1.0
     assert facts["rejected_rows"] == 0
     record = json.loads((tables / "_run.json").read_text())
+    assert (record["run_on"], facts["run_on"]) == ("process", "process")
     assert set(record["outputs"]) == set(INGESTED_TABLES) == set(facts["rows"])
     shares = {one["name"]: one["share_understood"] for one in record["files"]}
     assert shares["namesrv/namesrv.log.gz"] == 1.0
@@ -70,7 +69,7 @@ def test_a_dry_run_lists_what_would_be_read_and_writes_nothing(
         ),
     ],
 )
-def test_mistakes_are_told_before_spark_starts(
+def test_mistakes_are_told_before_anything_is_read(
     words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found, _, err = run(capsys, "ingest", *words)

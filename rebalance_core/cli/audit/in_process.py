@@ -1,0 +1,125 @@
+"""`audit` in this process; needs no JVM."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rebalance_core.audit.verdict import Count
+from rebalance_core.checks.input_tables import InputTables, read_input_tables
+from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.cli.audit.audit_output import (
+    INGESTED,
+    PRIVATE,
+    WRITTEN,
+    AuditOutput,
+    AuditWritten,
+)
+from rebalance_core.cli.audit.previous_folder import audit_record
+from rebalance_core.cli.audit.request import AuditRequest
+from rebalance_core.cli.progress import progress_of
+from rebalance_core.cli.run.engine_settings import (
+    bad_row_limits,
+    ledger_config,
+    simulation_options,
+)
+from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import python_version
+from rebalance_core.cli.run.running_here import check_free_here, running_here
+from rebalance_core.cli.run_on import PROCESS
+from rebalance_core.cli.terminal import say, warn
+from rebalance_core.contracts.locations import local_path
+from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.ingest.in_process import understood
+from rebalance_core.process.audit.audit import audit_tables
+from rebalance_core.process.audit.audited import Audited
+from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
+from rebalance_core.process.audit.unwritten import audit_unwritten, tables_of_collection
+from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.process.observed import Observed, read_observed
+from rebalance_core.process.row_forecast import row_forecast
+from rebalance_core.process.write_ledger import LedgerWritten, simulate_and_write
+from rebalance_core.process.written_tables import LedgerFiles, read_written
+
+
+def audit(request: AuditRequest) -> AuditWritten:
+    """Ingest if need be, simulate, judge every group, write everything."""
+    options = request.options
+    folder = local_path(options.output).absolute()
+    with running_here("audit", options, request.settings, WRITTEN) as run:
+        place = folder / PRIVATE if options.redact_clients else folder
+        source, files = _ingested(request, run, place)
+        simulated, tables = _simulated(request, source, run, place)
+        say("judging every group")
+        result = audit_tables(tables, LedgerFiles(place), **request.judging)
+        output = AuditOutput(request, run, PROCESS, {"python": python_version()})
+        audited = Audited(result, place, folder, _previous(options.previous))
+        return output.write(audited, simulated, files)
+
+
+def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
+    """What a run would make of its rows, and what it would find; None: it would refuse them."""
+    check_free_here(request.options)
+    _previous(request.options.previous)
+    say("auditing; nothing is written")
+    inputs, observed = _unwritten_inputs(request)
+    for name, columns in inputs.unknown_columns.items():
+        warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+    simulation = simulation_options(request.settings)
+    checked = check_tables(inputs, max_queue_nums=simulation.max_queue_nums)
+    rows = row_forecast(checked, simulation, bad_row_limits(request.settings))
+    if rows.refusal is not None:
+        return rows, None
+    result = audit_unwritten(checked, simulation, observed, **request.judging)
+    return rows, result.counts()
+
+
+def _ingested(
+    request: AuditRequest, run: OutputRun, place: Path
+) -> tuple[str, list[dict[str, Any]]]:
+    """Where the tables to audit lie, and how each file was understood."""
+    collection = request.collection
+    if collection is None:
+        return request.options.input or "", []
+    say(f"reading {len(collection.files):,} files of {request.options.collection}")
+    done = ingest_and_write(collection, place / INGESTED, request.assumed, before_writing=run.clear)
+    return str(place / INGESTED), understood(done.stats)
+
+
+def _simulated(
+    request: AuditRequest, source: str, run: OutputRun, place: Path
+) -> tuple[LedgerWritten, dict[str, pa.Table]]:
+    """The ledger written, and every other table that the audit reads."""
+    say("simulating")
+    observed = read_observed(source)
+    rejected = observed.rejected
+    if request.collection is not None:
+        rejected = pa.concat_tables([rejected, read_written(Path(source), "rejected")])
+    with progress_of("groups") as progress:
+        simulated = simulate_and_write(
+            read_input_tables(source),
+            place,
+            simulation_options(request.settings),
+            ledger_config(request.settings, private=request.options.redact_clients),
+            more_rejected=rejected,
+            before_writing=run.clear if request.collection is None else None,
+            warn=warn,
+            progress=progress,
+        )
+    return simulated, {**simulated.checked.tables, **observed.tables}
+
+
+def _previous(location: str | None) -> PreviousAudit | None:
+    """The audit that was written there."""
+    if location is None:
+        return None
+    outcome = audit_record(LocalFolder(location))["audit"]
+    return previous_audit(local_path(location), outcome["end_ms"], outcome["findings"])
+
+
+def _unwritten_inputs(request: AuditRequest) -> tuple[InputTables, Observed]:
+    if request.collection is not None:
+        return tables_of_collection(request.collection, request.assumed)
+    source = request.options.input or ""
+    return read_input_tables(source), read_observed(source)

@@ -1,0 +1,48 @@
+"""What every ingest says as it begins, and records as it ends."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rebalance_core.cli.ingest.options import IngestOptions
+from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.output_run import Outcome, OutputRun
+from rebalance_core.cli.run.run_record import RunRecord, table_records
+from rebalance_core.cli.terminal import say
+from rebalance_core.engine.written import IngestWritten
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.in_process import understood
+
+
+def say_begin(options: IngestOptions, collection: Collection) -> None:
+    """Name what is read."""
+    say(f"reading {len(collection.files):,} files of {options.collection}")
+
+
+def finish(
+    run: OutputRun,
+    run_on: str,
+    options: IngestOptions,
+    written: IngestWritten,
+    versions: Mapping[str, str | None],
+) -> RunRecord:
+    """Write the record of the run.
+
+    Args:
+        run: Where the tables are.
+        run_on: Who ran it.
+        options: Of the run.
+        written: What came of it.
+        versions: Of Python and, if they took part, Spark and Java.
+    """
+    files = understood(written.stats)
+    lines = sum(file["lines"] for file in files)
+    return run.finish(
+        Outcome(
+            outputs=table_records(written.tables),
+            inputs=[replace(fingerprint("collection", options.collection), rows=lines)],
+            rejected=written.rejected,
+            files=files,
+            versions=versions,
+            run_on=run_on,
+        )
+    )

@@ -1,0 +1,30 @@
+"""`ingest` in this process; needs no JVM."""
+
+from rebalance_core.cli.ingest.finish import finish, say_begin
+from rebalance_core.cli.ingest.options import IngestOptions
+from rebalance_core.cli.run.run_record import RunRecord, python_version
+from rebalance_core.cli.run.running_here import check_free_here, running_here
+from rebalance_core.cli.run_on import PROCESS
+from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts.locations import local_path
+from rebalance_core.engine.written import IngestWritten
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.process.ingest import ingest_and_write
+
+
+def ingest(
+    options: IngestOptions, settings: Settings, collection: Collection, assumed: Assumptions
+) -> tuple[IngestWritten, RunRecord]:
+    """Write the tables and their record."""
+    with running_here("ingest", options, settings, INGESTED_TABLES) as run:
+        say_begin(options, collection)
+        output = local_path(options.output).absolute()
+        written = ingest_and_write(collection, output, assumed, before_writing=run.clear)
+        return written, finish(run, PROCESS, options, written, {"python": python_version()})
+
+
+def check(options: IngestOptions, _settings: Settings) -> None:
+    """Raise what `ingest` would raise about the output folder, and touch nothing."""
+    check_free_here(options)

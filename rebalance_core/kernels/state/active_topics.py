@@ -1,0 +1,143 @@
+"""The topics of each group over time: those that members read or left behind, and retry topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels.codes.event_rows import Events
+from rebalance_core.kernels.segments import (
+    NEVER,
+    Ints,
+    find,
+    first_of_run,
+    last_of_run,
+    last_true,
+    pair,
+    ranges,
+)
+from rebalance_core.kernels.state.activity import (
+    GroupTopics,
+    LiveCounts,
+    TopicPeriods,
+    joined_periods,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryTopics:
+    """The groups' retry topics, each from its first queue on."""
+
+    constant: TopicPeriods
+    """Of groups in which every member subscribes it; they never end."""
+    varying: TopicPeriods
+    """Of groups with BROADCASTING members too: while another member is live, created or not."""
+    created: TopicPeriods
+    """Of all groups, from the first queue on."""
+
+    def since_created(self, periods_: TopicPeriods) -> TopicPeriods:
+        """Some periods, those of the varying topics not before the first queue."""
+        varying = np.unique(pair(self.varying.group, self.varying.topic))
+        keys = pair(periods_.group, periods_.topic)
+        created = pair(self.created.group, self.created.topic)
+        order = np.argsort(created)
+        at = find(created[order], keys)
+        born = np.append(self.created.start[order], NEVER)[at]
+        start = np.where(find(varying, keys) >= 0, np.maximum(born, periods_.start), periods_.start)
+        kept = start < periods_.end
+        return TopicPeriods(
+            periods_.group[kept], periods_.topic[kept], start[kept], periods_.end[kept]
+        )
+
+
+def group_topics(
+    events: Events, subscribed: TopicPeriods, live: LiveCounts, retry: RetryTopics
+) -> GroupTopics:
+    """The topics of every group with the periods they are active in.
+
+    Args:
+        events: all events, in order.
+        subscribed: as `subscribed_periods` gives them.
+        live: as `count_live` gives them.
+        retry: the retry topics.
+    """
+    members = joined_periods(subscribed, retry.varying)
+    parts = (
+        retry.since_created(members),
+        retry.since_created(_left_behind(events, members, live)),
+        _once_joined(events, retry.constant, live),
+    )
+    group, topic, start, end = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("group", "topic", "start", "end")
+    )
+    order = np.lexsort((start, topic, group))
+    group, topic, start, end = (a[order] for a in (group, topic, start, end))
+    first = first_of_run(group, topic)
+    return GroupTopics(group[first], topic[first], np.cumsum(first) - 1, start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    """Stretches [start, end) in ordinals in which a group has no member, by group and start."""
+
+    group: Ints
+    start: Ints
+    end: Ints
+    since: Ints
+    """Which of them last began in an instant that the group entered with members; -1: none."""
+
+
+def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
+    empty = np.flatnonzero(live.live == 0)
+    group, start = live.group[empty], live.ordinal[empty]
+    following = np.minimum(empty + 1, len(live.group) - 1)
+    joined = (following > empty) & (live.group[following] == group)
+    end = np.where(joined, live.ordinal[following], NEVER)
+    instant = events.instant[start]
+    earlier = np.searchsorted(live.ordinal, np.searchsorted(events.instant, instant)) - 1
+    emptied = (earlier >= 0) & (live.group[earlier] == group) & (live.live[earlier] > 0)
+    return _Empty(group, start, end, last_true(emptied, first_of_run(group)))
+
+
+def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> TopicPeriods:
+    """The retry topics' periods without stretches of groups that entered no instant with members.
+
+    Such a group has no topic: whoever came in an instant went in it.
+    """
+    empty = _empty_stretches(events, live)
+    bare = np.flatnonzero((empty.since < 0) & np.isin(empty.group, retry.group))
+    by_group = np.argsort(retry.group)
+    at = by_group[np.searchsorted(retry.group[by_group], empty.group[bare])]
+    bare, at = bare[empty.start[bare] > retry.start[at]], at[empty.start[bare] > retry.start[at]]
+    row = np.concatenate([np.arange(len(retry.group)), at])
+    start = np.concatenate([retry.start, empty.end[bare]])
+    order = np.lexsort((start, row))
+    row, start = row[order], start[order]
+    stops = np.full(len(row), NEVER)
+    closing = np.flatnonzero(~last_of_run(row))  # all but a row's last part end where one is empty
+    stops[closing] = empty.start[bare][np.lexsort((empty.start[bare], at))]
+    kept = start < stops
+    return TopicPeriods(retry.group[row[kept]], retry.topic[row[kept]], start[kept], stops[kept])
+
+
+def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> TopicPeriods:
+    """What an empty group keeps: all topics read before the instant in which its last member went.
+
+    In what order members go within an instant says nothing, and who comes and goes within one
+    leaves nothing behind.
+    """
+    empty = _empty_stretches(events, live)
+    start, end, since = empty.start, empty.end, empty.since
+    instant = events.instant[start]
+    known = since >= 0
+    start, end, instant = start[known], end[known], instant[since[known]]
+
+    period = np.flatnonzero(subscribed.end < NEVER)
+    ended = events.instant[subscribed.end[period]]
+    first = np.searchsorted(instant, ended)
+    count = np.searchsorted(instant, ended, side="right") - first
+    count *= events.instant[subscribed.start[period]] < ended
+    stretch, of = ranges(first, count), np.repeat(period, count)
+    return TopicPeriods(subscribed.group[of], subscribed.topic[of], start[stretch], end[stretch])

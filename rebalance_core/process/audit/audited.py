@@ -1,0 +1,100 @@
+"""An audit on its way into a folder: what it found, what is written, what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.audit import selection
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.redact import Redaction
+from rebalance_core.audit.verdict import Count
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.model.severities import INFO
+from rebalance_core.process.audit import report_data
+from rebalance_core.process.audit.audit import AuditResult
+from rebalance_core.process.audit.previous_audit import PreviousAudit
+from rebalance_core.process.audit.write_audit import write_audit, write_redacted_ledger
+from rebalance_core.process.written_tables import read_written
+from rebalance_core.report.audit_report import Previous, ShownFinding
+from rebalance_core.report.group_pictures import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """The findings of a run: all of them, and once `write` is done those that were written.
+
+    Attributes:
+        result: what was judged.
+        place: folder of the ledger as simulated.
+        folder: where the tables are to be; may be the same.
+        previous: the audit to compare with; None: none.
+    """
+
+    result: AuditResult
+    place: Path
+    folder: Path
+    previous: PreviousAudit | None = None
+
+    @property
+    def runs(self) -> Mapping[str, AuditRun]:
+        """What was audited, by cluster."""
+        return self.result.runs
+
+    def counts(self) -> list[Count]:
+        """Findings by rule, severity and acceptance, in this order."""
+        return self.result.counts()
+
+    def groups_by_verdict(self) -> Mapping[str, int]:
+        """Groups by verdict of the comparison."""
+        return self.result.groups_by_verdict()
+
+    def write(self, findings_per_rule: int, redact_salt: str | None) -> dict[str, TableWritten]:
+        """Write findings and verdicts, and the ledger if it is to be redacted.
+
+        Args:
+            findings_per_rule: of each rule the worst findings are kept.
+            redact_salt: of the names for client ids; None: the ledger is written already.
+        """
+        written: dict[str, TableWritten] = {}
+        if redact_salt is not None:
+            written |= write_redacted_ledger(self.place, self.folder, redact_salt)
+        return written | dict(write_audit(self.result, self.folder, findings_per_rule))
+
+    def worst_groups(self, groups: int) -> list[tuple[str, str]]:
+        """(cluster, consumer_group) of the groups with the worst findings."""
+        return selection.worst_groups(self.result.findings, groups)
+
+    def to_accept(self) -> list[selection.Row]:
+        """What a file of acceptances names of the open findings."""
+        return selection.to_accept(self.result.findings)
+
+    def changes(self, redaction: Redaction | None) -> Previous | None:
+        """What changed since the previous audit; None: none was given.
+
+        ``redaction``: for earlier findings, which may tell of clients; None: they may.
+        """
+        if self.previous is None:
+            return None
+        return self.previous.changes(self.result.findings, redaction)
+
+    def truncated(self) -> Sequence[str]:
+        """Rules of which the previous audit did not keep all findings."""
+        return self.previous.truncated if self.previous else ()
+
+    def shown(self, findings: int, *, with_info: bool) -> list[ShownFinding]:
+        """The worst findings as written."""
+        rows = (row for row in self._findings if with_info or row["severity"] != INFO)
+        return report_data.shown_findings(rows, findings)
+
+    def rows_of_groups(self, groups: Sequence[tuple[str, str]]) -> dict[str, Rows]:
+        """Rows of the ledger as written, for the page."""
+        return report_data.rows_of_groups(self.folder, groups)
+
+    @cached_property
+    def _findings(self) -> list[dict[str, Any]]:
+        return rows_of_arrow(read_written(self.folder, "findings"))

@@ -1,0 +1,190 @@
+"""Everything on one group in one place: the rows of many tables, by group.
+
+What a fleet has most of, offsets, is thinned first: of a queue the first and the last observation,
+of its commits the last and those at which the offset fell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.contracts import OBSERVED_TABLES, SIMULATED_TABLES
+from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.technical_columns import TECHNICAL
+from rebalance_core.engine.fan_out import GroupedRows
+from rebalance_core.engine.units import GROUP, ROWS_PER_CHUNK
+from rebalance_core.kernels.codes.codes import encode
+from rebalance_core.kernels.segments import Bools, Ints, pointers
+from rebalance_core.model import events
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.process.audit.topic_states import topic_states
+from rebalance_core.process.written_tables import LedgerFiles
+
+Rows = dict[str, list[dict[str, Any]]]
+Range = tuple[int, int]
+
+LEDGER_ROWS_AT_ONCE = 500_000
+"""Rows of all tables of the ledger that are read at once; groups stay whole."""
+
+_TOPIC = ("cluster", "topic")
+_QUEUE = ("topic", "broker_name", "queue_id")
+_QUEUE_END = ("cluster", *_QUEUE, "observed_ms", "min_offset", "max_offset", "head_cached")
+
+
+def group_cases(
+    tables: Mapping[str, pa.Table], ledger: LedgerFiles | None = None
+) -> Iterator[tuple[str, str, Rows]]:
+    """Cluster, group and the group's rows by table, for every group; those of some are in memory.
+
+    Args:
+        tables: the input tables, the observed tables and findings, by name; and the ledger.
+        ledger: where the ledger is, if ``tables`` has none.
+    """
+    own = by_group(case_tables(tables))
+    if ledger is None:
+        yield from _cases(own)
+        return
+    for begin, end in _ranges(own, ledger.rows_by_group()):
+        names = _names(own, begin, end)
+        wanted = set(names)
+        for case in _cases(by_group({**own.of(begin, end), **ledger.of(names)})):
+            if case[:2] in wanted:
+                yield case
+
+
+def _ranges(own: GroupedRows, ledger_rows: Mapping[tuple[str, str], int]) -> Iterator[Range]:
+    """Ranges of groups with not much more rows of the ledger than `LEDGER_ROWS_AT_ONCE`."""
+    begin = rows = 0
+    for at, name in enumerate(_names(own, 0, len(own))):
+        more = ledger_rows.get(name, 0)
+        if at > begin and rows + more > LEDGER_ROWS_AT_ONCE:
+            yield begin, at
+            begin, rows = at, 0
+        rows += more
+    if begin < len(own):
+        yield begin, len(own)
+
+
+def _names(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:
+    of_range = slice(begin, end)
+    clusters, groups = grouped.clusters[of_range], grouped.groups[of_range]
+    return list(zip(clusters.to_pylist(), groups.to_pylist(), strict=True))
+
+
+def _cases(grouped: GroupedRows) -> Iterator[tuple[str, str, Rows]]:
+    for begin, end in grouped.chunks(ROWS_PER_CHUNK):
+        rows = {name: rows_of_arrow(table) for name, table in grouped.of(begin, end).items()}
+        first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
+        for at, (cluster, group) in enumerate(_names(grouped, begin, end), begin):
+            of_group = {name: rows[name][first[name][at] : first[name][at + 1]] for name in rows}
+            yield cluster, group, of_group
+
+
+def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The tables of which a group's case is made; each has cluster and consumer_group."""
+    cluster_events = tables["cluster_events"]
+    found = {"cluster_events": _of_types(cluster_events, *events.GROUP_EVENTS)}
+    if "consumer_groups" in tables:
+        found["consumer_groups"] = tables["consumer_groups"]
+    if "committed_offsets" in tables:
+        found["committed_offsets"] = turning_commits(tables["committed_offsets"])
+    topics = topics_of_groups(tables)
+    found["topics"] = _joined(topic_states(cluster_events), topics)
+    if "queue_offsets" in tables:
+        found["queue_offsets"] = _joined(ends_of_queues(tables["queue_offsets"]), topics)
+    for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings"):
+        if name in tables:
+            found[name] = tables[name].filter(pc.is_valid(tables[name]["consumer_group"]))
+    return {
+        name: table.drop_columns([c for c in TECHNICAL if c in table.column_names])
+        for name, table in found.items()
+    }
+
+
+def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
+    """The rows of tables that all name a cluster and a group."""
+    clusters, cluster = encode(*(table["cluster"] for table in tables.values()))
+    groups, group = encode(*(table["consumer_group"] for table in tables.values()))
+    keys = [c * len(groups) + g for c, g in zip(cluster, group, strict=True)]
+    numbers = np.unique(np.concatenate(keys))
+    rows, first = {}, {}
+    for name, key in zip(tables, keys, strict=True):
+        place = np.searchsorted(numbers, key)
+        rows[name] = np.argsort(place, kind="stable")
+        first[name] = pointers(np.bincount(place, minlength=len(numbers)))
+    of_cluster, of_group = np.divmod(numbers, max(1, len(groups)))
+    whole = {name: table.combine_chunks() for name, table in tables.items()}
+    return GroupedRows(
+        clusters.take(pa.array(of_cluster)), groups.take(pa.array(of_group)), whole, rows, first
+    )
+
+
+def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """(cluster, consumer_group, topic) subscribed or committed on, and each group's retry topic."""
+    joins = _of_types(tables["cluster_events"], events.CONSUMER_JOIN, events.SUBSCRIBE)
+    unnamed = joins.filter(pc.is_null(joins["subscriptions"]))
+    parts = [_listed(joins), unnamed.select([*GROUP, "topic"])]
+    if "consumer_groups" in tables:
+        parts.append(_listed(tables["consumer_groups"]))
+    if "committed_offsets" in tables:
+        parts.append(tables["committed_offsets"].select([*GROUP, "topic"]))
+    topics = pa.concat_tables(parts)
+    topics = topics.filter(pc.is_valid(topics["topic"]))
+    retry = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
+    topics = pa.concat_tables([topics, topics.set_column(2, "topic", retry)])
+    return topics.group_by([*GROUP, "topic"]).aggregate([])
+
+
+def ends_of_queues(queue_offsets: pa.Table) -> pa.Table:
+    """The first and the last observation of every queue."""
+    order, new = _in_order(queue_offsets, ("cluster", *_QUEUE), ("observed_ms",))
+    kept = order[new | np.roll(new, -1)]
+    return queue_offsets.select(_QUEUE_END).take(pa.array(kept))
+
+
+def turning_commits(committed_offsets: pa.Table) -> pa.Table:
+    """Of every queue's commits the last, and those before and after a fall."""
+    order, new = _in_order(
+        committed_offsets, (*GROUP, *_QUEUE), ("observed_ms", "committed_offset")
+    )
+    offset = committed_offsets["committed_offset"].to_numpy()[order]
+    falls = ~new & (np.roll(offset, 1) > offset)  # below the commit before
+    last = np.roll(new, -1)
+    return committed_offsets.take(pa.array(order[last | falls | np.roll(falls, -1)]))
+
+
+def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tuple[Ints, Bools]:
+    """The rows by key, those of one by these columns, and where another key begins.
+
+    The first row begins a key as well, so what is rolled by one is right at both ends.
+    """
+    encoded = (table[name].combine_chunks().dictionary_encode() for name in key)
+    codes = [column.indices.to_numpy() for column in encoded]
+    order = np.lexsort([*(table[name].to_numpy() for name in reversed(by)), *reversed(codes)])
+    new = np.zeros(len(order), np.bool_)
+    new[:1] = True
+    for code in codes:
+        of_row = code[order]
+        new[1:] |= of_row[1:] != of_row[:-1]
+    return order, new
+
+
+def _of_types(cluster_events: pa.Table, *types: str) -> pa.Table:
+    return cluster_events.filter(pc.is_in(cluster_events["event_type"], pa.array(types)))
+
+
+def _listed(table: pa.Table) -> pa.Table:
+    """The topics of the subscriptions, each with its group."""
+    lists = table["subscriptions"].combine_chunks()
+    groups = table.select(GROUP).take(pc.list_parent_indices(lists))
+    return groups.append_column("topic", pc.list_flatten(lists))
+
+
+def _joined(table: pa.Table, topics: pa.Table) -> pa.Table:
+    """The rows of topics once for each group that has to do with the topic."""
+    return table.join(topics, keys=list(_TOPIC), join_type="inner")

@@ -1,0 +1,50 @@
+"""Tables without client ids: the same names as `rebalance_core.audit.redact` gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from rebalance_core.audit.redact import (
+    CLIENT_COLUMNS,
+    HIDDEN,
+    PLACE_COLUMNS,
+    PLACES_OF_CLIENTS,
+    pseudonym,
+)
+
+_PLACE = re.compile(PLACES_OF_CLIENTS)
+
+
+def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
+    """The rows with names for client ids, no connections, and no text of rejected rows."""
+    columns = [_redacted(name, rows[name], salt) for name in rows.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def _redacted(name: str, column: pa.Array, salt: str) -> pa.Array:
+    if name in CLIENT_COLUMNS:
+        return _mapped(column, lambda client_id: pseudonym(client_id, salt))
+    if name in PLACE_COLUMNS:
+        return pa.nulls(len(column), column.type)
+    if name == "raw":
+        return pa.array([HIDDEN] * len(column), column.type)
+    if name == "source":
+        return _mapped(column, lambda place: _PLACE.sub(HIDDEN, place))
+    return _without_messages(column) if name == "issues" else column
+
+
+def _mapped(column: pa.StringArray, change: Callable[[str], str]) -> pa.Array:
+    encoded = column.dictionary_encode()
+    names = [change(name) for name in encoded.dictionary.to_pylist()]
+    return pa.array(names, pa.string()).take(encoded.indices)
+
+
+def _without_messages(issues: pa.ListArray) -> pa.Array:
+    shown = (
+        None if found is None else [{"code": one["code"], "message": HIDDEN} for one in found]
+        for found in issues.to_pylist()
+    )
+    return pa.array(shown, issues.type)

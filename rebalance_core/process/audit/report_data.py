@@ -1,0 +1,53 @@
+"""What the page of an audit shows, from the tables as they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from rebalance_core.audit.redact import Redaction
+from rebalance_core.audit.selection import shown_first
+from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.engine.units import GROUP
+from rebalance_core.process.written_tables import read_written
+from rebalance_core.report.audit_report import ShownFinding
+from rebalance_core.report.audit_rows import shown_finding
+from rebalance_core.report.group_pictures import ROWS_OF_A_TIMELINE, TABLES_OF_GROUPS, Rows
+
+Row = dict[str, Any]
+
+
+def rows_of_groups(folder: Path, groups: Sequence[tuple[str, str]]) -> dict[str, Rows]:
+    """Rows of `TABLES_OF_GROUPS` in the folder: what the page shows of the groups."""
+    return {
+        name: _newest_rows(folder, name, groups, time) for name, time in TABLES_OF_GROUPS.items()
+    }
+
+
+def shown_findings(
+    findings: Iterable[Mapping[str, Any]], limit: int, redaction: Redaction | None = None
+) -> list[ShownFinding]:
+    """The worst findings, open ones first."""
+    rows = shown_first(findings, limit)
+    return [shown_finding(redaction.finding(row) if redaction else row) for row in rows]
+
+
+def _newest_rows(
+    folder: Path, name: str, groups: Sequence[tuple[str, str]], time: str
+) -> list[Row]:
+    """The rows of these few groups, of each at most `ROWS_OF_A_TIMELINE`, the newest."""
+    found: list[Row] = []
+    for cluster, group in groups:
+        of_group = (pc.field("cluster") == cluster) & (pc.field("consumer_group") == group)
+        rows = read_written(folder, name, of_group)
+        if len(rows) > ROWS_OF_A_TIMELINE:
+            key = [c for c in ALL_TABLES[name].key if c not in GROUP]
+            order = [(time, "descending"), *((c, "ascending") for c in key)]
+            newest = pc.sort_indices(rows, order, null_placement="at_start")
+            rows = rows.take(newest[:ROWS_OF_A_TIMELINE])
+        found += rows_of_arrow(rows)
+    return found

@@ -1,0 +1,44 @@
+"""A synthetic fleet made and written in this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.engine.written import FleetWritten
+from rebalance_core.synthetic.arrow import arrow_batches
+from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.table_parts import PARTS
+
+
+def generate_and_write(
+    plan: FleetPlan, output: Path, *, before_writing: Callable[[], object] | None = None
+) -> FleetWritten:
+    """Make the fleet of a plan and write its tables. Memory: some entities' rows at a time.
+
+    Args:
+        plan: What to make.
+        output: A local folder, which gets the tables; none of them may be there.
+        before_writing: Called before the first table is written.
+
+    Raises:
+        OutputExists: A table is in the folder already.
+    """
+    if before_writing is not None:
+        before_writing()
+    events: Counter[str] = Counter()
+    with TableWriters(output, tuple(PARTS)) as writers:
+        for name, parts in PARTS.items():
+            for part in parts:
+                numbers = range(part.entities(plan))
+                for batch in arrow_batches(plan, INPUT_TABLES[name], part, numbers):
+                    writers.write(name, batch)
+                    if name == "cluster_events":
+                        counted = pc.value_counts(batch["event_type"]).to_pylist()
+                        events.update({one["values"]: one["counts"] for one in counted})
+    return FleetWritten(writers.written(), dict(sorted(events.items())))

@@ -1,0 +1,80 @@
+"""Tables as a run of this version or an earlier one wrote them, in this process or on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from rebalance_core.contracts import ALL_TABLES, SIMULATED_TABLES
+from rebalance_core.engine.units import GROUP
+
+GroupName = tuple[str, str]
+
+
+def read_written(folder: Path, table: str, rows: pc.Expression | None = None) -> pa.Table:
+    """A table with the contract's columns; one that an earlier version did not write is null.
+
+    Args:
+        folder: of the run.
+        table: its name.
+        rows: which rows; None: all.
+
+    Raises:
+        FileNotFoundError: the table is not there.
+    """
+    schema = ALL_TABLES[table].arrow_schema()
+    found = ds.dataset(folder / table, format="parquet").to_table(filter=rows)
+    return _whole(found, schema)
+
+
+def batches_of_written(folder: Path, table: str) -> Iterator[pa.RecordBatch]:
+    """The same rows, some at a time."""
+    schema = ALL_TABLES[table].arrow_schema()
+    for batch in ds.dataset(folder / table, format="parquet").to_batches(batch_readahead=1):
+        yield from _whole(pa.Table.from_batches([batch]), schema).to_batches()
+
+
+class LedgerFiles:
+    """The simulated tables in a folder, read for some groups at a time.
+
+    Args:
+        folder: of the tables. Groups are best read in the order in which they were written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def rows_by_group(self) -> dict[GroupName, int]:
+        """How many rows of all tables each group has; only their names are read."""
+        total: dict[GroupName, int] = {}
+        for name in SIMULATED_TABLES:
+            files = ds.dataset(self._folder / name, format="parquet")
+            for batch in files.to_batches(columns=list(GROUP), batch_readahead=1):
+                names = pa.Table.from_batches([batch]).group_by(list(GROUP))
+                for row in names.aggregate([([], "count_all")]).to_pylist():
+                    group = (row["cluster"], row["consumer_group"])
+                    total[group] = total.get(group, 0) + row["count_all"]
+        return total
+
+    def of(self, groups: list[GroupName]) -> dict[str, pa.Table]:
+        """The rows of these groups by table, and maybe of others."""
+        first, last = min(groups), max(groups)
+        cluster, group = pc.field("cluster"), pc.field("consumer_group")
+        after = (cluster > first[0]) | ((cluster == first[0]) & (group >= first[1]))
+        before = (cluster < last[0]) | ((cluster == last[0]) & (group <= last[1]))
+        return {name: read_written(self._folder, name, after & before) for name in SIMULATED_TABLES}
+
+
+def _whole(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    # Files of Spark say NOT NULL where the contract does; nothing else differs.
+    columns = [
+        rows[field.name].cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

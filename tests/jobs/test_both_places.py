@@ -1,0 +1,91 @@
+"""Each job leaves the same in one process and on Spark: rows, digests, page, metrics, words."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.cli.main import main
+from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.ingest.in_process import ingest_collection
+from tests.recordings.tables import DATA
+
+PLACES = ("process", "spark")
+OF_THE_RUN = ("arguments", "run_on", "seconds", "started_at", "versions")
+"""What of a record may differ."""
+TIMES = re.compile(
+    r"Made by .* at <time.*?</time>|finished_seconds.*|\d+(\.\d+)? s (in pro|on Sp).*"
+)
+
+pytestmark = pytest.mark.usefixtures("session_of_the_run")
+
+
+def made(folder: Path, *words: object) -> dict[str, Any]:
+    """What a job that ends well, or with findings, leaves behind and says."""
+    code = main(None, [*map(str, words), "--output", str(folder)])
+    assert code in (0, 3)
+    record = json.loads((folder / "_run.json").read_text())
+    texts = {
+        path.name: TIMES.sub("", path.read_text())
+        for path in (folder / "report.html", folder / "metrics.prom")
+        if path.exists()
+    }
+    return {k: v for k, v in record.items() if k not in OF_THE_RUN} | texts
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("generate", "--groups", "30", "--seed", "3"),
+        ("ingest", "--collection", DATA / "pathologies" / "collection"),
+        pytest.param(
+            ("audit", "--collection", DATA / "nightly" / "collection"), marks=pytest.mark.slow
+        ),
+    ],
+    ids=["generate", "ingest", "audit"],
+)
+def test_a_job_leaves_the_same(words: tuple[object, ...], tmp_path: Path) -> None:
+    process, spark = (made(tmp_path / place, *words, "--run-on", place) for place in PLACES)
+    assert process == spark
+    assert process["outputs"]
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """Tables of an ingest as JSON lines, some of which are none."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    ingested = ingest_collection(DATA / "pathologies" / "collection").tables
+    for name in INGESTED_TABLES:
+        lines = [json.dumps(row) for row in ingested.get(name, [])]
+        (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    held = ingested["observed_ownership"][0] | {"queue_id": "of 10.0.0.1@7"}
+    for name, line in (("cluster_events", "{not json"), ("observed_ownership", json.dumps(held))):
+        with (folder / f"{name}.jsonl").open("a") as file:
+            file.write(f"{line}\n")
+    return folder
+
+
+def test_a_second_run_without_client_ids(tables: Path, tmp_path: Path) -> None:
+    """Acceptances, an earlier run, bad rows; each place reads what the other wrote."""
+    first, known = tmp_path / "first", tmp_path / "known.toml"
+    words: tuple[object, ...] = ("audit", "--input", tables)
+    words += ("--set", "audit.findings_per_rule=2")
+    made(first, *words, "--write-accepted", known)
+    head, *entries = known.read_text().split("[[accepted]]")
+    assert len(entries) > 2
+    known.write_text("[[accepted]]".join([head, *entries[::2]]))
+    words = (*words, "--accepted", known, "--redact-clients")
+    second = {
+        place: made(tmp_path / place, *words, "--previous", first, "--run-on", place)
+        for place in PLACES
+    }
+    assert second["process"] == second["spark"]
+    assert second["process"]["rejected"] == {"BAD_TYPE": 1, "UNPARSABLE": 1}
+    third = [
+        made(tmp_path / f"after-{place}", *words, "--previous", tmp_path / place)
+        for place in PLACES
+    ]
+    assert third[0] == third[1]

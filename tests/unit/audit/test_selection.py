@@ -1,0 +1,119 @@
+"""Which findings are counted, kept, shown and new."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rebalance_core.audit.selection import (
+    capped,
+    changed_since,
+    count_findings,
+    shown_first,
+    to_accept,
+    worst_groups,
+)
+from rebalance_core.audit.verdict import Count
+
+Row = dict[str, Any]
+
+WHERE = ("topic", "broker_name", "queue_id", "client_id", "first_ms", "last_ms")
+
+
+def finding(rule: str, severity: str, group: str | None, **more: Any) -> Row:
+    row = {"cluster": "c", "rule_id": rule, "severity": severity, "consumer_group": group}
+    return row | dict.fromkeys(WHERE) | {"summary": "s", "remedy": "r", "accepted": None} | more
+
+
+@pytest.fixture
+def findings() -> list[Row]:
+    return [
+        finding("B", "WARNING", "g1"),
+        finding("A", "INFO", "g1"),
+        finding("A", "ERROR", "g2", topic="U"),
+        finding("A", "ERROR", "g2", topic="T"),
+        finding("A", "ERROR", "g0", accepted="known"),
+        finding("B", "WARNING", None),
+        finding("B", "WARNING", "g3"),
+        finding("B", "WARNING", "g3"),
+    ]
+
+
+def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["rule_id"], row["consumer_group"], row["topic"]
+
+
+def test_counts(findings: list[Row]) -> None:
+    assert count_findings(findings) == [
+        Count("A", "ERROR", False, 2),
+        Count("A", "ERROR", True, 1),
+        Count("A", "INFO", False, 1),
+        Count("B", "WARNING", False, 4),
+    ]
+
+
+def test_open_findings_are_shown_first_then_the_worst_and_none_is_before_a_name(
+    findings: list[Row],
+) -> None:
+    assert [place(row) for row in shown_first(findings, 5)] == [
+        ("A", "g2", "T"),
+        ("A", "g2", "U"),
+        ("B", None, None),
+        ("B", "g1", None),
+        ("B", "g3", None),
+    ]
+    assert shown_first(findings, 100)[-1]["accepted"] == "known"
+
+
+def test_some_of_each_rule_of_a_cluster_are_kept(findings: list[Row]) -> None:
+    other = finding("A", "INFO", "g9", cluster="d")
+    assert [(row["cluster"], *place(row)) for row in capped([*findings, other], 1)] == [
+        ("c", "A", "g2", "T"),
+        ("c", "B", None, None),
+        ("d", "A", "g9", None),
+    ]
+    assert len(capped(findings, 100)) == len(findings)
+
+
+def test_groups_with_errors_are_worse_than_those_with_more_findings(findings: list[Row]) -> None:
+    assert worst_groups(findings, 2) == [("c", "g2"), ("c", "g3")]
+    assert worst_groups(findings, 9) == [("c", "g2"), ("c", "g3"), ("c", "g1")]
+
+
+def test_what_is_accepted_is_named_once_and_only_if_it_is_open(findings: list[Row]) -> None:
+    named = [(row["rule_id"], row["consumer_group"], row["topic"]) for row in to_accept(findings)]
+    assert sorted(named, key=str) == sorted(
+        [
+            ("B", "g1", None),
+            ("A", "g2", "U"),
+            ("A", "g2", "T"),
+            ("B", None, None),
+            ("B", "g3", None),
+        ],
+        key=str,
+    )
+
+
+def test_what_is_new_gone_and_still_there(findings: list[Row]) -> None:
+    before = [
+        finding("B", "WARNING", "g1", client_id="one that restarted"),
+        finding("A", "ERROR", "g0"),  # accepted by now: not gone
+        finding("A", "ERROR", "g7"),
+        finding("A", "ERROR", "g8", accepted="known"),
+        finding("A", "INFO", "g9"),
+    ]
+    new, gone, still = changed_since(findings, before)
+    assert {place(row) for row in new} == {
+        ("A", "g2", "U"),
+        ("A", "g2", "T"),
+        ("B", None, None),
+        ("B", "g3", None),
+    }
+    assert [place(row) for row in gone] == [("A", "g7", None)]
+    assert [(*place(row), row["client_id"]) for row in still] == [("B", "g1", None, None)]
+
+
+def test_a_rule_of_which_not_all_was_kept_has_no_new_findings(findings: list[Row]) -> None:
+    new, gone, still = changed_since(findings, [], ["A"])
+    assert {row["rule_id"] for row in new} == {"B"}
+    assert (gone, still) == ([], [])
