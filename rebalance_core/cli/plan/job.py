@@ -24,8 +24,8 @@ def run_plan(options: PlanOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings = resolve_settings(options.config, options.set)
     inputs = plan_inputs(options)
-    places = [*(inputs.values() or [options.input]), options.queue_rates, options.output]
-    run_on = run_on_of(options, settings, places)
+    places = [*(inputs.values() or [options.input]), options.queue_rates]
+    run_on = run_on_of(options, settings, places, [options.output])
     if run_on == SPARK:  # pyspark takes a second to import
         from rebalance_core.cli.plan import on_spark as carrier
     else:
