@@ -46,7 +46,6 @@ class TableWriter:
         """Add some rows."""
         if not rows.num_rows:
             return
-        self._digest.add(rows)
         self._waiting.append(rows)
         self._rows += rows.num_rows
         if self._rows >= ROWS_PER_ROW_GROUP:
@@ -59,12 +58,14 @@ class TableWriter:
 
     @property
     def digest(self) -> TableDigest:
-        """Of the rows so far."""
+        """Of the rows that are in the file."""
         return self._digest
 
     def _flush(self) -> None:
         if self._waiting:
-            self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
+            table = pa.Table.from_batches(self._waiting, self._schema).combine_chunks()
+            self._digest.add(table)
+            self._writer.write_table(table)
         self._waiting, self._rows = [], 0
 
     def __enter__(self) -> Self:
