@@ -26,10 +26,7 @@
 
 # %%
 import os
-import sys
 import tempfile
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -49,7 +46,9 @@ STRATEGIES = ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH(virtual_nodes=10)",
 NOT_OF_ROCKETMQ = ["STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED(epsilon=0.25)"]
 
 # %%
-from rebalance_core.cli.run.session import open_session
+from rebalance_core import simulate
+from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning import (
     consumer_counts, movement, planning_strategy, what_if,
@@ -57,21 +56,6 @@ from rebalance_core.planning import (
 from rebalance_core.report import (
     draw_league, draw_load, draw_moves, draw_ownership, draw_what_if, save_picture,
 )
-from rebalance_core.spark import InputTables, SimulationOptions, simulate
-
-# Small data: few tasks, little compiling, and no planning anew after each stage.
-spark = open_session(
-    "capacity-planning",
-    master="local[2]",
-    settings={
-        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
-        "spark.sql.adaptive.enabled": "false", "spark.default.parallelism": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    },
-)
-spark.sparkContext.setLogLevel("ERROR")
-
-
 def show(figure, name):
     """The picture in the notebook, and as a file where PLAN_PICTURES says so."""
     if PICTURES:
@@ -87,37 +71,33 @@ def show(figure, name):
 # balanced result must move.
 
 # %%
-inputs = InputTables.read(spark, INPUT)
+tables = read_input_tables(INPUT).tables
 # offsets say where new owners start to read; who owns what does not depend on them
-inputs = replace(inputs, queue_offsets=None, committed_offsets=None)
+inputs = {name: tables[name] for name in ("cluster_events", "consumer_groups") if name in tables}
 KEYS = ["cluster", "consumer_group", "epoch"]
 
 
 def steps_of(ledger, strategy, of_rocketmq=True):
     """Rows as `plan_steps` has them: movement and balance of each rebalance."""
-    metrics = ledger.group_metrics.where("topic IS NULL")
-    epochs = ledger.epochs.selectExpr(*KEYS, "from_ms AS change_ms", "causes", "orphaned", "shared")
-    steps = metrics.join(epochs, on=KEYS, how="inner").toPandas()
+    metrics = ledger.group_metrics.to_pandas()
+    epochs = ledger.epochs.to_pandas().rename(columns={"from_ms": "change_ms"})
+    epochs = epochs[[*KEYS, "change_ms", "causes", "orphaned", "shared"]]
+    steps = metrics[metrics["topic"].isna()].merge(epochs, on=KEYS)
     # the first joins are the same under every strategy: one member takes all there is
     steps = steps[(steps["epoch"] > 0) & (steps["members"] > 0)]
     return steps.assign(strategy=strategy, of_rocketmq=of_rocketmq).sort_values(KEYS)
 
 
 steps = []
-# a ledger keeps its rows in memory until it is closed; these share an input, so all are closed last
-with ExitStack() as ledgers:
-    recorded = ledgers.enter_context(simulate(inputs, SimulationOptions(group=GROUP)))
-    ownership, load, memberships = (
-        table.toPandas()
-        for table in (recorded.ownership, recorded.consumer_load, recorded.memberships)
-    )
-    used = sorted(memberships["strategy"].unique())  # what the members really had
-    for name in STRATEGIES:
-        ledger = recorded
-        if used != [name]:
-            asked = SimulationOptions(group=GROUP, strategy=name)
-            ledger = ledgers.enter_context(simulate(inputs, asked))
-        steps.append(steps_of(ledger, name))
+recorded = simulate(inputs, SimulationOptions(group=GROUP))
+ownership, load, memberships = (
+    table.to_pandas()
+    for table in (recorded.ownership, recorded.consumer_load, recorded.memberships)
+)
+used = sorted(memberships["strategy"].unique())  # what the members really had
+for name in STRATEGIES:
+    asked = SimulationOptions(group=GROUP, strategy=name)
+    steps.append(steps_of(recorded if used == [name] else simulate(inputs, asked), name))
 
 # %% [markdown]
 # Two strategies that **RocketMQ does not have** say what would be possible. They need no Spark: each
@@ -209,20 +189,16 @@ def league_of(steps):
     return pd.DataFrame(rows)
 
 
-from rebalance_core.spark.generate import generate
+from rebalance_core.process.generate import generate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
 
-with tempfile.TemporaryDirectory() as folder, ExitStack() as ledgers:
-    for name, frame in generate(spark, FleetPlan(groups=20, days=1, seed=7)).tables().items():
-        if name in ("cluster_events", "consumer_groups"):
-            frame.write.parquet(f"{folder}/{name}")
-    fleet_inputs = InputTables.read(spark, folder)
-    fleet = pd.concat([
-        steps_of(
-            ledgers.enter_context(simulate(fleet_inputs, SimulationOptions(strategy=name))), name
-        )
-        for name in STRATEGIES
-    ])
+with tempfile.TemporaryDirectory() as folder:
+    generate_and_write(FleetPlan(groups=20, days=1, seed=7), Path(folder))
+    fleet_tables = read_input_tables(folder).tables
+fleet_inputs = {name: fleet_tables[name] for name in ("cluster_events", "consumer_groups")}
+fleet = pd.concat([
+    steps_of(simulate(fleet_inputs, SimulationOptions(strategy=name)), name) for name in STRATEGIES
+])
 # under BROADCASTING every member owns everything: no strategy is asked, no minimum, no balance
 fleet = fleet[fleet["minimum_moves"].notna()]
 league = league_of(fleet)
@@ -383,6 +359,3 @@ def recommendation():
 
 print(recommendation())
 
-# %%
-if hasattr(sys, "ps1") or "ipykernel" not in sys.modules:
-    spark.stop()
