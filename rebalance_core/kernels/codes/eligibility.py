@@ -37,7 +37,7 @@ REASONS = {
     "MIXED_REBALANCE_MODES": "a member with another rebalance mode than the group's",
     "RESTART_AT_ONCE": "a member that came back in place with another start mode",
     "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
-    "RING_COLLISION": "two points of the hash ring coincide",
+    "RING_COLLISION": "two points of the hash ring coincide, and a client id has several processes",
     "NO_ROOM": "a client or broker without a machine room",
     "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
 }

@@ -1,5 +1,6 @@
 """Which groups the kernels leave to the replay; beside each stands a near one that they take."""
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -159,8 +160,11 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "70, the same for all",
      group(*topics(70), join(0, "x"), join(9, "y"), subscriptions=names(70))),
     # names
-    ("RING_COLLISION", "both ids are ?",
+    ("REGULAR", "both ids are ? on the ring: the later node wins",
      group(*BOTH[:1], join(0, "é"), join(0, "è"), strategy=ASCII, client_version="4.9")),
+    ("RING_COLLISION", "and one of them has two processes",
+     group(*BOTH[:1], join(0, "é"), join(0, "è"), join(9, "é", channel_id="2"), strategy=ASCII,
+           client_version="4.9")),
     ("REGULAR", "5.x hashes UTF-8", group(*BOTH[:1], join(0, "é"), join(0, "è"), strategy=ASCII)),
     ("NO_ROOM", "a client", later(join(9, "z"), strategy=ROOMS)),
     ("NO_ROOM", "a broker", later(topic(9, 1, broker="b"), strategy=ROOMS)),
@@ -191,6 +195,23 @@ def test_the_reason_and_the_rows_of_a_group(
         assert_equal(own, replay_rows([given_group]))
     else:
         assert not any(own.values())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_points_that_coincide_the_later_member_s_counts(seed: int) -> None:
+    draw = random.Random(seed)
+    live: set[str] = set()
+    happened = []
+    for at_ms in range(0, 200_000, 10_000):
+        client = draw.choice(("é", "è", "ê", "a", "ü"))
+        kind = event(at_ms, "CONSUMER_LEAVE", client) if client in live else join(at_ms, client)
+        live ^= {client}
+        happened.append(kind)
+    given = group(topic(0, 16), *happened, strategy=ASCII, client_version="4.9")
+    kernels, reasons = kernel_tables([given])
+    assert reasons["c", "g"] == "REGULAR"
+    assert_equal(kernels, replay_rows([given]))
+    assert len({row["client_id"] for row in kernels["ownership"]}) > 2
 
 
 def test_the_first_of_several_reasons_counts() -> None:

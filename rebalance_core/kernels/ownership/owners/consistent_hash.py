@@ -77,9 +77,14 @@ def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
 
 
 def colliding_groups(rings: Rings) -> Ints:
-    """Groups in which two points of clients coincide, so that the later node wins."""
+    """Groups in which points coincide and a client has several processes at a time.
+
+    A further process numbers its nodes on from those its id still owns on the ring, which depends
+    on the collisions of that epoch.
+    """
     keys = np.sort(pair(np.repeat(rings.group, np.diff(rings.first)), rings.points))
-    return np.unique(keys[1:][keys[1:] == keys[:-1]] >> 32)
+    colliding = keys[1:][keys[1:] == keys[:-1]] >> 32
+    return np.intersect1d(colliding, rings.group[rings.copy > 0])
 
 
 class ConsistentHashOwners:
@@ -105,7 +110,7 @@ class ConsistentHashOwners:
         clients = np.flatnonzero(first_of_run(runs.group, runs.client))
         client = np.repeat(np.arange(len(group)), np.diff(rings.first))
         points = pair(group[client], rings.points)
-        order = np.argsort(points)
+        order = np.lexsort((-client, points))  # of points that coincide the later node wins
         self._ring, self._client = points[order], client[order]
         per_group = np.bincount(group[client], minlength=len(coded.groups))
         self._first, self._size = pointers(per_group)[:-1], per_group
