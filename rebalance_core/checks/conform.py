@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.casts.from_text import value_of_text
 from rebalance_core.checks.casts.to_json import json_of_rows, json_of_values
 from rebalance_core.checks.casts.to_text import as_text
-from rebalance_core.checks.columns import (
+from rebalance_core.checks.issue_arrays import (
     SHOWN_CHARACTERS,
     Found,
     conformed_schema,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.casts.to_json import json_of_values
-from rebalance_core.checks.columns import Found
+from rebalance_core.checks.issue_arrays import Found
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
 

@@ -29,7 +29,7 @@ class InputTables:
     """The tables of one simulation that are there, by name.
 
     Attributes:
-        tables: as `conform` returns them: the contract's columns and `columns.TECHNICAL`.
+        tables: as `conform` returns them: the contract's columns and `TECHNICAL`.
         paths: where a table was read from.
         unknown_columns: names, sorted, that are no columns and are read past.
     """

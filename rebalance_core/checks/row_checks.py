@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.columns import Found, issues_array, joined_issues
 from rebalance_core.checks.conform import conform
 from rebalance_core.checks.duplicate_keys import duplicate_keys
 from rebalance_core.checks.input_tables import InputTables
+from rebalance_core.checks.issue_arrays import Found, issues_array, joined_issues
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_issues import row_issues
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.columns import Found
+from rebalance_core.checks.issue_arrays import Found
 from rebalance_core.checks.rules import (
     DETAILS,
     ENUMS,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
-from rebalance_core.engine.group_rows import history_of, strategy_for
+from rebalance_core.engine.group_history import history_of, strategy_for
 from rebalance_core.engine.prepared import REPLAYED, REPLAYED_SCHEMA, Prepared, prepare_tables
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.ownership.holdings import Holdings

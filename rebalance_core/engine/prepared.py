@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.group_rows import by_table, event_of, history_of, strategy_for
+from rebalance_core.engine.group_history import by_table, event_of, history_of, strategy_for
 from rebalance_core.engine.units import GROUP, PART, PARTS, split_units
 from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.codes.columns import EVENTS

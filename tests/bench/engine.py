@@ -21,7 +21,7 @@ from rebalance_core.cli.run.session import open_session
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.technical_columns import RAW, SOURCE, TABLE
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
-from rebalance_core.spark.engine.prepared import prepared_rows
+from rebalance_core.spark.engine.prepared_frames import prepared_rows
 from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, replayed_groups, table_of
 from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks, task_count

@@ -22,10 +22,10 @@ from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.plan.league import plan_league
-from rebalance_core.spark.plan.plan_tables import plan_summary
+from rebalance_core.spark.plan.plan_frames import plan_summary
 from rebalance_core.spark.plan.prepare import prepare_sweep
+from rebalance_core.spark.tables.check_rows import count_rows
 from rebalance_core.spark.tables.quarantine import quarantine
-from rebalance_core.spark.tables.row_counts import count_rows
 from rebalance_core.spark.tables.write import write_table
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.result import arguments_of, say, show

@@ -16,7 +16,7 @@ from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.spark import InputTables, simulate
 from rebalance_core.spark.audit.audit import AuditResult, audit_tables
 from rebalance_core.spark.audit.queries import capped, changed_since, count_findings
-from rebalance_core.spark.audit.redacted_tables import redacted
+from rebalance_core.spark.audit.redacted_frames import redacted
 from rebalance_core.spark.tables.observed import read_observed
 from rebalance_core.spark.tables.quarantine import quarantine
 from rebalance_core.spark.tables.write import write_table

@@ -11,7 +11,7 @@ from rebalance_core.contracts.planning import PLAN_STEPS
 from rebalance_core.process.plan import plan_league as in_process
 from rebalance_core.process.plan.plan_summary import plan_summary as summary_in_process
 from rebalance_core.spark.plan.league import plan_league
-from rebalance_core.spark.plan.plan_tables import plan_summary
+from rebalance_core.spark.plan.plan_frames import plan_summary
 from tests.plans import PLACES
 
 Row = dict[str, Any]

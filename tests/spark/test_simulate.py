@@ -14,7 +14,7 @@ from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, Ledger, simulate
-from rebalance_core.spark.engine.prepared import prepared_rows
+from rebalance_core.spark.engine.prepared_frames import prepared_rows
 from rebalance_core.spark.engine.table_pass import table_of
 from rebalance_core.spark.engine.work_units import assign_to_tasks
 from rebalance_core.spark.generate import generate

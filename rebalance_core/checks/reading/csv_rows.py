@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from rebalance_core.checks.columns import issues_array
+from rebalance_core.checks.issue_arrays import issues_array
 from rebalance_core.checks.reading.csv_text import cells_of_line
 from rebalance_core.checks.reading.json_rows import unparsable_lines
 from rebalance_core.contracts import Table

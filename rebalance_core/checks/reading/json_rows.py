@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from rebalance_core.checks.casts.java_text import without_surrogates
-from rebalance_core.checks.columns import Found, conformed_schema, issues_array, without_issues
 from rebalance_core.checks.conform import conform
+from rebalance_core.checks.issue_arrays import Found, conformed_schema, issues_array, without_issues
 from rebalance_core.checks.reading.json_text import names_of_line, object_of_line
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.columns import conformed_schema
 from rebalance_core.checks.conform import conform, refuse_missing_columns
+from rebalance_core.checks.issue_arrays import conformed_schema
 from rebalance_core.checks.reading.csv_rows import csv_rows, header_names
 from rebalance_core.checks.reading.json_rows import json_rows
 from rebalance_core.checks.reading.lines import UTF8, lines_of_file, not_blank, number_lines

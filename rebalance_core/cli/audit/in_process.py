@@ -29,7 +29,7 @@ from rebalance_core.cli.run.run_record import python_version
 from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.terminal import say, warn
-from rebalance_core.contracts.locations import local_path
+from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.process.audit.audit import audit_tables

@@ -25,7 +25,7 @@ from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.contracts.locations import is_local
+from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
@@ -36,9 +36,9 @@ from rebalance_core.spark.audit.unwritten import count_unwritten, tables_of_coll
 from rebalance_core.spark.engine.row_forecast import row_forecast
 from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and_write, sized
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
+from rebalance_core.spark.tables.check_rows import check_rows
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 from rebalance_core.spark.tables.observed import Observed, read_observed
-from rebalance_core.spark.tables.row_counts import check_rows
 
 
 def audit(request: AuditRequest) -> AuditWritten:

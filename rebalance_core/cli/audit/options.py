@@ -9,7 +9,7 @@ from typing import Any
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.settings.settings import AuditSettings
-from rebalance_core.contracts.locations import is_local
+from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.severities import ERROR, SEVERITIES

@@ -7,7 +7,7 @@ from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.locations import local_path
+from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.engine.written import IngestWritten
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection

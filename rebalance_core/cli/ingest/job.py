@@ -11,7 +11,7 @@ from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.locations import local_path
+from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 
 

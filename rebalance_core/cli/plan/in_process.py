@@ -14,7 +14,7 @@ from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
-from rebalance_core.contracts.locations import local_path
+from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.plan_result import PlanResult

@@ -12,7 +12,7 @@ from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
-from rebalance_core.contracts.locations import is_local
+from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.plan_result import PlanResult

@@ -9,7 +9,7 @@ from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.run.secrets import redact_text
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.formats import format_of, untold_format
-from rebalance_core.contracts.locations import is_local, local_path
+from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.contracts.unreadable_file import wrong_head
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.nearest import did_you_mean
@@ -116,7 +116,12 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
             return InputRecord(table, shown, bytes=path.stat().st_size, sha256=digest)
         files = _local_files(path)
     elif session is not None:
-        files = _remote_files(location, session)
+        from rebalance_core.spark.tables.hadoop_folder import remote_files  # needs pyspark
+
+        remote = remote_files(location, session)
+        if remote is None:
+            raise InputRefused(f"{shown}: no such file")
+        files = remote
     else:
         return InputRecord(table, shown)
     listing = "".join(f"{name}\t{size}\n" for name, size in sorted(files))
@@ -139,16 +144,3 @@ def _local_files(pattern: Path) -> list[tuple[str, int]]:
         inside = [match] if match.is_file() else [p for p in match.rglob("*") if p.is_file()]
         files += [(p.relative_to(match.parent).as_posix(), p.stat().st_size) for p in inside]
     return files
-
-
-def _remote_files(location: str, session: Any) -> list[tuple[str, int]]:
-    path = session.sparkContext._jvm.org.apache.hadoop.fs.Path(location)
-    files = path.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
-    if not files.exists(path):
-        raise InputRefused(f"{redact_text(location)}: no such file")
-    entries = files.listFiles(path, True)
-    found = []
-    while entries.hasNext():
-        entry = entries.next()
-        found.append((str(entry.getPath().toUri().getPath()), int(entry.getLen())))
-    return found

@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from typing import Protocol
 
-from rebalance_core.contracts.locations import is_local, local_path
+from rebalance_core.contracts.local_paths import is_local, local_path
 
 
 class OutputFolder(Protocol):

@@ -14,7 +14,7 @@ from rebalance_core.cli.run.running_here import (
 )
 from rebalance_core.cli.run.session import open_session
 from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.contracts.locations import is_local
+from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 

@@ -15,7 +15,7 @@ from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.contracts.locations import local_path
+from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import LedgerWritten

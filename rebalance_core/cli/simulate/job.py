@@ -14,7 +14,7 @@ from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.contracts.locations import is_local, local_path
+from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.engine.options import SimulationOptions
 
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))

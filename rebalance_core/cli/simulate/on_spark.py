@@ -21,7 +21,7 @@ from rebalance_core.engine.written import LedgerWritten
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.engine.row_forecast import row_forecast
 from rebalance_core.spark.engine.write_ledger import simulate_and_write, sized
-from rebalance_core.spark.tables.row_counts import check_rows
+from rebalance_core.spark.tables.check_rows import check_rows
 
 
 def simulate(

@@ -17,8 +17,8 @@ from rebalance_core.kernels.ownership.owners.averagely_by_circle import Averagel
 from rebalance_core.kernels.ownership.owners.consistent_hash import ConsistentHashOwners
 from rebalance_core.kernels.ownership.owners.machine_room import MachineRoomOwners
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import MachineRoomNearbyOwners
-from rebalance_core.kernels.ownership.passes import find_passes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.process_passes import find_passes
 from rebalance_core.kernels.ownership.sharing import Sharing
 from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
 from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable

@@ -8,8 +8,8 @@ import numpy as np
 
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.ownership.listed_queues import listed_queues
-from rebalance_core.kernels.ownership.passes import Passes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.process_passes import Passes
 from rebalance_core.kernels.periods import Periods, begins_of_union
 from rebalance_core.kernels.segments import (
     Ints,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.engine.fan_out import GroupedRows
-from rebalance_core.engine.group_rows import history_of
+from rebalance_core.engine.group_history import history_of
 from rebalance_core.engine.ledger_pass import rows_of
 from rebalance_core.engine.prepared import prepare_tables
 from rebalance_core.engine.units import ROWS_PER_CHUNK

@@ -19,7 +19,7 @@ from rebalance_core.contracts import OBSERVED_TABLES, SIMULATED_TABLES, Table
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
-from rebalance_core.spark.engine.fan_out import group_topics
+from rebalance_core.spark.engine.group_frames import group_topics
 
 Rows = Mapping[str, list[dict[str, Any]]]
 Judge = Callable[[str, str, Rows], Rows]

@@ -11,7 +11,7 @@ from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES, LEDGER_TABLES
 from rebalance_core.spark.audit.audit import AuditResult
 from rebalance_core.spark.audit.queries import capped
-from rebalance_core.spark.audit.redacted_tables import redacted
+from rebalance_core.spark.audit.redacted_frames import redacted
 from rebalance_core.spark.tables.write import write_table
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES
 from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,16 +83,7 @@ def _run_record(spark: SparkSession, folder: str) -> str | None:
         record = Path(unquote(folder.removeprefix("file:"))) / RUN_NAME
         return record.read_text("utf-8") if record.is_file() else None
     # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
-    jvm: Any = spark.sparkContext._jvm
-    record = jvm.org.apache.hadoop.fs.Path(f"{folder}/{RUN_NAME}")
-    files = record.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-    if not files.exists(record):
-        return None
-    stream = files.open(record)
-    try:
-        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-    finally:
-        stream.close()
+    return HadoopFolder(folder, spark).read_text(RUN_NAME)
 
 
 def _check_run(folder: str, text: str | None) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.group_rows import by_table, history_of, ledger_table, strategy_for
+from rebalance_core.engine.group_history import by_table, history_of, ledger_table, strategy_for
 from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.replay.group_replay import replay_group

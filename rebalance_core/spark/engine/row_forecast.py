@@ -13,8 +13,8 @@ from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.simulate import simulate_checked
+from rebalance_core.spark.tables.check_rows import complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
-from rebalance_core.spark.tables.row_counts import complaints
 
 
 def row_forecast(

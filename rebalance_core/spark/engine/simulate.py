@@ -16,9 +16,9 @@ from rebalance_core.engine.options import (
     group_pattern,
 )
 from rebalance_core.engine.units import GROUP
-from rebalance_core.spark.engine.fan_out import fan_out, of_groups_with_events
+from rebalance_core.spark.engine.group_frames import fan_out, of_groups_with_events
 from rebalance_core.spark.engine.ledger import Ledger
-from rebalance_core.spark.engine.prepared import prepared_rows
+from rebalance_core.spark.engine.prepared_frames import prepared_rows
 from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import replayed_groups, table_of
 from rebalance_core.spark.engine.work_units import assign_to_tasks

@@ -14,7 +14,7 @@ from rebalance_core.engine.units import chunks
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.tables.ledger import ledger_rows
-from rebalance_core.spark.engine.prepared import WITH_OFFSETS, prepared_chunks
+from rebalance_core.spark.engine.prepared_frames import WITH_OFFSETS, prepared_chunks
 from rebalance_core.spark.engine.work_units import AssignedRows
 
 Batches = Iterator[pa.RecordBatch]
@@ -31,7 +31,7 @@ def table_of(table: str, assigned: AssignedRows, options: EngineOptions) -> Data
 
     Args:
         table: name of a ledger table.
-        assigned: with ``members`` as `prepared` makes them.
+        assigned: with ``members`` as `prepared_rows` makes them.
         options: those they were prepared with.
     """
     rows = assigned.everything if table == WITH_OFFSETS else assigned.members

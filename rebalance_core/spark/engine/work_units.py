@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.contracts.technical_columns import RAW, SOURCE
 from rebalance_core.engine.units import GROUP, PART, PARTS
 from rebalance_core.model import events
-from rebalance_core.spark.engine.fan_out import fan_out, group_topics, member_rows
+from rebalance_core.spark.engine.group_frames import fan_out, group_topics, member_rows
 from rebalance_core.spark.engine.packing import packed
 
 SLOT = "_slot"
@@ -87,7 +87,7 @@ def assign_to_tasks(
         partitions: how many tasks; None: Spark joins small ones by size.
         giant_cells: the most cells of a unit.
         pack: from the rows of members to what is kept of them: chunks of the rows themselves, or
-            what `prepared` makes of them.
+            what `prepared_rows` makes of them.
     """
     units = work_units(tables, group_topics(tables, group_pattern), giant_cells)
     return AssignedRows(

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
-from rebalance_core.contracts.locations import is_local, local_path
+from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.options import (
     VECTORIZED,
@@ -27,9 +27,9 @@ from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.engine.summary import SparkFacts, replay_reasons
 from rebalance_core.spark.engine.work_units import assign_once, task_count
 from rebalance_core.spark.engine.write_pass import LedgerFolder, LedgerTask, RejectedTask
+from rebalance_core.spark.tables.check_rows import check_rows, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.row_counts import check_rows, complaints
 from rebalance_core.spark.tables.write import write_table
 
 

@@ -25,13 +25,13 @@ from rebalance_core.planning.variants import (
     unmatched_patterns,
 )
 from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks
-from rebalance_core.spark.plan.histories import (
+from rebalance_core.spark.plan.history_frames import (
     Histories,
     event_ends,
     first_edit_rows,
     histories,
 )
-from rebalance_core.spark.plan.plan_tables import (
+from rebalance_core.spark.plan.plan_frames import (
     VariantNames,
     peak_rates,
     plan_ownership,

@@ -23,12 +23,12 @@ from rebalance_core.spark.engine.summary import rejected_per_code
 from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.engine.write_ledger import sized
 from rebalance_core.spark.plan.league import plan_league
-from rebalance_core.spark.plan.plan_tables import plan_summary
+from rebalance_core.spark.plan.plan_frames import plan_summary
 from rebalance_core.spark.plan.prepare import PreparedSweep, prepare_sweep
 from rebalance_core.spark.plan.summary import league_rows, scenario_rows
+from rebalance_core.spark.tables.check_rows import check_rows, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.row_counts import check_rows, complaints
 from rebalance_core.spark.tables.write import write_table
 
 

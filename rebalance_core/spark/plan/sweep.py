@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.group_rows import by_table, history_of
+from rebalance_core.engine.group_history import by_table, history_of
 from rebalance_core.engine.prepared import prepare
 from rebalance_core.engine.units import GROUP, PART, chunks, split_units
 from rebalance_core.kernels.codes.coded_groups import EngineOptions

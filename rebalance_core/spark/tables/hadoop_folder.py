@@ -70,3 +70,17 @@ class HadoopFolder:
             stream.write(bytearray(text.encode("utf-8")))
         finally:
             stream.close()
+
+
+def remote_files(location: str, session: Any) -> list[tuple[str, int]] | None:
+    """Path and size of every file under a location that Spark's Hadoop knows; None: none such."""
+    path = session.sparkContext._jvm.org.apache.hadoop.fs.Path(location)
+    files = path.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
+    if not files.exists(path):
+        return None
+    entries = files.listFiles(path, True)
+    found = []
+    while entries.hasNext():
+        entry = entries.next()
+        found.append((str(entry.getPath().toUri().getPath()), int(entry.getLen())))
+    return found

@@ -9,7 +9,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import ALL_TABLES, FINDING_TABLES, OBSERVED_TABLES, REJECTED
-from rebalance_core.spark.tables.conform import conform
+from rebalance_core.spark.tables.conformed_frames import conform
 from rebalance_core.spark.tables.quarantine import check, split
 from rebalance_core.spark.tables.read import read_table, tables_in
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.columns import issues_array, joined_issues
 from rebalance_core.checks.duplicate_keys import has_key
+from rebalance_core.checks.issue_arrays import issues_array, joined_issues
 from rebalance_core.checks.row_issues import row_issues
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.table import ISSUES_TYPE
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
-from rebalance_core.spark.tables.conform import conform
+from rebalance_core.spark.tables.conformed_frames import conform
 from rebalance_core.spark.tables.read import InputTables
 
 _REPEAT, _KEYED = "_repeat", "_keyed"

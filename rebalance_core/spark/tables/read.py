@@ -24,8 +24,8 @@ from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.technical_columns import RAW, SOURCE, TECHNICAL
 from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.conform import conform
-from rebalance_core.spark.tables.lines import csv_frame, json_frame
+from rebalance_core.spark.tables.conformed_frames import conform
+from rebalance_core.spark.tables.text_frames import csv_frame, json_frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class InputTables:
         A table is a file or a folder of part files: ``cluster_events.jsonl``, ``.json``, ``.csv``
         (each also ``.gz``) or ``.parquet``. JSON has one object a line; CSV has a header in every
         part, RFC 4180 quoting, one record a line, arrays as JSON text. Blank lines are skipped.
-        Each frame has the contract columns and `conform.TECHNICAL`. Lazy, but for one look at a
+        Each frame has the contract columns and `TECHNICAL`. Lazy, but for one look at a
         CSV's header and a Parquet's schema.
 
         Raises:

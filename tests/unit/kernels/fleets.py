@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import arrow_type
-from rebalance_core.engine.group_rows import by_table
+from rebalance_core.engine.group_history import by_table
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings

@@ -14,7 +14,7 @@ from rebalance_core.checks.reading.json_rows import json_rows
 from rebalance_core.checks.reading.lines import UTF8, not_blank, number_lines
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.technical_columns import RAW, SOURCE
-from rebalance_core.spark.tables.conform import Batches, conformed_ddl
+from rebalance_core.spark.tables.conformed_frames import Batches, conformed_ddl
 
 Parse = Callable[[pa.Array, pa.Array, pa.Array], pa.Table]
 """Lines that are not blank, their sources and whether they were UTF-8, to conformed rows."""

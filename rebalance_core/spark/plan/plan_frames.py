@@ -15,7 +15,7 @@ from rebalance_core.model.statuses import FROZEN
 from rebalance_core.planning.sweep.caveats import FROZEN_CAVEAT, ORPHANED_CAVEAT, UNEVEN_CAVEAT
 from rebalance_core.planning.sweep.passes import NUMBER
 from rebalance_core.planning.variants import Variants
-from rebalance_core.spark.plan.history_names import given_cluster, history_number
+from rebalance_core.spark.plan.history_columns import given_cluster, history_number
 
 _HISTORY = "_history"
 KEY = list(VARIANT_KEY)

@@ -40,7 +40,7 @@ def prepared_rows(rows: DataFrame, options: EngineOptions) -> DataFrame:
 
 
 def prepared_chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[Prepared]:
-    """The chunks of `prepared`."""
+    """The chunks of `prepared_rows`."""
     for batch in batches:
         for size, chunk in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
             yield pickle.loads(pa.decompress(chunk.as_buffer(), size, _CODEC))
