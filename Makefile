@@ -38,7 +38,7 @@ demo: setup ## Simulate one bundled recording in a process and on Spark, and aud
 test: setup ## Run the lanes unit, conformance, spark and jobs
 	$(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)"
 
-test-unit: setup ## Run the lane that needs no JVM (90 s)
+test-unit: setup ## Run the lane that needs no JVM (4 minutes)
 	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)"
 
 test-all: setup ## Run every test but the oracle, the slow ones too
