@@ -15,7 +15,7 @@ from rebalance_core.checks.hashing.row_hash import row_hashes
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.row_checks import check_tables, complaints
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.spark.tables import row_counts
+from rebalance_core.spark.tables import check_rows
 from rebalance_core.spark.tables.quarantine import quarantine
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import row_hash
@@ -99,7 +99,7 @@ def assert_agree(spark: SparkSession, folder: Path) -> None:
     checked = check_tables(mine)
     assert mine.unknown_columns == inputs.unknown_columns()
     assert mine.paths == inputs.paths
-    assert checked.counts == row_counts.count_rows(quarantined)
+    assert checked.counts == check_rows.count_rows(quarantined)
     rejected = quarantined.rejected.collect()
     assert Counter(
         (r["table_name"], r["source"], r["raw"], *((i["code"], i["message"]) for i in r["issues"]))
@@ -109,7 +109,7 @@ def assert_agree(spark: SparkSession, folder: Path) -> None:
         used = Counter(tuple(map(plain, row)) for row in frame.collect())
         rows = checked.tables[name].to_pylist()
         assert Counter(tuple(map(plain, row.values())) for row in rows) == used
-    assert complaints(checked.rejected) == row_counts.complaints(quarantined.rejected)
+    assert complaints(checked.rejected) == check_rows.complaints(quarantined.rejected)
     quarantined.close()
 
 
