@@ -155,7 +155,8 @@ def test_the_terminal_shows_our_lines_alone_and_with_debug_all(
     assert (loud.returncode, loud.stdout) == (4, "")
     assert "chatty ERROR Executor" in loud.stderr  # PySpark sets a root level of INFO to WARN
     assert "Unexpected end of input stream" in loud.stderr
-    assert loud.stderr.splitlines()[-1] == quiet.stderr.splitlines()[-1]
+    # a task that is cancelled may be told of after the job has ended
+    assert quiet.stderr.splitlines()[-1] in loud.stderr
 
 
 def test_a_jvm_that_does_not_start_has_its_say(tmp_path: Path, tables: Path) -> None:
