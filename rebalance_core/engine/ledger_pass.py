@@ -47,10 +47,11 @@ def rows_of(made: Prepared, wanted: Collection[str] = SIMULATED_TABLES) -> Rows:
             with the first part of a group.
         wanted: the tables that rows of the kernels are wanted of.
     """
+    kept = _HoldingsOnce if len(wanted) > 1 else Holdings
     for part, prepared in made.groups:
         first, whole = part[0] == 0, part == WHOLE
-        holdings = _HoldingsOnce(prepared, WHOLE) if first else None
-        of_part = holdings if whole and holdings else _HoldingsOnce(prepared, part)
+        holdings = kept(prepared, WHOLE) if first else None
+        of_part = holdings if whole and holdings else kept(prepared, part)
         for name in SIMULATED_TABLES:
             if name not in wanted:
                 continue

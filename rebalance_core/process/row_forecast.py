@@ -9,7 +9,7 @@ from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.process.simulate import ledger_rows
+from rebalance_core.process.unknown_members import unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
 
@@ -24,7 +24,7 @@ def row_forecast(checked: Checked, options: SimulationOptions, limits: BadRowLim
     counts, known = checked.counts, complaints(checked.rejected)
     try:
         refuse_bad_rows(counts, limits, lambda: known)
-        rejected = [rows for name, rows in ledger_rows(checked, options) if name == "rejected"]
+        rejected = [*checked.rejected.to_batches(), *unknown_members(checked, options)]
         known = complaints(pa.Table.from_batches(rejected, checked.rejected.schema))
         unknown = sum(each.times for each in known if each.code == UNKNOWN_MEMBER)
         counts = with_unknown_members(counts, unknown)

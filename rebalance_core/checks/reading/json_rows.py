@@ -263,7 +263,7 @@ def _parsed(text: pa.Buffer, schema: pa.Schema, unexpected: str) -> pa.Table | N
             pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
+        return None  # other types, or broken lines: they are read one by one
 
 
 def _exact(table: Table, parsed: pa.Table) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,7 +74,7 @@ def _lines(files: Sequence[str], header: str | None = None) -> Iterator[pa.Recor
     """The numbered lines of all files that are not blank."""
     for file in files:
         with open_unpacked(file) as opened:
-            for batch in number_lines(lines_of_file(os.path.basename(file), opened), header):  # noqa: PTH119
+            for batch in number_lines(lines_of_file(Path(file).name, opened), header):
                 filled = not_blank(batch[RAW])
                 if pc.any(filled).as_py():
                     yield batch if pc.all(filled).as_py() else batch.filter(filled)

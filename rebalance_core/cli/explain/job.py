@@ -7,12 +7,16 @@ from rebalance_core.cli.explain.ledger_folder import LedgerFolder
 from rebalance_core.cli.explain.options import ExplainOptions
 from rebalance_core.cli.explain.rendering import render_explanation
 from rebalance_core.cli.job import JobReport
+from rebalance_core.cli.run_on import SPARK
+from rebalance_core.cli.terminal import warn
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer, queue_text
 
 
 def run_explain(options: ExplainOptions) -> JobReport:
     """Run the job; the report for stdout. Needs pyarrow and no Spark."""
+    if options.run_on == SPARK:
+        warn("explain reads the rows of one group; it runs in this process wherever others run")
     ledger = LedgerFolder(options.ledger)
     cluster = ledger.cluster_of(options.group, options.cluster)
     rows = ledger.around(cluster, options.group, options.queue, options.at_ms)

@@ -29,7 +29,7 @@ def run_plan(options: PlanOptions) -> JobReport:
     if run_on == SPARK:  # pyspark takes a second to import
         from rebalance_core.cli.plan import on_spark as carrier
     else:
-        from rebalance_core.cli.plan import in_process as carrier  # type: ignore[no-redef]
+        from rebalance_core.cli.plan import in_process as carrier  # type: ignore[no-redef]  # either has the same functions
     config = _config(options, settings)
     if options.dry_run:
         forecast, warnings = carrier.forecast(options, settings, inputs, config)

@@ -33,7 +33,7 @@ def run_simulate(options: SimulateOptions) -> JobReport:
     if run_on == SPARK:  # pyspark takes a second to import
         from rebalance_core.cli.simulate import on_spark as carrier
     else:
-        from rebalance_core.cli.simulate import in_process as carrier  # type: ignore[no-redef]
+        from rebalance_core.cli.simulate import in_process as carrier  # type: ignore[no-redef]  # either has the same functions
     if options.dry_run:
         report = RowReport(carrier.forecast(options, settings, inputs, simulation))
         return _dry_run(options, settings, inputs, report)

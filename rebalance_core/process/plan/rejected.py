@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 
 from rebalance_core.checks.row_checks import Checked, complaints
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.fan_out import fan_out
-from rebalance_core.engine.options import engine_options, group_pattern
-from rebalance_core.engine.prepared import prepare_tables
 from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.engine.units import ROWS_PER_CHUNK
 from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
+from rebalance_core.process.unknown_members import unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
 
@@ -28,7 +23,7 @@ def write_rejected(writers: TableWriters, checked: Checked, options: PlanConfig)
     Raises:
         InputRefused: There are too many.
     """
-    found = [*checked.rejected.to_batches(), *_unknown_members(checked, options)]
+    found = [*checked.rejected.to_batches(), *unknown_members(checked, recorded_history(options))]
     facts = LedgerFacts()
     for rows in found:
         writers.write(REJECTED.name, rows)
@@ -37,12 +32,3 @@ def write_rejected(writers: TableWriters, checked: Checked, options: PlanConfig)
     rejected = pa.Table.from_batches(found, REJECTED.arrow_schema())
     refuse_bad_rows(counts, options.bad_rows, lambda: complaints(rejected))
     return {code: times for code, times in sorted(facts.rejected.items()) if times}
-
-
-def _unknown_members(checked: Checked, options: PlanConfig) -> Iterator[pa.RecordBatch]:
-    simulation = recorded_history(options)
-    grouped = fan_out(checked.tables, group_pattern(simulation))
-    engine = engine_options(checked.tables, simulation)
-    for begin, end in grouped.chunks(ROWS_PER_CHUNK):
-        made = prepare_tables(grouped.of(begin, end), engine, (REJECTED.name,))
-        yield from made.rows[REJECTED.name]

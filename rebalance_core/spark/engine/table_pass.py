@@ -9,11 +9,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.prepared import REJECTED, REPLAYED, Prepared, prepare
+from rebalance_core.engine.ledger_pass import rows_of
+from rebalance_core.engine.prepared import REPLAYED, Prepared, prepare
 from rebalance_core.engine.units import chunks
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.tables.ledger import ledger_rows
 from rebalance_core.spark.engine.prepared_frames import WITH_OFFSETS, prepared_chunks
 from rebalance_core.spark.engine.work_units import AssignedRows
 
@@ -21,8 +20,6 @@ Batches = Iterator[pa.RecordBatch]
 
 ROWS_PER_BATCH = 1 << 16
 """Output rows that travel at once."""
-BY_QUEUE = ("ownership", "diffs", "pull_starts")
-"""Tables with rows of single queues: the parts of a giant group have their own."""
 REPLAYED_DDL = "cluster STRING, consumer_group STRING, reason STRING"
 
 
@@ -81,10 +78,6 @@ class Task:
 
     def rows_of(self, made: Prepared) -> Batches:
         """The rows of units that are prepared."""
-        if self.table not in (REJECTED, REPLAYED):
-            for part, prepared in made.groups:
-                if self.table in BY_QUEUE:
-                    yield from ledger_rows(self.table, prepared, Holdings(prepared, part))
-                elif part[0] == 0:
-                    yield from ledger_rows(self.table, prepared, Holdings(prepared))
-        yield from made.rows.get(self.table, ())
+        for name, rows in rows_of(made, (self.table,)):
+            if name == self.table:
+                yield rows
