@@ -16,7 +16,7 @@ from rebalance_core.contracts.observed import OBSERVED_TABLES
 from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES
 from rebalance_core.contracts.table import Column, Table
 
-CONTRACT_VERSION = 1
+CONTRACT_VERSION = 2
 """Columns are only added; readers accept this version and the one before, and refuse newer ones."""
 
 FINDING_TABLES: dict[str, Table] = {FINDINGS.name: FINDINGS}

@@ -1,7 +1,7 @@
 """The tables a simulation writes."""
 
 from rebalance_core.contracts.table import Table, columns
-from rebalance_core.model.group_settings import MESSAGE_MODELS
+from rebalance_core.model.group_settings import MESSAGE_MODELS, REBALANCE_MODES
 from rebalance_core.model.severities import SEVERITIES
 from rebalance_core.model.statuses import EPOCH_STATUSES, START_STATUSES
 from rebalance_core.model.verdicts import VERDICTS
@@ -26,6 +26,7 @@ EPOCHS = Table(
         shared INT queues held by more than one process
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
         transient BOOLEAN the epoch ends before its latest_ms: its diffs may never have happened
+        pop_queues INT readable queues of topics that members share; in no other count
         """,
         status=EPOCH_STATUSES,
     ),
@@ -139,12 +140,14 @@ MEMBERSHIPS = Table(
         version STRING its client version
         message_model STRING {allowed}
         suspended BOOLEAN it is suspended
+        rebalance_mode STRING {allowed}, as stated of it or else of its group
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch, epoch ms UTC
         to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
         """,
         message_model=MESSAGE_MODELS,
+        rebalance_mode=REBALANCE_MODES,
     ),
     key=("cluster", "consumer_group", "client_id", "channel_id", "from_epoch"),
 )
@@ -166,8 +169,9 @@ CONSUMER_LOAD = Table(
         retry_queues INT queues of the retry topic held
         pull_threshold_for_queue INT messages
         pull_threshold_size_for_queue INT MiB
-        idle BOOLEAN queues = 0
+        idle BOOLEAN queues = 0 and shared_queues = 0
         suspended BOOLEAN the member is suspended
+        shared_queues INT readable queues that it may take messages from and shares with others
         """
     ),
     key=("cluster", "consumer_group", "client_id", "from_epoch"),
@@ -193,6 +197,55 @@ GROUP_METRICS = Table(
         min_queues INT fewest queues of one member
         peak_ratio? DOUBLE max_queues x members / queues
         idle_members INT members without a queue
+        """
+    ),
+    key=("cluster", "consumer_group", "epoch", "topic"),
+)
+
+POP_REACH = Table(
+    "pop_reach",
+    "Which queues a client may take messages from, of topics whose queues members share.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker; -1: any readable queue of the broker
+        client_id STRING who may take messages
+        from_epoch INT first epoch
+        to_epoch? INT first epoch after it; null: open
+        from_ms BIGINT start of from_epoch, epoch ms UTC
+        to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        """
+    ),
+    key=(
+        "cluster",
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "client_id",
+        "from_epoch",
+    ),
+)
+
+POP_METRICS = Table(
+    "pop_metrics",
+    "How clients and queues of a shared topic meet, per epoch.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        epoch INT the epoch
+        topic STRING the topic
+        clients INT distinct ids that subscribe it
+        queues INT its readable queues
+        min_clients_per_queue INT fewest clients that may take from one queue; 0 without queues
+        max_clients_per_queue INT most of them
+        min_queues_per_client INT fewest queues that one client may take from; 0 without clients
+        max_queues_per_client INT most of them
+        unreached INT readable queues that no client may take from
         """
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),
@@ -265,6 +318,8 @@ SIMULATED_TABLES = {
         MEMBERSHIPS,
         CONSUMER_LOAD,
         GROUP_METRICS,
+        POP_REACH,
+        POP_METRICS,
     )
 }
 """What the replay of a group yields."""

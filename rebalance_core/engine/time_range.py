@@ -12,6 +12,8 @@ from rebalance_core.engine.ledger_pass import Rows
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.units import GROUP
 
+OF_EPOCHS = ("group_metrics", "pop_metrics")
+"""Tables whose rows go with their epoch."""
 _EPOCH = (*GROUP, "epoch")
 
 
@@ -28,7 +30,7 @@ def within(rows: Rows, options: SimulationOptions) -> Iterator[tuple[str, pa.Rec
     epochs: list[pa.Table] = []
     for name, batch in rows:
         table = pa.Table.from_batches([batch])
-        if name == "group_metrics":
+        if name in OF_EPOCHS:
             table = _of_epochs(table, epochs)
         elif name in SIMULATED_TABLES:
             table = table.filter(_touches(name, options))

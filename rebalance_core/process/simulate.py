@@ -34,6 +34,8 @@ class Ledger:
     memberships: pa.Table
     consumer_load: pa.Table
     group_metrics: pa.Table
+    pop_reach: pa.Table
+    pop_metrics: pa.Table
     rejected: pa.Table
 
     def tables(self) -> dict[str, pa.Table]:

@@ -111,6 +111,12 @@ class GroupLedger:
     def _group_metrics(self) -> list[Row]:
         return [row for epoch, changes in self._changes for row in metric_rows(epoch, changes)]
 
+    def _pop_reach(self) -> list[Row]:
+        return []
+
+    def _pop_metrics(self) -> list[Row]:
+        return []
+
 
 def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:
     holders = holders_by_queue(epoch.holdings)
@@ -130,6 +136,7 @@ def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:
         "shared": count_shared(holders.values()),
         "status": epoch.status,
         "transient": replay.is_transient(epoch),
+        "pop_queues": 0,
     }
 
 

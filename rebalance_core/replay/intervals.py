@@ -52,6 +52,7 @@ def membership_rows(replay: Replay) -> list[Row]:
                 "version": member.version,
                 "message_model": member.message_model,
                 "suspended": member.suspended,
+                "rebalance_mode": member.rebalance_mode,
             }
             for key, member in epoch.members.items()
         }
@@ -98,6 +99,7 @@ def _load(settings: GroupSettings, held: Collection[MessageQueue]) -> Row:
             process_queues=len(held),
         ),
         "idle": queues == 0,
+        "shared_queues": 0,
     }
 
 

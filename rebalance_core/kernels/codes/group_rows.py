@@ -40,6 +40,7 @@ OWN_WORDS = {
     "version": "client_version",
     "message_model": "message_model",
     "consume_from_where": "consume_from_where",
+    "rebalance_mode": "rebalance_mode",
 }
 """What a CONSUMER_JOIN may say of its member, and the group's setting where it does not."""
 
@@ -55,6 +56,7 @@ class Groups:
     version: Ints
     message_model: Ints
     consume_from_where: Ints
+    rebalance_mode: Ints
     """Words of the group's own settings."""
     consumer_type: Ints
     """Index into `TYPES`."""

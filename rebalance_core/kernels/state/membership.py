@@ -34,6 +34,8 @@ JOIN, LEAVE, LOST = map(type_code, (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 SUBSCRIBES, UNSUBSCRIBES = map(type_code, (SUBSCRIBE, UNSUBSCRIBE))
 SUSPENDS, RESUMES = map(type_code, (CONSUMER_SUSPEND, CONSUMER_RESUME))
 
+_WORDS = ("strategy", "version", "message_model", "rebalance_mode")
+
 
 @dataclass(frozen=True, slots=True)
 class Processes:
@@ -52,6 +54,7 @@ class MemberStates:
     strategy: Ints
     version: Ints
     message_model: Ints
+    rebalance_mode: Ints
     suspended: Bools
 
 
@@ -130,7 +133,7 @@ def _states(
     joined = last_true(kind == JOIN, begins)  # known events follow a join of their process
     at = ordinals[joined]
     subscriptions = _subscriptions(events, sets, ordinals, process, kind, joined)
-    words = [events.words[name][at] for name in ("strategy", "version", "message_model")]
+    words = [events.words[name][at] for name in _WORDS]
     turned = np.isin(kind, (SUSPENDS, RESUMES, LEAVE, LOST))  # a join in place leaves it suspended
     turn = last_true(turned, begins)
     suspended = (turn >= 0) & (kind[turn] == SUSPENDS)

@@ -64,6 +64,10 @@ def _pull_starts(prepared: PreparedGroups, holdings: Holdings) -> Batches:
         yield starts.rows(piece)
 
 
+def _none(prepared: PreparedGroups, holdings: Holdings) -> Batches:
+    yield from ()
+
+
 _TABLES: dict[str, Callable[[PreparedGroups, Holdings], Batches]] = {
     "epochs": _epochs,
     "ownership": _ownership,
@@ -72,4 +76,6 @@ _TABLES: dict[str, Callable[[PreparedGroups, Holdings], Batches]] = {
     "memberships": _memberships,
     "consumer_load": _consumer_load,
     "group_metrics": _group_metrics,
+    "pop_reach": _none,
+    "pop_metrics": _none,
 }

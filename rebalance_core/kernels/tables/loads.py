@@ -51,6 +51,7 @@ def load_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
             "queues": queues,
             "retry_queues": retry_queues,
             "idle": queues == 0,
+            "shared_queues": np.zeros(len(queues), np.int64),
             "suspended": suspended[at],
         },
     )

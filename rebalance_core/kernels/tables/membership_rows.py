@@ -32,6 +32,7 @@ def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
             "strategy": names_of(names.words, states.strategy[runs.state]),
             "version": names_of(names.words, states.version[runs.state]),
             "message_model": names_of(names.words, states.message_model[runs.state]),
+            "rebalance_mode": names_of(names.words, states.rebalance_mode[runs.state]),
             "suspended": states.suspended[runs.state],
         },
     )

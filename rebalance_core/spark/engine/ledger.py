@@ -33,6 +33,8 @@ class Ledger:
     memberships: DataFrame
     consumer_load: DataFrame
     group_metrics: DataFrame
+    pop_reach: DataFrame
+    pop_metrics: DataFrame
     rejected: DataFrame
     replayed: DataFrame | None = None
     """Groups the kernels left to the replay (cluster, consumer_group, reason); None if read."""

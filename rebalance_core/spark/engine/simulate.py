@@ -15,6 +15,7 @@ from rebalance_core.engine.options import (
     engine_options,
     group_pattern,
 )
+from rebalance_core.engine.time_range import OF_EPOCHS
 from rebalance_core.engine.units import GROUP
 from rebalance_core.spark.engine.group_frames import fan_out, of_groups_with_events
 from rebalance_core.spark.engine.ledger import Ledger
@@ -78,9 +79,10 @@ def _within(frames: dict[str, DataFrame], options: SimulationOptions) -> dict[st
             at = sf.col("change_ms")
             within[name] = frames[name].where(_touches(options, at, at + 1))
     epochs = within["epochs"].select(*GROUP, "epoch")
-    metrics = frames["group_metrics"].join(epochs, on=[*GROUP, "epoch"], how="left_semi")
-    columns = SIMULATED_TABLES["group_metrics"].column_names
-    return within | {"group_metrics": metrics.select(*columns)}
+    for name in OF_EPOCHS:
+        rows = frames[name].join(epochs, on=[*GROUP, "epoch"], how="left_semi")
+        within[name] = rows.select(*SIMULATED_TABLES[name].column_names)
+    return within
 
 
 def _touches(options: SimulationOptions, start: Column, end: Column) -> Column:
