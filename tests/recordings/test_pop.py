@@ -151,7 +151,7 @@ def test_clients_pop_and_pull_what_the_ledger_lets_them_reach(group: str) -> Non
             reach = reached_by(member["client_id"], group, topic, at_ms)
             assert reach == taken.get(topic, set()), (at_ms, file)
             compared += 1
-    assert compared >= 8
+    assert compared >= 4
 
 
 def reached_by(client_id: str, group: str, topic: str, at_ms: int) -> set[tuple[str, str, int]]:
