@@ -6,23 +6,27 @@ topic. It is compared with `pop_reach` where the topic is shared, else with `own
 
 import gzip
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from rebalance_core.model.events import REQUEST_MODE
 from rebalance_core.model.group_settings import CLIENT_REBALANCE
 from tests.recordings.tables import DATA, Row, Tables
 from tests.recordings.truth import RETRY, covers
 
 WHOLE_BROKER = -1
-REST_MS = {"TOPIC_CONFIG": 36_000, "BROKER_UP": 36_000, "BROKER_DOWN": 36_000}
+ROUTE_MS = 36_000
 """Brokers poll routes every 30 s."""
+REST_MS = {"TOPIC_CONFIG": ROUTE_MS, "BROKER_UP": ROUTE_MS, "BROKER_DOWN": ROUTE_MS}
 NOTICED_MS = 4_000
 """Everything else reaches a broker with a heartbeat or a command."""
+OWN_PASS_MS = 20_000
+"""Clients find a change of mode at their own pass, and files date it by what they found."""
 
 Reach = frozenset[tuple[str, int]]
 """(broker, queue id) of one topic."""
+NOTHING: Reach = frozenset()
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class Answer:
     group: str
     topic: str
     client_id: str
+    strategy: str
     at_ms: int
     times: int
     result: Reach | None
@@ -62,8 +67,8 @@ def _answers(lines: Iterable[Row]) -> Iterator[Answer]:
             continue
         result = line["result"]
         reach = None if result is None else frozenset((b, q) for b, q in result)
-        about = line["group"], line["topic"], line["client_id"]
-        first = line.get("t" if line["kind"] == "assignment" else "from_t")
+        about = line["group"], line["topic"], line["client_id"], line["strategy"]
+        first = line["t" if line["kind"] == "assignment" else "from_t"]
         times = line.get("times", 1)
         yield Answer(*about, first, 1, reach)
         if times > 1:
@@ -91,19 +96,40 @@ class States:
         """In order."""
         return sorted(self._tables["epochs"], key=lambda row: row["epoch"])
 
-    def possible(self, at_ms: int, early_ms: int) -> list[Row]:
+    def possible(self, at_ms: int, early_ms: int, late_ms: int = 0) -> list[Row]:
         """Epochs that a broker may answer by at a moment: more than one during a change."""
-        found, until = [], None
+        found = []
         for epoch, following in zip(self.epochs, [*self.epochs[1:], None], strict=True):
-            until = None if following is None else following["from_ms"] + _rest_ms(following)
-            if epoch["from_ms"] - early_ms <= at_ms and (until is None or at_ms <= until):
+            until = at_ms if following is None else following["from_ms"] + _rest_ms(following)
+            early = OWN_PASS_MS if REQUEST_MODE in epoch["causes"] else early_ms
+            if epoch["from_ms"] - early <= at_ms <= until + late_ms:
                 found.append(epoch)
         return found
 
-    def divides_itself(self, client_id: str) -> bool:
-        """The client asks no broker: its own clientRebalance, or an orderly listener."""
-        own = [r for r in self._tables["memberships"] if r["client_id"] == client_id]
-        return self.ordered or any(row["rebalance_mode"] == CLIENT_REBALANCE for row in own)
+    def asks(self, answer: Answer) -> bool:
+        """A member of this group would ask so: with its strategy, and not dividing itself."""
+        own = [r for r in self._tables["memberships"] if r["client_id"] == answer.client_id]
+        return not self.ordered and any(
+            row["rebalance_mode"] != CLIENT_REBALANCE and row["strategy"] == answer.strategy
+            for row in own
+        )
+
+    def outcomes(self, answer: Answer, early_ms: int) -> set[Reach]:
+        """What the client may be answered; nothing where the broker may not know it yet."""
+        found = set()
+        for epoch in self.possible(answer.at_ms, early_ms):
+            if answer.client_id in self.members(epoch):
+                found.add(self.reach(epoch, answer.topic, answer.client_id))
+            else:
+                found.add(NOTHING)
+        if answer.at_ms <= self.epochs[0]["from_ms"] + NOTICED_MS:
+            found.add(NOTHING)
+        return found
+
+    def rests(self, at_ms: int) -> bool:
+        """No change of routes has been under way for a while; retry topics are created late."""
+        begun = [epoch["from_ms"] for epoch in self.epochs if epoch["from_ms"] - ROUTE_MS <= at_ms]
+        return at_ms > max(begun, default=at_ms) + ROUTE_MS + OWN_PASS_MS
 
     def members(self, epoch: Row) -> set[str]:
         """Client ids of the members."""
@@ -124,23 +150,19 @@ def check_answers(
 ) -> Agreement:
     """Each answer is what the ledger says of its moment; during a change, of one of its states.
 
-    Left out: answers to ids that are no members then, and to the prober in the name of members that
-    never ask.
+    Left out: answers to ids that are no members then, questions that no member asks (another
+    strategy, a member that divides itself), and retry topics shortly after a change.
     """
     result, states = Agreement(), _States(tables, ordered)
     for answer in found:
         group = states[answer.group]
-        possible = group.possible(answer.at_ms, early_ms)
-        outcomes = {
-            group.reach(epoch, answer.topic, answer.client_id)
-            for epoch in possible
-            if answer.client_id in group.members(epoch)
-        }
-        if not outcomes or group.divides_itself(answer.client_id):
+        outcomes = group.outcomes(answer, early_ms)
+        late = answer.topic.startswith(RETRY) and not group.rests(answer.at_ms)
+        if late or outcomes <= {NOTHING} or not group.asks(answer):
             continue
         result.facts += answer.times
         result.exact += answer.times if len(outcomes) == 1 else 0
-        if (answer.result or frozenset()) not in outcomes:
+        if (answer.result or NOTHING) not in outcomes:
             result.mismatches.append(f"{answer} not in {[sorted(one) for one in outcomes]}")
     return result
 
@@ -157,20 +179,17 @@ def check_deliveries(tables: Tables, found: list[Row], early_ms: int, held_ms: i
     result, states = Agreement(), _States(tables, frozenset())
     for line in found:
         group, broker = states[line["group"]], line["broker"]
+        wanted = {(broker, line["queue_id"]), (broker, WHOLE_BROKER)}
         for at_ms in line["times"]:
-            possible = group.possible(at_ms, early_ms)
-            for epoch in group.epochs:
-                if epoch["from_ms"] <= at_ms and at_ms - held_ms <= (epoch["to_ms"] or at_ms):
-                    possible.append(epoch)
             reached = {
                 one
-                for epoch in possible
+                for epoch in group.possible(at_ms, early_ms, held_ms)
                 for one in group.reach(epoch, line["topic"], line["client_id"])
             }
             result.facts += 1
-            if not reached & {(broker, line["queue_id"]), (broker, WHOLE_BROKER)}:
-                result.mismatches.append(f"{line['group']} {line['client_id']} {at_ms} {broker}"
-                                         f" {line['queue_id']} not in {sorted(reached)}")  # fmt: skip
+            if not reached & wanted:
+                about = line["group"], line["client_id"], at_ms, broker, line["queue_id"]
+                result.mismatches.append(f"{about} not in {sorted(reached)}")
     return result
 
 
@@ -192,78 +211,6 @@ def _in(row: Row, epoch: Row) -> bool:
     return row["from_epoch"] <= epoch["epoch"] and (
         row["to_epoch"] is None or epoch["epoch"] < row["to_epoch"]
     )
-
-
-def tables_of(name: str, groups: dict[str, Row]) -> Tables:
-    """Input tables from what the recorder did, and when its clients said that they had started.
-
-    Args:
-        name: of the recording.
-        groups: columns of each group's row of consumer_groups.
-    """
-    events = [json.loads(line) for line in (DATA / name / "events.jsonl").read_text().splitlines()]
-    found = [*_of_recorder(events), *_of_clients(name, events, groups)]
-    found.sort(key=lambda row: row["event_ms"])
-    common = {"cluster": "DefaultCluster"}
-    return {
-        "cluster_events": [common | {"sequence": i} | row for i, row in enumerate(found)],
-        "consumer_groups": [common | {"consumer_group": g} | row for g, row in groups.items()],
-        "queue_offsets": [],
-        "committed_offsets": [],
-    }
-
-
-def _of_recorder(events: list[Row]) -> Iterator[Row]:
-    for event in events:
-        match event["event"]:
-            case "broker_started":
-                yield {"event_ms": event["t"], "event_type": "BROKER_UP",
-                       "broker_name": event["broker"]}  # fmt: skip
-            case "topic_created" | "topic_updated":
-                for broker in event.get("brokers") or [event["broker"]]:
-                    yield {"event_ms": event.get("done_t", event["t"]),
-                           "event_type": "TOPIC_CONFIG", "topic": event["topic"],
-                           "broker_name": broker, "read_queue_nums": event["read"],
-                           "write_queue_nums": event["write"], "perm": event["perm"]}  # fmt: skip
-            case "request_mode_set":
-                share = event["pop_share_queue_num"]
-                pop = event["mode"] == "POP"
-                yield {"event_ms": event["done_t"], "event_type": "REQUEST_MODE",
-                       "topic": event["topic"], "consumer_group": event["group"],
-                       "detail": f"POP(share_queue_num={share})" if pop else "PULL"}  # fmt: skip
-
-
-def _of_clients(name: str, events: list[Row], groups: dict[str, Row]) -> Iterator[Row]:
-    killed = defaultdict(list)
-    for event in events:
-        if event["event"] == "client_killed":
-            killed[event["client"]].append(event["t"])
-    for path in sorted((DATA / name / "truth").glob("*.jsonl")):
-        for row in _of_client(map(json.loads, path.read_text().splitlines()), killed[path.stem]):
-            if row["consumer_group"] in groups:
-                yield row
-
-
-def _of_client(lines: Iterator[Row], killed: list[int]) -> Iterator[Row]:
-    alive: dict[str, str] = {}
-    dead = iter([*killed, 1 << 60])
-    death = next(dead)
-    for line in sorted(lines, key=lambda line: line["t"]):
-        if line["t"] > death:
-            yield from (_gone("CONSUMER_LOST", death, g, i) for g, i in alive.items())
-            alive, death = {}, next(dead)
-        if line["kind"] == "started":
-            alive[line["group"]] = line["client_id"]
-            yield _gone("CONSUMER_JOIN", line["t"], line["group"], line["client_id"])
-        if line["kind"] == "shutdown_end" and line["group"] in alive:
-            yield _gone("CONSUMER_LEAVE", line["t"], line["group"], alive.pop(line["group"]))
-    if death < 1 << 60:
-        yield from (_gone("CONSUMER_LOST", death, g, i) for g, i in alive.items())
-
-
-def _gone(event_type: str, at_ms: int, group: str, client_id: str) -> Row:
-    return {"event_ms": at_ms, "event_type": event_type, "consumer_group": group,
-            "client_id": client_id}  # fmt: skip
 
 
 def shared_at(tables: Tables, group: str, at_ms: int) -> set[str]:
