@@ -37,6 +37,8 @@ def settle(
 ) -> Settled:
     """Run one pass of every member on the current view.
 
+    A queue whose order lock nobody gives stays with who holds it, and has no new owner.
+
     Args:
         state: the group as its members see it now.
         before: what each process held until now; processes that are gone are ignored.
@@ -57,6 +59,8 @@ def settle(
             if share is None:
                 frozen.add(topic)
                 share = [queue for queue in held if queue.topic == topic]
+            if state.lockless and member.message_model != BROADCASTING:
+                share = [q for q in share if q in held or q.broker_name not in state.lockless]
             taken.update(share)
         # A suspended member runs no pass, but everybody else goes on counting it.
         holdings[key] = held if member.suspended else frozenset(taken)
