@@ -15,6 +15,9 @@ from rebalance_core.ingest.evidence.broker_folders import (
     broker_folders,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.masters.master_turns import master_turns
+from rebalance_core.ingest.masters.replicas import Replicas
+from rebalance_core.ingest.masters.turn import MasterTurn
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
 from rebalance_core.model.versions import parse_version
 
@@ -41,6 +44,7 @@ class ClusterContext:
         logged: places whose broker.log was collected.
         folders: whose files lie in each folder of brokers/.
         slaves: addresses of slaves.
+        master_turns: when masters went and came back, by time.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
     """
@@ -62,6 +66,7 @@ class ClusterContext:
     slaves: frozenset[str] = frozenset()
     expected: tuple[str, ...] = ()
     mode_stores: tuple[tuple[str, int, str], ...] = ()
+    master_turns: tuple[MasterTurn, ...] = ()
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -129,6 +134,9 @@ def cluster_context(
     history = _BrokerHistory(of_folders, end_ms)
     for piece in pieces:
         history.read(piece)
+    slaves = directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave))
+    modern = {name for name, its in history.versions.items() if not parse_version(its).is_v4}
+    replicas = Replicas(directory.names, slaves, directory.masters, of_folders, frozenset(modern))
     names = {*expected, *history.names, *directory.names.values()}
     return ClusterContext(
         cluster,
@@ -145,9 +153,10 @@ def cluster_context(
         client_zones,
         frozenset(of_folders[folder].place for folder in logged),
         of_folders,
-        directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave)),
+        slaves,
         tuple(expected),
         tuple(sorted(history.mode_stores)),
+        master_turns(pieces, replicas),
     )
 
 
