@@ -81,6 +81,11 @@ class ClusterContext:
         # an address that no folder has is the master's, or one without files
         return dict(self.addresses) | own
 
+    def is_masterless(self, broker: str, at_ms: int) -> bool:
+        """True while slaves alone answer for the broker."""
+        turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
+        return bool(turns) and turns[-1].is_down
+
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
         """The topic's perm as the broker registers it (rocketmq.md §6.3).
 

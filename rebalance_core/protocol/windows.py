@@ -20,7 +20,7 @@ NOTIFIED_MS = REBALANCE_MIN_INTERVAL_MS + PASS_MS  # CHANGE is delivered at once
 OWN_PASS_MS = REBALANCE_WAIT_MS + NOTIFIED_MS  # nobody is told: the next pass of one's own
 SCAN_AND_PASS_MS = CHANNEL_SCAN_MS + OWN_PASS_MS  # each broker scans by itself, survivors follow
 ROUTE_MS = ROUTE_POLL_MS + OWN_PASS_MS  # clients poll the route, then pass
-MASTER_BACK_MS = ROUTE_MS + HEARTBEAT_MS  # and each client's first heartbeat to it (§15)
+MASTER_BACK_MS = ROUTE_MS + HEARTBEAT_MS  # and each client's first heartbeat to it
 LOCK_EXPIRY_MARGIN_MS = 1_000
 ORDER_LOCK_MS = BROKER_LOCK_LIFE_MS + LOCK_EXPIRY_MARGIN_MS  # the lock of a client that died
 

@@ -74,7 +74,7 @@ def _parse(document: Mapping[str, Any], source: str) -> Results:
 
     def broker(_: int, value: Any) -> Iterator[Fact]:
         entry = Entry(value, "an entry of brokerDatas")
-        values = {
+        values: dict[str, Any] = {
             "cluster": entry.text("cluster"),
             "broker_name": name_of(entry.text("brokerName"), "brokerName"),
             "addresses": dict(map(_address, entry.mapping("brokerAddrs").items())),
