@@ -221,10 +221,17 @@ class Starts(Comparison):
     widths: list[int] = field(default_factory=list)
 
 
-def check_starts(truth: Truth, ledger: Tables) -> Starts:
-    """(c) Every ADD's first real start inside its window lies in its bounds."""
+def check_starts(truth: Truth, ledger: Tables, commits: list[Row] | None = None) -> Starts:
+    """(c) Every ADD's first real start inside its window lies in its bounds.
+
+    Args:
+        truth: of a recording.
+        ledger: of the same.
+        commits: committed_offsets that it was made of; None: those derived from the recording.
+    """
     result = Starts()
-    commits = rows(DATA / truth.name / "tables" / "committed_offsets.jsonl")
+    if commits is None:
+        commits = rows(DATA / truth.name / "tables" / "committed_offsets.jsonl")
     seen_committing = {row["client_id"] for row in commits if row.get("client_id")}
     for row in ledger["pull_starts"]:
         queue = _queue(row)

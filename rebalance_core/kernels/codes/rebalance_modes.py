@@ -1,4 +1,4 @@
-"""Groups that the replay takes because of how their members get queues or messages."""
+"""Groups that the replay takes because of how their members get queues, messages or locks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.columns import Columns
 from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.model.events import CONSUMER_JOIN, REQUEST_MODE
+from rebalance_core.model.events import CONSUMER_JOIN, MASTER_DOWN, REQUEST_MODE
 from rebalance_core.model.group_settings import GroupSettings
 
 
@@ -27,6 +27,7 @@ def mode_reasons(given: Columns, settings: Columns, group: Ints, reason: Ints) -
     for code, events in (
         (eligibility.POP, of_topics),
         (eligibility.MIXED_REBALANCE_MODES, of_members),
+        (eligibility.MASTERLESS, given.equal("event_type", MASTER_DOWN)),
     ):
         groups = np.unique(group[events])
         found[groups[found[groups] == eligibility.REGULAR]] = code

@@ -12,8 +12,10 @@ from rebalance_core.ingest.parse.logs.client_trouble_log import (
     BROADCAST,
     NO_LIST,
     PULL_FAILED,
+    REJECTED,
     broadcast_refused,
     no_member_list,
+    pull_refused,
 )
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.log_line import ClientClock, LogLine, client_line
@@ -141,6 +143,8 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
     if line is None:
         if BROADCAST in text:
             return broadcast_refused(text, source, clock)
+        if REJECTED in text:
+            return pull_refused(text, source, clock)
         return headless(WORDS, text, source)
     message = line.message
     if message.startswith(PULL_FAILED):
