@@ -123,6 +123,31 @@ _OTHER_KINDS = (
         MOMENTS,
     ),
     FactKind(
+        "POP_QUEUE",
+        "a queue in a client's pop process queue table (queue_id -1: any of the broker's): "
+        "wait_ack_count, dropped, last_pop_ms",
+        MOMENTS,
+    ),
+    FactKind(
+        "ORDER_BLOCK",
+        "consumerOrderInfo.json: the messages of a FIFO group's queue that were popped last: "
+        "attempt_id, commit_bits (bit n set: the nth of offsets was acknowledged), offsets, "
+        "pop_ms, invisible_ms, next_visible_ms (latest of those renewed; empty: none was), "
+        "blocked_until_ms (until then nothing after them is given out; empty: all acknowledged)",
+        MOMENTS,
+    ),
+    FactKind(
+        "NOT_ONLINE",
+        "consumerConnection failed with CODE 206: the broker or proxy asked knows no member of "
+        "the group, which a gRPC group's brokers never do",
+        MOMENTS,
+    ),
+    FactKind(
+        "PROXY",
+        "a proxy whose files were collected: name, mode (CLUSTER, LOCAL; empty: not known), "
+        "addresses (its own, as connections show them), members (client ids seen there)",
+    ),
+    FactKind(
         "STUCK_QUEUE",
         "mqadmin warns of a client's queue: trouble (lock, unlock, consume), count",
         MOMENTS,

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from rebalance_core.ingest.parse.logs import pop_log
+from rebalance_core.ingest.parse.logs.pop_log import QUERY
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.java_numbers import long_of
 from rebalance_core.ingest.parse.text.rendered import INT_MAX, MS_MAX, whole
@@ -16,7 +18,6 @@ _DELETED = "delete subscription group OK, subscription group:"
 _CHANGED = "subscription changed, group: "
 _REFUSED = "the consumer's subscription not exist, group: "
 _BACK = "[NOTIFYME]update consumer offset less than store. clientHost="
-_QUERY = "QueryLoad: no assignment for group["
 _THREW = "], allocate message queue exception. strategy name: "
 
 
@@ -82,7 +83,7 @@ def _back(message: str) -> Fields:
 
 
 def _query(message: str) -> Fields:
-    pieces = between(message, _QUERY, "] topic[", _THREW, ", ex: ", "")
+    pieces = between(message, QUERY, "] topic[", _THREW, ", ex: ", "")
     if pieces is None:
         return None if _THREW in message else NOTHING
     fields = named(("group", "topic", "strategy"), pieces[:3])
@@ -96,5 +97,6 @@ TEMPLATES: tuple[Template, ...] = (
     ("group_created", _AUTO, _auto),
     ("group_created", _ADMIN, _admin),
     ("group_deleted", _DELETED, _group_config),
-    ("broker_allocation_failed", _QUERY, _query),
+    ("broker_allocation_failed", QUERY, _query),
+    *pop_log.BROKER_TEMPLATES,
 )

@@ -34,6 +34,7 @@ TEMPLATES = (
 )
 WITHOUT_TEMPLATE = {
     "heartbeat", "unsubscribed", "no_member_list", "broadcast_refused", "broker_known",
+    "pop_forbidden",
 }  # fmt: skip
 """What their lines begin with does not tell them from others."""
 
