@@ -133,19 +133,21 @@ _OTHER_KINDS = (
         "consumerOrderInfo.json: the messages of a FIFO group's queue that were popped last: "
         "attempt_id, commit_bits (bit n set: the nth of offsets was acknowledged), offsets, "
         "pop_ms, invisible_ms, next_visible_ms (latest of those renewed; empty: none was), "
-        "blocked_until_ms (until then nothing after them is given out; empty: all acknowledged)",
+        "blocked_until_ms (until then nothing after them is given out, as OrderInfo.needBlock has "
+        "it; empty: all were acknowledged, or the file does not tell)",
         MOMENTS,
     ),
     FactKind(
         "NOT_ONLINE",
         "consumerConnection failed with CODE 206: the broker or proxy asked knows no member of "
-        "the group, which a gRPC group's brokers never do",
+        "the group; brokers of a CLUSTER mode proxy never know one of gRPC",
         MOMENTS,
     ),
     FactKind(
         "PROXY",
-        "a proxy whose files were collected: name, mode (CLUSTER, LOCAL; empty: not known), "
-        "addresses (its own, as connections show them), members (client ids seen there)",
+        "a proxy whose files were collected or that collection.toml expects: name, mode (CLUSTER, "
+        "LOCAL; empty: not known), addresses (its own, as its connections show them), files "
+        "(how many)",
     ),
     FactKind(
         "STUCK_QUEUE",
