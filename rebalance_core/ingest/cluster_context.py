@@ -15,8 +15,8 @@ from rebalance_core.ingest.evidence.broker_folders import (
     broker_folders,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
 from rebalance_core.model.versions import parse_version
 
 

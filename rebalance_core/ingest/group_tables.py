@@ -10,7 +10,6 @@ from rebalance_core.ingest.events.contradictions import without_contradictions
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
-from rebalance_core.ingest.proxies.proxy_members import through_proxies
 from rebalance_core.ingest.events.suspensions import suspension_events
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
@@ -18,6 +17,7 @@ from rebalance_core.ingest.evidence.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.proxies.proxy_members import through_proxies
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding
 from rebalance_core.ingest.settings.group_settings_row import MemberSettings, settings_row
 from rebalance_core.ingest.settings.group_strategies import group_strategies

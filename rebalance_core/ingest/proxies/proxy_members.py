@@ -16,10 +16,10 @@ from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.connections import RETURN_MS
-from rebalance_core.ingest.proxies.proxy_topics import GroupTopics
 from rebalance_core.ingest.events.timed_evidence import beat_ms
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.channels.proxied_channel import GRPC
+from rebalance_core.ingest.proxies.proxy_topics import GroupTopics
 from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
 
 MEMBER_LINES = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.channels.proxied_channel import proxied_channel
+from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.rendered import INT_MAX, MS_MAX, whole
 
 _INFO = "ClientChannelInfo [channel="
