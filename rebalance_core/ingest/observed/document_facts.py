@@ -31,8 +31,16 @@ def dump(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     """DUMP: one file with the output of mqadmin."""
     v = piece.values
     details = {name: v[name] for name in ("command", "rows", "rejected", "error")}
-    where = {"topic": v["topic"], "broker_name": piece.place, "client_id": v["client_id"]}
-    rows.add("DUMP", at_ms, piece.source, details, **where)
+    broker, proxy = _asked(piece)
+    where = {"topic": v["topic"], "broker_name": broker, "client_id": v["client_id"]}
+    rows.add("DUMP", at_ms, piece.source, details | proxy, **where)
+
+
+def _asked(piece: Evidence) -> tuple[str | None, dict[str, str]]:
+    """The broker asked, and the detail ``proxy`` where it was one: a proxy is no broker."""
+    if piece.place.startswith(PROXIES):
+        return None, {"proxy": piece.place.removeprefix(PROXIES)}
+    return piece.place, {}
 
 
 def queue_row(
@@ -68,13 +76,16 @@ def _at_broker(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     topics = sorted(topic for topic, _ in v.get("subscriptions") or ())
     details = {"members": v.get("members", 0), "topics": topics}
     details |= {name: v.get(name) for name in _AT_BROKER}
-    rows.add("GROUP_AT_BROKER", at_ms, piece.source, details, broker_name=piece.place)
+    broker, proxy = _asked(piece)
+    kind = "GROUP_AT_PROXY" if proxy else "GROUP_AT_BROKER"
+    rows.add(kind, at_ms, piece.source, details | proxy, broker_name=broker)
 
 
 def _nobody(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     _at_broker(rows, piece, at_ms)
     if piece.values.get("code") == NOT_ONLINE:
-        rows.add("NOT_ONLINE", at_ms, piece.source, broker_name=piece.place)
+        broker, proxy = _asked(piece)
+        rows.add("NOT_ONLINE", at_ms, piece.source, proxy, broker_name=broker)
 
 
 def _order(rows: FactRows, piece: Evidence, at_ms: int) -> None:
@@ -91,12 +102,12 @@ def _popped(rows: FactRows, piece: Evidence, at_ms: int) -> None:
 
 def _connection(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     v = piece.values
+    broker, proxy = _asked(piece)
     # a proxy answers its own version for every member's
-    known = v["version"] and not piece.place.startswith(PROXIES)
-    version = plain_version(v["version"]) if known else None
+    version = plain_version(v["version"]) if v["version"] and not proxy else None
     details = {"client_addr": v["client_addr"], "language": v["language"], "version": version}
-    where = {"broker_name": piece.place, "client_id": v["client_id"]}
-    rows.add("CONNECTION", at_ms, piece.source, details, **where)
+    where = {"broker_name": broker, "client_id": v["client_id"]}
+    rows.add("CONNECTION", at_ms, piece.source, details | proxy, **where)
 
 
 def _client_topic(rows: FactRows, piece: Evidence, at_ms: int) -> None:

@@ -37,11 +37,13 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
         rows.append(
             {
                 "consumer_group": group,
-                "asked_broker": piece.place or None,
+                "asked_broker": None if _of_proxy(piece) else piece.place or None,
                 "client_id": client_id,
                 "client_addr": v.get("client_addr"),
                 "language": v.get("language"),
-                "version": plain_version(v["version"]) if _own_version(piece) else None,
+                "version": plain_version(v["version"])
+                if v["version"] and not _of_proxy(piece)
+                else None,
                 "subscriptions": sorted(t for t in set(topics) if not is_retry_topic(t)),
                 "message_model": v["message_model"],
                 "consume_from_where": v["consume_from_where"],
@@ -52,9 +54,9 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
     return rows
 
 
-def _own_version(piece: Evidence) -> bool:
-    """A proxy answers its own version for every member's (rocketmq.md §14)."""
-    return bool(piece.values["version"]) and not piece.place.startswith(PROXIES)
+def _of_proxy(piece: Evidence) -> bool:
+    """A proxy is no broker, and answers its own version for every member's (rocketmq.md §14)."""
+    return piece.place.startswith(PROXIES)
 
 
 def ownership_rows(
