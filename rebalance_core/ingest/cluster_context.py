@@ -19,6 +19,7 @@ from rebalance_core.ingest.masters.master_turns import master_turns
 from rebalance_core.ingest.masters.replicas import Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
 from rebalance_core.model.versions import parse_version
 
 
@@ -47,6 +48,7 @@ class ClusterContext:
         master_turns: when masters went and came back, by time.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
+        proxies: what files tell of each.
     """
 
     cluster: str
@@ -67,6 +69,7 @@ class ClusterContext:
     expected: tuple[str, ...] = ()
     mode_stores: tuple[tuple[str, int, str], ...] = ()
     master_turns: tuple[MasterTurn, ...] = ()
+    proxies: ProxyLives = field(default_factory=ProxyLives)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -162,6 +165,7 @@ def cluster_context(
         tuple(expected),
         tuple(sorted(history.mode_stores)),
         master_turns(pieces, replicas),
+        proxy_lives(pieces, end_ms),
     )
 
 
