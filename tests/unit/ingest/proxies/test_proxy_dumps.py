@@ -34,9 +34,11 @@ NOT_ONLINE = (
     "consumer group[g-push] not online BROKER: 10.0.0.9:10911\n"
 )
 NO_ROUTE = NOT_ONLINE.replace("CODE: 206", "CODE: 17")
-PROGRESS = """#Topic    #Broker Name                      #QID  #Broker Offset        #Consumer Offset      #Diff                #Inflight           #LastTime
-GA        b                                 0     5                     3                     2                    0                    2026-11-22 07:10:00
-"""
+_ROW = "%-8s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s %s\n"
+PROGRESS = _ROW % (
+    "#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff", "#Inflight",
+    "#LastTime",
+) + _ROW % ("GA", "b", 0, 5, 3, 2, 0, "2026-11-22 07:10:00")  # fmt: skip
 AT_MS = START_MS + 20_000
 PROXY_1 = starting(0) + connected(10, grpc())
 
@@ -130,9 +132,12 @@ def test_progress_of_one_topic_is_the_groups(tmp_path: Path) -> None:
 
 
 def test_the_groups_of_pop_retry_topics_are_none(tmp_path: Path) -> None:
-    header = "#Group                            #Count  #Version                 #Type  #Model          #TPS     #Diff Total"  # noqa: E501
-    row = "g-push_GA                         0       OFFLINE                                         0        0"  # noqa: E501
-    tables = dumped(tmp_path, consumerProgress_all=f"{header}\n{row}\n")
+    row = "%-32s  %-6s  %-24s %-5s  %-14s  %-7s  %s\n"
+    header = row % (
+        "#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total",
+    )  # fmt: skip
+    text = header + row % ("g-push_GA", 0, "OFFLINE", "", "", 0, 0)
+    tables = dumped(tmp_path, consumerProgress_all=text)
     assert groups(tables) == {None, GROUP}
     assert tables["rejected"] == []
 

@@ -105,5 +105,5 @@ def test_a_sign_of_life_a_minute() -> None:
     clock = ProxyClock()
     text = "".join(heartbeat(second) for second in (1, 11, 59, 61, 62))
     found = [f for one in text.splitlines() for f in parse_proxy_line(one, "p:1", clock)]
-    times = [fact.at_ms - START_MS for fact in found if isinstance(fact, Fact)]
-    assert times == [1_000, 61_000]
+    times = [fact.at_ms for fact in found if isinstance(fact, Fact)]
+    assert times == [START_MS + 1_000, START_MS + 61_000]
