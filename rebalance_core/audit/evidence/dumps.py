@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.model.timers import REBALANCE_WAIT_MS
 
+EMPTY_LIST = ("0", "")
+"""A number of members, in a fact's details."""
 SAME_ROUND_MS = 120_000
 """Dumps of one group that lie no further apart were taken in one go."""
 
@@ -40,6 +42,30 @@ def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
                 asked, current = {row["asked_broker"]: row["observed_ms"]}, []
             current.append(row)
         yield current
+
+
+def is_broker(case: GroupCase, answer: Row) -> bool:
+    """True if a broker with one of the group's topics was asked; else it was a proxy.
+
+    A broker that runs a proxy in the same process (LOCAL mode) is a broker.
+    """
+    return any(row["broker_name"] == answer["asked_broker"] for row in case.rows("topics"))
+
+
+def member_answers(case: GroupCase) -> list[Row]:
+    """Members as brokers and proxies list them, and empty lists: rows whose client_id is None."""
+    rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
+    for fact in case.facts("GROUP_AT_BROKER"):
+        if fact["broker_name"] and fact["details"].get("members", "0") in EMPTY_LIST:
+            rows.append({"asked_broker": fact["broker_name"], "client_id": None,
+                         "observed_ms": fact["first_ms"], "source": fact["source"]})  # fmt: skip
+    return rows
+
+
+def listed_by_proxies(case: GroupCase) -> bool:
+    """True if a proxy lists members of the group; the brokers then know none of these."""
+    answers = fresh(case, member_answers(case), "observed_ms")
+    return any(row["client_id"] is not None and not is_broker(case, row) for row in answers)
 
 
 def listed_members(case: GroupCase) -> list[Row]:
