@@ -228,6 +228,7 @@ POP_REACH = Table(
         "client_id",
         "from_epoch",
     ),
+    since=2,
 )
 
 POP_METRICS = Table(
@@ -249,6 +250,7 @@ POP_METRICS = Table(
         """
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),
+    since=2,
 )
 
 REJECTED = Table(
