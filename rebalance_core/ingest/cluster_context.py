@@ -16,6 +16,7 @@ from rebalance_core.ingest.evidence.broker_folders import (
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
 from rebalance_core.model.versions import parse_version
 
 
@@ -43,6 +44,7 @@ class ClusterContext:
         slaves: addresses of slaves.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
+        proxies: what files tell of each.
     """
 
     cluster: str
@@ -62,6 +64,7 @@ class ClusterContext:
     slaves: frozenset[str] = frozenset()
     expected: tuple[str, ...] = ()
     mode_stores: tuple[tuple[str, int, str], ...] = ()
+    proxies: ProxyLives = field(default_factory=ProxyLives)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -148,6 +151,7 @@ def cluster_context(
         directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave)),
         tuple(expected),
         tuple(sorted(history.mode_stores)),
+        proxy_lives(pieces, end_ms),
     )
 
 

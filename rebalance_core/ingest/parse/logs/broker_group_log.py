@@ -16,6 +16,11 @@ _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
 _DELETED = "delete subscription group OK, subscription group:"
 _CHANGED = "subscription changed, group: "
+_ADDED = "subscription changed, add new topic, group: "
+_EMPTIED = (
+    "unregister consumer ok, no any connection, and remove consumer group, ",
+    "SCAN: remove expired channel from ConsumerManager consumerTable, all clear, consumerGroup=",
+)
 _REFUSED = "the consumer's subscription not exist, group: "
 _BACK = "[NOTIFYME]update consumer offset less than store. clientHost="
 _THREW = "], allocate message queue exception. strategy name: "
@@ -90,8 +95,19 @@ def _query(message: str) -> Fields:
     return None if fields is None else fields | {"message": pieces[3]}
 
 
+def _added(message: str) -> Fields:
+    pieces = between(message, _ADDED, " SubscriptionData [", ", topic=", ", subString=", ", tags")
+    return named(("group", "topic", "expression"), [pieces[0], *pieces[2:]] if pieces else None)
+
+
+def _last_word(message: str) -> Fields:
+    return named(("group",), [message.rpartition(" ")[2].rpartition("=")[2]])
+
+
 TEMPLATES: tuple[Template, ...] = (
     ("subscription_changed", _CHANGED, _changed),
+    ("group_topic", _ADDED, _added),
+    *(("group_emptied", words, _last_word) for words in _EMPTIED),
     ("no_subscription", _REFUSED, _refused),
     ("offset_went_back", _BACK, _back),
     ("group_created", _AUTO, _auto),
