@@ -19,7 +19,7 @@ from rebalance_core.audit.comparison.observations import (
 )
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.comparison.proxied_members import proxied_members
-from rebalance_core.audit.evidence.dumps import listed_by_proxies
+from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.sharing import all_proxied, is_proxied, reach
 from rebalance_core.audit.evidence.topic_configs import is_system_group
@@ -143,7 +143,8 @@ def _unasked(case: GroupCase) -> set[str]:
     None where the last round of dumps asked no broker by name at all; nor where the members are
     behind proxies, whose lists have them, while those of brokers do not.
     """
-    if is_system_group(case.consumer_group) or listed_by_proxies(case):
+    lists = fresh(case, proxy_answers(case), "observed_ms")
+    if is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
         return set()
     dumps = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
     last = max((row["first_ms"] for row in dumps), default=0)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.comparison.observations import ClientObservation
 from rebalance_core.audit.comparison.prediction import Prediction, holds
-from rebalance_core.audit.evidence.dumps import is_broker, member_answers, member_rounds
+from rebalance_core.audit.evidence.dumps import broker_answers, member_rounds, proxy_answers
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.sharing import is_proxied
 from rebalance_core.model.queue import MessageQueue
@@ -27,10 +27,10 @@ def proxied_members(case: GroupCase, prediction: Prediction) -> Iterator[ClientO
     are gRPC clients: else it may be any other.
     """
     known = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
-    for answers in member_rounds(member_answers(case)) if known else ():
-        answers = [row for row in answers if row["client_id"] in known or not is_broker(case, row)]
-        if answers:
-            yield from _of_round(case, prediction, answers)
+    answers = proxy_answers(case)
+    answers += [row for row in broker_answers(case) if row["client_id"] in known]
+    for together in member_rounds(answers) if known else ():
+        yield from _of_round(case, prediction, together)
 
 
 def _of_round(

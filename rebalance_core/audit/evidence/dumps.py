@@ -44,28 +44,34 @@ def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield current
 
 
-def is_broker(case: GroupCase, answer: Row) -> bool:
-    """True if a broker with one of the group's topics was asked; else it was a proxy.
-
-    A broker that runs a proxy in the same process (LOCAL mode) is a broker.
-    """
-    return any(row["broker_name"] == answer["asked_broker"] for row in case.rows("topics"))
-
-
-def member_answers(case: GroupCase) -> list[Row]:
-    """Members as brokers and proxies list them, and empty lists: rows whose client_id is None."""
+def broker_answers(case: GroupCase) -> list[Row]:
+    """Members as brokers list them, and empty lists: rows whose client_id is None."""
     rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
-    for fact in case.facts("GROUP_AT_BROKER"):
-        if fact["broker_name"] and fact["details"].get("members", "0") in EMPTY_LIST:
-            rows.append({"asked_broker": fact["broker_name"], "client_id": None,
-                         "observed_ms": fact["first_ms"], "source": fact["source"]})  # fmt: skip
-    return rows
+    return rows + [_nobody(fact, fact["broker_name"]) for fact in case.facts("GROUP_AT_BROKER")
+                   if fact["broker_name"] and _is_empty(fact)]  # fmt: skip
 
 
-def listed_by_proxies(case: GroupCase) -> bool:
-    """True if a proxy lists members of the group; the brokers then know none of these."""
-    answers = fresh(case, member_answers(case), "observed_ms")
-    return any(row["client_id"] is not None and not is_broker(case, row) for row in answers)
+def proxy_answers(case: GroupCase) -> list[Row]:
+    """Members as proxies list them, as `broker_answers`; ``asked_broker`` is the proxy."""
+    rows = [
+        {**_nobody(fact, fact["details"]["proxy"]), "client_id": fact["client_id"]}
+        for fact in case.facts("CONNECTION")
+        if "proxy" in fact["details"]
+    ]
+    return rows + [
+        _nobody(fact, fact["details"]["proxy"])
+        for fact in case.facts("GROUP_AT_PROXY")
+        if _is_empty(fact)
+    ]
+
+
+def _is_empty(fact: Row) -> bool:
+    return fact["details"].get("members", "0") in EMPTY_LIST
+
+
+def _nobody(fact: Row, asked: str) -> Row:
+    return {"asked_broker": asked, "client_id": None, "observed_ms": fact["first_ms"],
+            "source": fact["source"]}  # fmt: skip
 
 
 def listed_members(case: GroupCase) -> list[Row]:

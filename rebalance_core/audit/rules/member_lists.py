@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.causes import cause_before, explained, window_around
 from rebalance_core.audit.evidence.dumps import (
+    broker_answers,
     fresh,
-    is_broker,
-    member_answers,
     member_rounds,
     said_steadily,
 )
@@ -33,7 +32,7 @@ def find_differ(case: GroupCase) -> Iterator[Finding]:
     """
     missing: dict[str, list[tuple[int, set[str]]]] = {}
     whole: dict[str, int] = {}
-    for together in member_rounds(fresh(case, member_answers(case), "observed_ms")):
+    for together in member_rounds(fresh(case, broker_answers(case), "observed_ms")):
         first_ms, last_ms = together[0]["observed_ms"], together[-1]["observed_ms"]
         changing = _changing(case, first_ms, last_ms)
         for broker, lacks in _lacks(case, together).items():
@@ -47,14 +46,9 @@ def find_differ(case: GroupCase) -> Iterator[Finding]:
 
 
 def _lacks(case: GroupCase, together: list[Row]) -> dict[str, set[str]]:
-    """Broker -> members that others of the round list and it should; nothing if one was asked.
-
-    Proxies are left out: whom they list, no broker knows.
-    """
+    """Broker -> members that others of the round list and it should; nothing if one was asked."""
     lists: dict[str, set[str]] = {}
     for row in together:
-        if not is_broker(case, row):
-            continue
         ids = lists.setdefault(row["asked_broker"], set())
         if row["client_id"] is not None:
             ids.add(row["client_id"])

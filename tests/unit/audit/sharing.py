@@ -32,3 +32,12 @@ def status(
         where: dict[str, Any] = {"topic": name, "broker_name": broker, "queue_id": int(queue_id)}
         rows.append(fact(kind, at, client_id=client, dropped=False, **where))
     return [row | {"source": f"{at}-{client}"} for row in rows]
+
+
+def listed_by(proxy: str, at: float, *clients: str, language: str = "JAVA") -> list[Row]:
+    """Members as consumerConnection of a proxy lists them."""
+    count = fact("GROUP_AT_PROXY", at, proxy=proxy, members=len(clients))
+    return [count] + [
+        fact("CONNECTION", at, client_id=client, proxy=proxy, client_addr=client, language=language)
+        for client in clients
+    ]

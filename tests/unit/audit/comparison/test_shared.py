@@ -1,5 +1,7 @@
 """The verdict on groups whose members share queues."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from rebalance_core.audit.case import GroupCase
@@ -19,7 +21,7 @@ from rebalance_core.model.verdicts import (
     UNSTABLE,
 )
 from tests.unit.audit.cases import Row, case_of, fact, join, leave, listed_at, of_member, topic
-from tests.unit.audit.sharing import BROKER, PROXY, mode, status
+from tests.unit.audit.sharing import BROKER, PROXY, listed_by, mode, status
 
 TWO = join("x"), join("y")
 ALL = "a:-1 b:-1"
@@ -117,27 +119,27 @@ def test_dropped_queues_are_not_popped() -> None:
     assert compare(popping(*rows, gone)).verdict == SHARED
 
 
-def proxied(*lists: Row, **more: object) -> GroupCase:
+def proxied(*lists: Row, members: Iterable[Row] = (), until: float = 1000) -> GroupCase:
     """Two gRPC clients, x and y; brokers list nobody."""
     none = [fact("GROUP_AT_BROKER", 799, broker_name=broker, members=0) for broker in "ab"]
     asked = [fact("DUMP", 799, broker_name=broker, command="consumerConnection") for broker in "ab"]
-    facts = [*none, *asked, *more.pop("facts", ())]  # type: ignore[misc]
-    return case_of(*TOPICS, *TWO, settings=PROXY, members=lists, facts=facts, **more)  # type: ignore[arg-type]
+    facts = [*none, *asked, *lists]
+    return case_of(*TOPICS, *TWO, settings=PROXY, facts=facts, members=members, until=until)
 
 
 def test_members_that_a_proxy_lists_are_those_predicted() -> None:
-    result = compare(proxied(*listed_at("proxy-1", 800, "x", "y")))
+    result = compare(proxied(*listed_by("proxy-1", 800, "x", "y")))
     assert (result.verdict, result.observations, result.unasked) == (SHARED, 2, ())
 
 
 def test_two_proxies_and_one_of_them_does_not_know_all_yet() -> None:
-    lists = [*listed_at("proxy-1", 800, "x"), *listed_at("proxy-2", 801, "y", "x")]
+    lists = [*listed_by("proxy-1", 800, "x"), *listed_by("proxy-2", 801, "y", "x")]
     assert compare(proxied(*lists)).verdict == SHARED
 
 
 @pytest.mark.parametrize(("listed", "client"), [(["x"], "y"), (["x", "y", "z"], "z")])
 def test_a_member_too_few_or_too_many(listed: list[str], client: str) -> None:
-    case = proxied(*listed_at("proxy-1", 800, *listed))
+    case = proxied(*listed_by("proxy-1", 800, *listed))
     result = compare(case)
     assert result.verdict == DIFFERS
     assert {d.asked for d in result.differences} == {client}
@@ -147,8 +149,7 @@ def test_a_member_too_few_or_too_many(listed: list[str], client: str) -> None:
 
 
 def test_a_proxy_that_lists_nobody() -> None:
-    empty = fact("GROUP_AT_BROKER", 800, broker_name="proxy-1", members=0)
-    assert compare(proxied(facts=[empty])).verdict == DIFFERS
+    assert compare(proxied(*listed_by("proxy-1", 800))).verdict == DIFFERS
 
 
 def test_brokers_alone_were_asked() -> None:
@@ -157,32 +158,32 @@ def test_brokers_alone_were_asked() -> None:
 
 
 def test_a_list_of_proxies_in_local_mode() -> None:
-    assert compare(proxied(*listed_at("a", 800, "x", "y"))).verdict == SHARED
+    assert compare(proxied(members=listed_at("a", 800, "x", "y"))).verdict == SHARED
 
 
 def test_an_old_list_and_a_list_while_a_member_leaves() -> None:
-    old = proxied(*listed_at("proxy-1", 800, "x", "y"), until=90_000)
+    old = proxied(*listed_by("proxy-1", 800, "x", "y"), until=90_000)
     assert compare(old).reason == STALE_DUMP
     happened = (*TOPICS, *TWO, leave("y", 799))
-    case = case_of(*happened, settings=PROXY, members=listed_at("proxy-1", 800, "x", "y"))
+    case = case_of(*happened, settings=PROXY, facts=listed_by("proxy-1", 800, "x", "y"))
     assert compare(case).verdict == UNSTABLE
 
 
 def test_grpc_clients_beside_others() -> None:
     """A list of the proxy does not have the member at the brokers, whom consumerStatus shows."""
     happened = (*TOPICS, join("x", rebalance_mode="PROXY"), join("y"), mode())
-    facts = Y_POPS
-    lists = [*listed_at("proxy-1", 800, "x"), *listed_at("a", 800, "y"), *listed_at("b", 800, "y")]
+    facts = [*Y_POPS, *listed_by("proxy-1", 800, "x")]
+    lists = [*listed_at("a", 800, "y"), *listed_at("b", 800, "y")]
     case = case_of(*happened, settings=BROKER, facts=facts, members=lists)
     assert compare(case).verdict == SHARED
-    lists = [*listed_at("proxy-1", 800, "other"), *listed_at("a", 800, "y")]
+    facts = [*Y_POPS, *listed_by("proxy-1", 800, "other")]
     case = case_of(*happened, settings=BROKER, facts=facts, members=lists)
     assert {d.asked for d in compare(case).differences} == {"x"}
 
 
 def test_a_strategy_that_is_not_known_concerns_no_grpc_client() -> None:
     unknown = [{"rule_id": "INGEST_STRATEGY_UNKNOWN"}]
-    case = proxied(*listed_at("proxy-1", 800, "x", "y"))
+    case = proxied(*listed_by("proxy-1", 800, "x", "y"))
     case = GroupCase("c", "g", case.run, {**case.tables, "findings": unknown})
     assert compare(case).verdict == SHARED
 

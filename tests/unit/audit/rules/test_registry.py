@@ -15,7 +15,7 @@ from tests.unit.audit.cases import (
     severities,
     topic,
 )
-from tests.unit.audit.sharing import BROKER, PROXY, mode, status
+from tests.unit.audit.sharing import BROKER, PROXY, listed_by, mode, status
 
 
 def test_an_id_stands_for_one_rule() -> None:
@@ -66,14 +66,16 @@ HEALTHY = {
     ),
     "behind a proxy": case_of(
         topic(), topic(broker="b"), join("x"), join("y", at=20), settings=PROXY,
-        members=[*listed_at("proxy-1", 500, "x", "y", language="GO"),
-                 *listed_at("proxy-2", 501, "x", "y")],
-        facts=[fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"], stores=(),
+        facts=[*(fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"),
+               *listed_by("proxy-1", 500, "x", "y", language="GO"),
+               *listed_by("proxy-2", 501, "x", "y")],
+        stores=(),
     ),
     "remoting clients behind a proxy": case_of(
         topic(), topic(broker="b"), join("x"), join("y", at=20),
-        members=[*listed_at("proxy-1", 500, "x", "y"), *listed_at("proxy-2", 501, "x", "y")],
-        facts=[fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"], stores=(),
+        facts=[*(fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"),
+               *listed_by("proxy-1", 500, "x", "y"), *listed_by("proxy-2", 501, "x", "y")],
+        stores=(),
     ),
     "joined just now": case_of(
         topic(), join("x"), join("y", at=999), join("y", at=999.5, channel="n"), stores=()

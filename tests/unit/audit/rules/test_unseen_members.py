@@ -25,8 +25,10 @@ def commits(*offsets: int, name: str = "T", client: str | None = None) -> list[R
     ]
 
 
-def unseen(*rows: Row, facts: list[Row] = DENIED, **more: list[Row]) -> GroupCase:
-    return case_of(topic(), facts=facts, commits=rows, ends=[end(0, 500)], stores=(), **more)
+def unseen(*rows: Row, facts: list[Row] = DENIED, members: list[Row] | None = None) -> GroupCase:
+    return case_of(
+        topic(), facts=facts, commits=rows, ends=[end(0, 500)], stores=(), members=members or ()
+    )
 
 
 def test_offsets_that_advance_with_nobody_there() -> None:
