@@ -26,6 +26,10 @@ class ClientObservation:
     """All queues that a client id held when it was asked, and all that it popped.
 
     Dropped ones are left out. The queue id -1 is any queue of the broker.
+
+    Attributes:
+        listed: no client was asked: this is what a proxy's list of members says of it. All that one
+            round of lists says has one source.
     """
 
     client_id: str
@@ -33,6 +37,7 @@ class ClientObservation:
     held: frozenset[MessageQueue]
     source: str
     popped: frozenset[MessageQueue] = frozenset()
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +77,17 @@ def last_round(observed: list[Observation]) -> list[Observation]:
     seen: dict[str | MessageQueue, str] = {}
     for index in range(len(observed) - 1, -1, -1):
         observation = observed[index]
-        asked = (
-            observation.client_id
-            if isinstance(observation, ClientObservation)
-            else observation.queue
-        )
-        again = seen.setdefault(asked, observation.source) != observation.source
+        again = seen.setdefault(_asked(observation), observation.source) != observation.source
         if again or observed[-1].at_ms - observation.at_ms > LONGEST_ROUND_MS:
             return observed[index + 1 :]
     return observed
+
+
+def _asked(observation: Observation) -> str | MessageQueue:
+    """The client or queue that was asked for; of lists of members all clients are one."""
+    if isinstance(observation, QueueObservation):
+        return observation.queue
+    return "" if observation.listed else observation.client_id
 
 
 def address_of(client_id: str) -> str:

@@ -37,19 +37,19 @@ def _of_round(
     case: GroupCase, prediction: Prediction, answers: list[Row]
 ) -> Iterator[ClientObservation]:
     last = max(answers, key=lambda row: row["observed_ms"])
+    source = min(answers, key=lambda row: row["observed_ms"])["source"]
     listed = {row["client_id"]: row for row in reversed(answers) if row["client_id"] is not None}
     there = [row for row in case.rows("memberships") if holds(row, last["observed_ms"])]
     expected = {row["client_id"] for row in there if is_proxied(row)}
     counted = listed.keys() if len(expected) == len({r["client_id"] for r in there}) else expected
     for client_id in sorted(expected | (listed.keys() & counted)):
         seen = listed.get(client_id)
-        row = last if seen is None else seen
-        at_ms = row["observed_ms"]
+        at_ms = (last if seen is None else seen)["observed_ms"]
         popped = frozenset[MessageQueue]()
         if seen is not None:
             own = prediction.popped(client_id, at_ms)
             popped = own if client_id in expected else _everything(case, at_ms)
-        yield ClientObservation(client_id, at_ms, frozenset(), row["source"], popped)
+        yield ClientObservation(client_id, at_ms, frozenset(), source, popped, listed=True)
 
 
 def _everything(case: GroupCase, at_ms: int) -> frozenset[MessageQueue]:

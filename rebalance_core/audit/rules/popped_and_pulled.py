@@ -42,7 +42,7 @@ def _end_ms(case: GroupCase, span: Span) -> tuple[int, int]:
 
 
 def _finding(case: GroupCase, topic: str, span: Span) -> Finding:
-    both = readers(case, topic, None if span.last_ms is None else span.last_ms - 1)
+    both = _sides_in(case, topic, span)
     over = span.last_ms is not None
     until = f" for {lasting(span.last_ms - span.first_ms)}" if span.last_ms is not None else ""
     verb = "popped" if over else "pop"
@@ -57,6 +57,21 @@ def _finding(case: GroupCase, topic: str, span: Span) -> Finding:
         client_id=both.pullers[0] if len(both.pullers) == 1 else None,
         first_ms=span.first_ms,
         last_ms=span.last_ms,
+    )
+
+
+def _sides_in(case: GroupCase, topic: str, span: Span) -> Readers:
+    """Everybody who read the topic in the stretch."""
+    end_ms = case.run.end_ms if span.last_ms is None else span.last_ms
+    moments = {span.first_ms} | {
+        row["from_ms"] for row in case.epochs if span.first_ms <= row["from_ms"] < end_ms
+    }
+    then = [readers(case, topic, at_ms) for at_ms in sorted(moments)]
+    return Readers(
+        *(
+            tuple(sorted({client_id for one in then for client_id in getattr(one, name)}))
+            for name in ("poppers", "proxied", "pullers")
+        )
     )
 
 

@@ -36,8 +36,9 @@ def status(
 
 def listed_by(proxy: str, at: float, *clients: str, language: str = "JAVA") -> list[Row]:
     """Members as consumerConnection of a proxy lists them."""
-    count = fact("GROUP_AT_PROXY", at, proxy=proxy, members=len(clients))
-    return [count] + [
+    rows = [fact("GROUP_AT_PROXY", at, proxy=proxy, members=len(clients))]
+    rows += [
         fact("CONNECTION", at, client_id=client, proxy=proxy, client_addr=client, language=language)
         for client in clients
     ]
+    return [row | {"source": f"{at}-{proxy}"} for row in rows]

@@ -20,7 +20,7 @@ from rebalance_core.model.verdicts import (
     UNKNOWN,
     UNSTABLE,
 )
-from tests.unit.audit.cases import Row, case_of, fact, join, leave, listed_at, of_member, topic
+from tests.unit.audit.cases import Row, case_of, fact, join, leave, listed_at, ms, of_member, topic
 from tests.unit.audit.sharing import BROKER, PROXY, listed_by, mode, status
 
 TWO = join("x"), join("y")
@@ -135,6 +135,14 @@ def test_members_that_a_proxy_lists_are_those_predicted() -> None:
 def test_two_proxies_and_one_of_them_does_not_know_all_yet() -> None:
     lists = [*listed_by("proxy-1", 800, "x"), *listed_by("proxy-2", 801, "y", "x")]
     assert compare(proxied(*lists)).verdict == SHARED
+
+
+def test_a_member_of_an_earlier_list_is_not_missing_in_the_last() -> None:
+    """Nobody asks again for one who left; the older list is not part of the last round."""
+    lists = [*listed_by("proxy-1", 300, "x", "y", "z"), *listed_by("proxy-1", 700, "x", "y")]
+    happened = (*TOPICS, *TWO, join("z", at=295), leave("z", 500))
+    result = compare(case_of(*happened, settings=PROXY, facts=lists))
+    assert (result.verdict, result.last_round_ms) == (SHARED, ms(700))
 
 
 @pytest.mark.parametrize(("listed", "client"), [(["x"], "y"), (["x", "y", "z"], "z")])

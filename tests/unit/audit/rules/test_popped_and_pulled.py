@@ -28,8 +28,10 @@ def test_a_client_behind_a_proxy_and_one_that_asks_the_broker_in_pull_mode() -> 
 
 
 def test_long_ago() -> None:
-    case = case_of(topic(), *TWO, mode(), PULLS, leave("z", 500), settings=BROKER)
+    happened = *TWO, mode(), PULLS, leave("y", 300), leave("z", 500)
+    case = case_of(topic(), *happened, settings=BROKER)
     (one,) = findings_of(RULE, case)
+    assert one.evidence["pop"] == "x, y"
     assert severities(RULE, case) == ["WARNING"]
     assert "messages were consumed twice" in one.summary
     assert (one.evidence["pull"], one.last_ms) == ("z", ms(500))
