@@ -36,6 +36,7 @@ from rebalance_core.ingest.parse.logs.namesrv_log import parse_namesrv_line
 from rebalance_core.ingest.parse.logs.proxy_log import WORDS as PROXY_WORDS
 from rebalance_core.ingest.parse.logs.proxy_log import ProxyClock, parse_proxy_line
 from rebalance_core.ingest.parse.mqadmin.cluster_list import parse_cluster_list
+from rebalance_core.ingest.parse.mqadmin.command_output import parse_other
 from rebalance_core.ingest.parse.mqadmin.consumer_connection import parse_consumer_connection
 from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer_progress
 from rebalance_core.ingest.parse.mqadmin.consumer_status import parse_consumer_status
@@ -104,6 +105,7 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
     "exportConfigs": parse_export,
     "metadata": parse_export,
     "metrics": parse_export,
+    "setConsumeMode": parse_other,
 }
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
