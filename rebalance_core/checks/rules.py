@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
+from rebalance_core.contracts.observed import OBSERVED_FACTS
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 ISSUE_CODES = {
     "UNPARSABLE": "the line is not one JSON object, has not the header's columns or is not UTF-8",

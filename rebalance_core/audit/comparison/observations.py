@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase, Row
@@ -73,14 +74,20 @@ def _order(observation: Observation) -> tuple[Any, ...]:
 
 
 def last_round(observed: list[Observation]) -> list[Observation]:
-    """Those of the last round of dumps: back to the first that asks for the same again."""
+    """Those of the last round of dumps: back to the dump that shows something the later ones show.
+
+    A dump is taken as a whole: whom it alone shows may have gone since, and is not asked again.
+    """
     seen: dict[str | MessageQueue, str] = {}
-    for index in range(len(observed) - 1, -1, -1):
-        observation = observed[index]
-        again = seen.setdefault(_asked(observation), observation.source) != observation.source
-        if again or observed[-1].at_ms - observation.at_ms > LONGEST_ROUND_MS:
-            return observed[index + 1 :]
-    return observed
+    begin = len(observed)
+    for at_ms, dump in groupby(reversed(observed), key=lambda one: one.at_ms):
+        of_dump = list(dump)
+        again = any(seen.get(_asked(one), one.source) != one.source for one in of_dump)
+        if again or observed[-1].at_ms - at_ms > LONGEST_ROUND_MS:
+            break
+        seen |= {_asked(one): one.source for one in of_dump}
+        begin -= len(of_dump)
+    return observed[begin:]
 
 
 def _asked(observation: Observation) -> str | MessageQueue:
