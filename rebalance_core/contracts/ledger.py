@@ -27,6 +27,7 @@ EPOCHS = Table(
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
         transient BOOLEAN the epoch ends before its latest_ms: its diffs may never have happened
         pop_queues INT readable queues of topics that members share; in no other count
+        masterless_queues INT readable queues of brokers without a master at some time of the epoch
         """,
         status=EPOCH_STATUSES,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import PROXIES
@@ -16,7 +16,7 @@ from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
 from rebalance_core.ingest.evidence.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
-from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.parse.text.client_version import is_later, is_modelled, plain_version
 from rebalance_core.ingest.proxies.proxy_members import through_proxies
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding
 from rebalance_core.ingest.settings.group_settings_row import MemberSettings, settings_row
@@ -28,6 +28,9 @@ from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.severities import WARNING
+
+LISTED = 20
+"""Clients that a finding names at most."""
 
 
 def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
@@ -66,6 +69,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     stated = _versions(evidence, modes) | timeline.versions
     versions = {client: version for client, version in stated.items() if is_modelled(version)}
     findings += [_not_modelled(group, c, v) for c, v in stated.items() if c not in versions]
+    findings += _later(group, versions)
     _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     tables: Tables = {
@@ -123,12 +127,28 @@ def _not_modelled(group: str, client_id: str, version: str) -> Row:
         "INGEST_VERSION_NOT_MODELLED",
         f"{client_id} is of version {version}, whose rules are not known here; it is taken as the "
         "group's other members, or as the assumed version.",
-        "Upgrade the client, or read its starts and windows with care.",
+        "Upgrade a client older than 4.9; read its starts and windows with care.",
         WARNING,
         consumer_group=group,
         client_id=client_id,
         evidence={"version": version},
     )
+
+
+def _later(group: str, versions: Mapping[str, str]) -> Iterator[Row]:
+    """One finding for each version after the newest known line."""
+    for version in sorted({one for one in versions.values() if is_later(one)}):
+        clients = sorted(client for client, one in versions.items() if one == version)
+        yield finding(
+            "INGEST_VERSION_NOT_MODELLED",
+            f"{len(clients)} of the clients are of version {version}, later than any whose rules "
+            "are known here; they are taken as of the newest known line.",
+            "Look for a release of this project that knows the version; until then read starts and "
+            "windows with care.",
+            WARNING,
+            consumer_group=group,
+            evidence={"version": version, "clients": ", ".join(clients[:LISTED])},
+        )
 
 
 def _unknown_strategy(group: str, client_id: str, name: str) -> Row:

@@ -118,6 +118,11 @@ CLIENT_LOG = (
         details=("address", LOG_FOLDER, PROCESS_ID),
     ),
     LogFact(
+        "pull_refused", CLIENT, CLUSTER, "",
+        "address of the broker that refused a pull ([REJECTREQUEST]): a slave not to be read",
+        thinning=ONE_A_MINUTE,
+    ),
+    LogFact(
         "broadcast_refused", CLIENT, GROUP, "group",
         "group, and where the line before tells them (5.x) topic, broker_name",
         thinning=ONE_A_SECOND,

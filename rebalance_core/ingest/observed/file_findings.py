@@ -17,6 +17,7 @@ from rebalance_core.ingest.collection.collected_file import (
 )
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.parse.text.client_version import is_later
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.severities import WARNING
 
@@ -32,6 +33,7 @@ def file_findings(
 ) -> list[Row]:
     """Findings on the collection as a whole and on single files."""
     findings = [*_missing(collection, context), *_zones(collection, assumed), *_folders(context)]
+    findings += _later_brokers(context)
     for one in stats:
         findings += _of_file(one)
     return findings
@@ -84,6 +86,22 @@ def _folders(context: ClusterContext) -> Iterator[Row]:
             broker_name=folder.broker_name,
             evidence={"folder": f"brokers/{name}"},
         )
+
+
+def _later_brokers(context: ClusterContext) -> Iterator[Row]:
+    """Brokers after the newest known line."""
+    for name, version in sorted(context.versions.items()):
+        if is_later(version):
+            yield finding(
+                "INGEST_VERSION_NOT_MODELLED",
+                f"{name} is of version {version}, later than any whose rules are known here; it is "
+                "taken as of the newest known line.",
+                "Look for a release of this project that knows the version; until then read starts "
+                "and windows with care.",
+                WARNING,
+                broker_name=name,
+                evidence={"version": version},
+            )
 
 
 def _zones(collection: Collection, assumed: Assumptions) -> list[Row]:

@@ -33,6 +33,7 @@ REASONS = {
     "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
     "NO_KERNEL": "a strategy without a kernel, one that always throws, a list with a negative "
     "queue id, or a strategy that the brokers do not know and a member asks them for",
+    "MASTERLESS": "a broker whose master went or came back while its slaves lived",
     "SHARED_AND_KEPT": "a topic that members share, and a suspended member or no readable queue, "
     "so that members keep what they pulled",
     "SHARED_AND_OWNED_AGAIN": "a topic that members shared has owners again",
@@ -48,6 +49,7 @@ REASONS = {
     REGULAR,
     MANY_STRATEGIES,
     NO_KERNEL,
+    MASTERLESS,
     SHARED_AND_KEPT,
     SHARED_AND_OWNED_AGAIN,
     BROADCASTING_PROXY,

@@ -14,7 +14,7 @@ from rebalance_core.kernels.codes.columns import EVENTS, GROUPS, Columns, Key, l
 from rebalance_core.kernels.codes.divisions import Divisions, find_divisions, strategies_of_groups
 from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints, pointers, sums
-from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.model.events import CONSUMER_JOIN, MASTER_DOWN
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
@@ -211,8 +211,14 @@ def divided(
             refused | unknown,
             strategies_of > eligibility.MOST_STRATEGIES,
             sums(reads_all & behind_proxy, bounds) > 0,
+            _has_event(tables[EVENTS], MASTER_DOWN, group, len(groups)),
         ],
-        [eligibility.NO_KERNEL, eligibility.MANY_STRATEGIES, eligibility.BROADCASTING_PROXY],
+        [
+            eligibility.NO_KERNEL,
+            eligibility.MANY_STRATEGIES,
+            eligibility.BROADCASTING_PROXY,
+            eligibility.MASTERLESS,
+        ],
         eligibility.REGULAR,
     )
     retrying = sums(~reads_all & ~behind_proxy, bounds) > 0
@@ -220,6 +226,13 @@ def divided(
         groups, kind=kind, allocation=first, reason=reason, has_retry=groups.has_retry & retrying
     )
     return settled, tuple(strategies), divisions
+
+
+def _has_event(events: Columns, event_type: str, group: Ints, groups: int) -> Bools:
+    """Groups with an event of this type; group: number of the group of each event."""
+    found = np.zeros(groups, np.bool_)
+    found[group[events.equal("event_type", event_type)]] = True
+    return found
 
 
 def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:

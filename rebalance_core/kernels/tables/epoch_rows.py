@@ -60,5 +60,6 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
             "status": words(EPOCH_STATUSES, status),
             "transient": epochs.to_ms < epochs.latest_ms,
             "pop_queues": pop_queues,
+            "masterless_queues": np.zeros(count, np.int64),
         },
     )

@@ -12,8 +12,10 @@ from rebalance_core.ingest.parse.logs.client_trouble_log import (
     BROADCAST,
     NO_LIST,
     PULL_FAILED,
+    REJECTED,
     broadcast_refused,
     no_member_list,
+    pull_refused,
 )
 from rebalance_core.ingest.parse.logs.pop_log import FORBIDDEN, pop_forbidden
 from rebalance_core.ingest.parse.text.between import between
@@ -143,6 +145,8 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
     if line is None:
         if BROADCAST in text:
             return broadcast_refused(text, source, clock)
+        if REJECTED in text:
+            return pull_refused(text, source, clock)
         if FORBIDDEN in text:
             return pop_forbidden(text, source, clock)
         return headless(WORDS, text, source)

@@ -176,13 +176,18 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
         ("brokerId=1", "broker_property", {"name": "brokerId", "value": "1"}),
         ("brokerRole=SLAVE", "broker_property", {"name": "brokerRole", "value": "SLAVE"}),
         (
+            "slaveReadEnable=true",
+            "broker_property",
+            {"name": "slaveReadEnable", "value": "true"},
+        ),
+        (
             "Update slave topic config from master, 127.0.0.1:26020",
             "broker_follows",
             {"address": "127.0.0.1:26020"},
         ),
         (
             "SyncConsumerOffset Exception, 127.0.0.1:26020",
-            "broker_follows",
+            "broker_copy_failed",
             {"address": "127.0.0.1:26020"},
         ),
         (
