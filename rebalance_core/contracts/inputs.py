@@ -58,7 +58,7 @@ CONSUMER_GROUPS = Table(
         ordered? BOOLEAN orderly listener; default false
         client_version? STRING default 5.3; a version without patch means its last patch
         broker_version? STRING default 5.3; a version without patch means its last patch
-        rebalance_mode? STRING CLIENT (default), BROKER (where members can ask), PROXY (gRPC)
+        rebalance_mode? STRING CLIENT, BROKER (members ask one), PROXY (gRPC); default CLIENT
         pull_threshold_for_queue? INT messages; default 1000
         pull_threshold_size_for_queue? INT MiB; default 100
         pull_threshold_for_topic? INT messages; default -1 = off

@@ -229,6 +229,7 @@ POP_REACH = Table(
         "client_id",
         "from_epoch",
     ),
+    since=2,
 )
 
 POP_METRICS = Table(
@@ -250,6 +251,7 @@ POP_METRICS = Table(
         """
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),
+    since=2,
 )
 
 REJECTED = Table(

@@ -70,7 +70,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:
-        changes, more = request_mode_events(group, evidence, context)
+        changes, more = request_mode_events(group, evidence, presence, context)
         tables["cluster_events"] = events + changes
         members = MemberSettings(strategies, versions, modes, popped=bool(changes))
         row, taken = settings_row(group, evidence, members, names.zone_of, context)

@@ -12,9 +12,18 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import EMPTY, FROZEN, SETTLED
 from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS, window_ms
-from rebalance_core.replay.group_state import GroupState, Member, ProcessKey, UnknownMember
+from rebalance_core.replay.group_state import GroupState, UnknownMember
 from rebalance_core.replay.group_view import GroupView, group_view
-from rebalance_core.replay.settle import Holdings, Settled, StrategyKey, settle, strategy_key
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.settle import (
+    Holdings,
+    Settled,
+    StrategyKey,
+    Taken,
+    settle,
+    strategy_key,
+)
+from rebalance_core.replay.shared_topics import SharedTopic
 from rebalance_core.strategies import AllocationStrategy
 
 
@@ -72,6 +81,8 @@ class Epoch:
     frozen_topics: frozenset[str]
     before: Holdings
     holdings: dict[ProcessKey, frozenset[MessageQueue]]
+    taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
+    """What each process takes messages from beside its holdings."""
 
     @property
     def members(self) -> Mapping[ProcessKey, Member]:
@@ -84,9 +95,9 @@ class Epoch:
         return self.view.readable
 
     @property
-    def shared_topics(self) -> frozenset[str]:
-        """Topics that are popped: no client owns a queue of them."""
-        return self.view.shared_topics
+    def shared(self) -> Mapping[str, SharedTopic]:
+        """Topics that some member pops: no client owns a queue of them alone."""
+        return self.view.shared
 
     @property
     def status(self) -> str:
@@ -137,11 +148,11 @@ def replay_history(
     """
     strategies: dict[StrategyKey, AllocationStrategy] = {}
 
-    def settled(view: GroupView, before: Holdings) -> Settled:
+    def settled(view: GroupView, before: Settled) -> Settled:
         for key in map(strategy_key, view.members.values()):
             if key not in strategies:
                 strategies[key] = strategy_for(key)
-        return settle(view, before, strategies)
+        return settle(view, before.holdings, strategies, before.taken)
 
     return replay_events(
         history,
@@ -153,7 +164,7 @@ def replay_history(
 
 def replay_events(
     history: GroupHistory,
-    settled: Callable[[GroupView, Holdings], Settled],
+    settled: Callable[[GroupView, Settled], Settled],
     *,
     include_retry_topics: bool = True,
     strategy_override: str | None = None,
@@ -164,7 +175,7 @@ def replay_events(
 
     Args:
         history: the group's.
-        settled: of the group's view and the holdings before.
+        settled: of the group's view and what came of the view before.
         include_retry_topics: retry topics are topics of the group.
         strategy_override: of all members.
     """
@@ -172,7 +183,7 @@ def replay_events(
         history.consumer_group, history.settings, include_retry_topics, strategy_override
     )
     replay = Replay(history)
-    holdings: Holdings = {}
+    before = Settled({}, frozenset())
     settled_by = retry_settled_by = 0
     for at_ms, simultaneous in _instants(history.events):
         signature, retry_brokers = state.signature(), set(state.retry_brokers)
@@ -187,7 +198,7 @@ def replay_events(
                 replay.epochs[-1] = _prolonged(replay.epochs[-1], at_ms, unsettled_ms)
             continue
         view = group_view(state)
-        outcome = settled(view, holdings)
+        outcome = settled(view, before)
         settled_by = max(settled_by, at_ms, *(at_ms + window_ms(e) for e in instant.causing))
         if state.retry_brokers - retry_brokers:
             retry_settled_by = max(retry_settled_by, at_ms + ROUTE_MS)
@@ -203,11 +214,12 @@ def replay_events(
                 lost=frozenset(instant.lost - state.members.keys()),
                 view=view,
                 frozen_topics=outcome.frozen_topics,
-                before=holdings,
+                before=before.holdings,
                 holdings=outcome.holdings,
+                taken=outcome.taken,
             )
         )
-        holdings = outcome.holdings
+        before = outcome
     return replay
 
 

@@ -41,15 +41,20 @@ class Truth:
     client_of: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
     end_ms: int = 0
 
-    def owned(self, file: str, group: str, at_ms: int) -> dict[str, set[Queue]]:
-        """The working set by topic as last written at a moment by the run alive then."""
+    def owned(
+        self, file: str, group: str, at_ms: int, kind: str = "owned"
+    ) -> dict[str, set[Queue]]:
+        """The working set by topic as last written at a moment by the run alive then.
+
+        That of pulled queues; of kind ``popping`` that of popped ones.
+        """
         owned: dict[str, set[Queue]] = {}
         for line in self.lines[file, group]:
             if line["t"] > at_ms:
                 break
             if line["kind"] == "starting":
                 owned = {}
-            if line["kind"] == "owned":
+            if line["kind"] == kind:
                 owned[line["topic"]] = {(line["topic"], b, q) for b, q in line["queues"]}
         return owned
 

@@ -28,7 +28,8 @@ CLIENT_LOG = (
     ),
     LogFact(
         "broker_allocated", CLIENT, GROUP, "group",
-        "group, client_id, topic, strategy, mode (None: no queue): QueryAssignment",
+        "group, client_id, topic, strategy, mode (None: no queue), whole_brokers (any of its "
+        "queues stands for all of a broker): QueryAssignment",
     ),
     LogFact(
         "heartbeat", CLIENT, GROUP, "group",

@@ -18,8 +18,8 @@ from rebalance_core.protocol.start_offset import (
 )
 from rebalance_core.protocol.timestamp_search import timestamp_search_bounds
 from rebalance_core.replay.changes import Change
-from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import GroupHistory, QueueOffset
+from rebalance_core.replay.member import Member
 from rebalance_core.replay.starts.offset_observations import QueueOffsets
 
 STORED = "STORED"

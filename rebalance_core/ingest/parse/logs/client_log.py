@@ -64,7 +64,8 @@ def _broker_allocated(message: str) -> Fields:
     if fields is None or pieces is None:
         return None
     modes = [mode for mode in ("POP", "PULL") if f"], Mode={mode}]" in pieces[4]]
-    return fields | {"mode": modes[0] if modes else None}
+    whole = bool(modes) and ", queueId=-1]" in pieces[4]
+    return fields | {"mode": modes[0] if modes else None, "whole_brokers": whole}
 
 
 def _committed(message: str) -> Fields:
