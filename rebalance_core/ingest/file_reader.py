@@ -17,10 +17,13 @@ from rebalance_core.ingest.collection.collected_file import (
     MODES,
     NAMESRV_LOG,
     OFFSETS,
+    ROCKSDB_SIGN,
+    STORE_LISTING,
     TOPICS,
     CollectedFile,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence, evidence_of, is_fact_only, of_document
+from rebalance_core.ingest.evidence.store_copies import copied_store, printed_stores
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
@@ -35,6 +38,7 @@ from rebalance_core.ingest.parse.mqadmin.consumer_connection import parse_consum
 from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer_progress
 from rebalance_core.ingest.parse.mqadmin.consumer_status import parse_consumer_status
 from rebalance_core.ingest.parse.mqadmin.export import parse_export
+from rebalance_core.ingest.parse.mqadmin.rocksdb_config import parse_rocksdb_config
 from rebalance_core.ingest.parse.mqadmin.topic_list import parse_topic_list
 from rebalance_core.ingest.parse.mqadmin.topic_route import parse_topic_route
 from rebalance_core.ingest.parse.mqadmin.topic_status import parse_topic_status
@@ -42,6 +46,10 @@ from rebalance_core.ingest.parse.stores.consumer_offset_json import parse_consum
 from rebalance_core.ingest.parse.stores.local_offset_json import parse_local_offset_json
 from rebalance_core.ingest.parse.stores.message_request_mode_json import (
     parse_message_request_mode_json,
+)
+from rebalance_core.ingest.parse.stores.store_listing import (
+    parse_rocksdb_sign,
+    parse_store_listing,
 )
 from rebalance_core.ingest.parse.stores.subscription_group_json import parse_subscription_group_json
 from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
@@ -77,6 +85,8 @@ STORE_PARSERS: dict[str, DocumentParser] = {
     OFFSETS: parse_consumer_offset_json,
     MODES: parse_message_request_mode_json,
     LOCAL_OFFSETS: parse_local_offset_json,
+    STORE_LISTING: parse_store_listing,
+    ROCKSDB_SIGN: parse_rocksdb_sign,
 }
 ADMIN_PARSERS: dict[str, DocumentParser] = {
     "consumerConnection": parse_consumer_connection,
@@ -91,6 +101,9 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
     "exportConfigs": parse_export,
     "metadata": parse_export,
     "metrics": parse_export,
+    "rocksDBConfigToJson": parse_rocksdb_config,
+    "exportMetadataInRocksDB": parse_rocksdb_config,
+    "exported": parse_rocksdb_config,
 }
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
@@ -176,6 +189,8 @@ class FileReader:
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)
         yield from self._addressed(results, 0)
         yield from of_document(self.file, results, self.brokers)
+        yield from copied_store(self.file, results, text)
+        yield from printed_stores(self.file, results, self.brokers)
 
     def refuse(self, refusal: Unreadable) -> Unread:
         """The file as a whole, or from here on, could not be read."""

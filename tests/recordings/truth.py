@@ -222,7 +222,8 @@ class Starts(Comparison):
 def check_starts(truth: Truth, ledger: Tables) -> Starts:
     """(c) Every ADD's first real start inside its window lies in its bounds."""
     result = Starts()
-    commits = rows(DATA / truth.name / "tables" / "committed_offsets.jsonl")
+    path = DATA / truth.name / "tables" / "committed_offsets.jsonl"
+    commits = rows(path) if path.exists() else []
     seen_committing = {row["client_id"] for row in commits if row.get("client_id")}
     for row in ledger["pull_starts"]:
         queue = _queue(row)
