@@ -95,6 +95,18 @@ def test_brokers_that_know_nobody_do_not_end_a_member(tmp_path: Path) -> None:
     assert tables["rejected"] == []
 
 
+def test_a_broker_with_a_proxy_inside_answers_its_own_version(tmp_path: Path) -> None:
+    """LOCAL mode: the broker itself lists its gRPC clients."""
+    name = f"mqadmin/{AT_MS}-consumerConnection-{GROUP}-b.txt"
+    files = {"brokers/b/broker.log": connected(10, grpc()), name: CONNECTIONS.format(CLIENT)}
+    tables = ingested_files(tmp_path, files)
+    (listed,) = tables["observed_members"]
+    assert (listed["asked_broker"], listed["version"]) == ("b", None)
+    (join,) = joins(tables)
+    assert join.get("version") is None
+    assert tables["consumer_groups"][0]["client_version"] == "5.3"  # the assumed one
+
+
 def test_failures_are_facts(tmp_path: Path) -> None:
     tables = dumped(
         tmp_path, consumerProgress_g_push=NO_ROUTE, consumerStatus_g_push_proxy_1=NO_ROUTE,
