@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
-from tests.recordings.audited import audited
 from tests.recordings.tables import DATA, Row, Tables, histories, ledger_of
 from tests.recordings.truth import BEFORE_MS, Truth, covers, read_truth
 from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
@@ -219,27 +218,6 @@ def test_both_engines_are_equal() -> None:
     taken = [group for group in groups if group.consumer_group not in left]
     assert {group.consumer_group for group in taken} == {"g-pull", "g-srvpull"}
     assert_equal(kernels, {name: replay_rows(taken)[name] for name in kernels})
-
-
-def test_the_audit_compares_what_has_owners_and_says_of_the_rest_that_it_pops() -> None:
-    verdicts = {row["consumer_group"]: row for row in audited(NAME)["group_verdicts"]}
-    for topic, groups in POPPED.items():
-        for group in groups:
-            assert (verdicts[group]["verdict"], verdicts[group]["reason"]) == ("UNKNOWN", "POP")
-            told = [
-                row for row in audited(NAME)["findings"]
-                if row["rule_id"] == "POP_NOT_MODELLED" and row["consumer_group"] == group
-            ]  # fmt: skip
-            assert [(row["topic"], row["severity"]) for row in told] == [(topic, "INFO")]
-    assert verdicts["g-pull"]["verdict"] == verdicts["pop-orderly"]["verdict"] == "EQUAL"
-    assert verdicts[SWITCHED]["verdict"] == "UNSTABLE"
-    assert verdicts[SWITCHED]["differences"] == 0
-    concerned = {
-        row["consumer_group"]
-        for row in audited(NAME)["findings"]
-        if row["rule_id"] == "IDLE_MEMBER"
-    }
-    assert concerned == set()
 
 
 def test_without_stores_the_clients_lines_suffice(tmp_path: Path) -> None:
