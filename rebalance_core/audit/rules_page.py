@@ -13,7 +13,7 @@ NOT_SEEN = (
     (
         "which gRPC client takes which messages, and for how long it holds them",
         "a proxy logs no receive handle and `consumerStatus` does not ask it",
-        "`proxy_traffic.log` counts requests; the application's own log",
+        "the application's own log",
     ),
     (
         "a listener's time against its invisible time, before messages time out",

@@ -12,9 +12,8 @@ from rebalance_core.explain.shared.settlement import (
     PROXY,
     PROXY_FIFO,
     SharedSettlement,
-    covers,
 )
-from rebalance_core.explain.view import Row
+from rebalance_core.explain.view import Row, covers
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
 

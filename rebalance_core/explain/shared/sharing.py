@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rebalance_core.explain.shared.answer import Sharing, Taker
 from rebalance_core.explain.shared.candidates import Worked, queue_count_range
 from rebalance_core.explain.shared.reason import pulls, taker_reason
-from rebalance_core.explain.shared.settlement import POP, PROXY, PROXY_FIFO, Entries, covers
-from rebalance_core.explain.view import GroupRows, Row, View
+from rebalance_core.explain.shared.settlement import POP, PROXY, PROXY_FIFO
+from rebalance_core.explain.view import Entries, GroupRows, Row, View, covers
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
