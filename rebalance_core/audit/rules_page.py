@@ -11,6 +11,16 @@ NOT_SEEN = (
         "log of the proxy",
     ),
     (
+        "which gRPC client takes which messages, and for how long it holds them",
+        "a proxy logs no receive handle and `consumerStatus` does not ask it",
+        "the application's own log",
+    ),
+    (
+        "a listener's time against its invisible time, before messages time out",
+        "`INVISIBLE_TIME_TOO_SHORT` reads the client's lines, which come when it is too late",
+        "`#Consumer RT&TPS#` of consumerStatus: Consume RT against popInvisibleTime",
+    ),
+    (
         "a channel kept alive by another group of the same process (#10435)",
         "it looks like any member that lives",
         "the application's own list of running consumers",
@@ -61,6 +71,19 @@ def rules_page() -> str:
         "| reason of `UNKNOWN` | meaning |",
         "|---|---|",
         *(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items()),
+        "",
+        "Where members share queues (`pop_reach`), a client's `#Consumer Pop Detail#` is compared "
+        "with what it may pop, its process queues with what it pulls. `consumerProgress` shows no "
+        "one for a popped queue, so it tells a wrong puller but never that the reach is right: "
+        "without a `consumerStatus` in the last round of dumps the group is UNKNOWN, `NO_DUMP`. Of "
+        "gRPC clients no dump shows a queue, and by rule each reaches every queue; the members "
+        "that `consumerConnection` of any proxy lists (in LOCAL mode: of a broker) are compared "
+        "with the predicted ones, and one too few or too many is DIFFERS with all that it would "
+        "reach. DIFFERS outranks UNSTABLE, UNSTABLE outranks SHARED, SHARED outranks EQUAL.",
+        "",
+        "Groups of RocketMQ's own brokers, proxies and tools (`CID_RMQ_SYS_…`, "
+        "`CID_DefaultHeartBeatSyncerTopic`) are not judged: two proxies of a host share a client "
+        "id there, and are no twins.",
         "",
         "## Rules",
         "",
