@@ -35,10 +35,14 @@ class Worked:
     Attributes:
         settled: what fits them, or if nothing does, the likeliest.
         queues_known: no other list of readable queues fits as well.
+        one_list: none does if brokers that nobody reaches have no queue of the topic.
+        mode_known: not both a share number and the request mode PULL fit.
     """
 
     settled: SharedSettlement
     queues_known: bool
+    one_list: bool
+    mode_known: bool
 
 
 def settle_shared_again(view: View, before: View | None, topic: str) -> Worked:
@@ -46,21 +50,25 @@ def settle_shared_again(view: View, before: View | None, topic: str) -> Worked:
 
     Cost: what all members pop, once or twice; `MOST_LISTS` times at most.
     """
-    fitting: list[SharedSettlement] = []
+    fitting: list[list[SharedSettlement]] = []
     tried: SharedSettlement | None = None
     lists, complete = _readable_lists(view, topic)
     for queues in lists:
-        for ordered, share in _modes(view, topic, queues):
-            one = SharedSettlement(view, before, topic, queues, share, ordered)
-            tried = tried or one
-            if one.agrees:
-                fitting.append(one)
-                break
+        ones = [
+            SharedSettlement(view, before, topic, queues, share, ordered)
+            for ordered, share in _modes(view, topic, queues)
+        ]
+        tried = tried or ones[0]
+        if fits := [one for one in ones if one.agrees]:
+            fitting.append(fits)
         if len(fitting) > 1:
             break
     assert tried is not None
-    known = len(fitting) == 1 and (complete or len(lists) < MOST_LISTS)
-    return Worked((fitting or [tried])[0], known)
+    one_list = len(fitting) == 1 and (complete or len(lists) < MOST_LISTS)
+    known = one_list and (complete or view.shared[topic]["unreached"] == 0)
+    fits = fitting[0] if fitting else [tried]
+    modes = {one.share is None for one in fits}
+    return Worked(fits[0], known, one_list, len(modes) == 1)
 
 
 def queue_count_range(view: View, topic: str) -> dict[str, tuple[int, int]]:
@@ -77,12 +85,21 @@ def queue_count_range(view: View, topic: str) -> dict[str, tuple[int, int]]:
 
 
 def _fewest(view: View, topic: str) -> dict[str, int]:
-    """Queues of each broker that somebody reaches; a broker reached as a whole has one at least."""
+    """Queues of each broker that somebody reaches; a broker reached as a whole has one at least.
+
+    What suspended members reach counts as long as there can be so many queues: they may keep some
+    that cannot be read any more.
+    """
+    suspended = {member["client_id"] for member in view.members if member["suspended"]}
     fewest: dict[str, int] = {}
-    for entries in view.reach.get(topic, {}).values():
-        for queue in entries:
-            count = max(1, queue.queue_id + 1)
-            fewest[queue.broker_name] = max(count, fewest.get(queue.broker_name, 0))
+    for left_out in (frozenset[str](), suspended):
+        fewest = {}
+        for client_id, entries in view.reach.get(topic, {}).items():
+            for queue in entries if client_id not in left_out else ():
+                count = max(1, queue.queue_id + 1)
+                fewest[queue.broker_name] = max(count, fewest.get(queue.broker_name, 0))
+        if sum(fewest.values()) <= int(view.shared[topic]["queues"]):
+            break
     return fewest
 
 

@@ -113,6 +113,7 @@ def _range(low: int, high: int) -> str:
 
 
 _POP_FIGURES: tuple[tuple[str, Callable[[PopFigures], str]], ...] = (
+    ("readable queues", lambda f: str(f.queues)),
     ("clients per queue", lambda f: _range(f.min_clients_per_queue, f.max_clients_per_queue)),
     ("queues per client", lambda f: _range(f.min_queues_per_client, f.max_queues_per_client)),
     ("queues without a client", lambda f: str(f.unreached)),
