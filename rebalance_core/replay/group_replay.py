@@ -19,6 +19,7 @@ from rebalance_core.replay.intervals import (
     ownership_rows,
     pop_reach_rows,
 )
+from rebalance_core.replay.masters import MasterOutages
 from rebalance_core.replay.pop_metrics import pop_metric_rows
 from rebalance_core.replay.settle import StrategyKey
 from rebalance_core.replay.starts.pull_starts import PullStarts
@@ -92,7 +93,16 @@ class GroupLedger:
         return [(epoch, changes_of(epoch, ordered=ordered)) for epoch in self._replay.epochs]
 
     def _epochs(self) -> list[Row]:
-        return [_epoch_row(self._replay, epoch, changes) for epoch, changes in self._changes]
+        masters = MasterOutages(self._history.events)
+        return [
+            _epoch_row(self._replay, epoch, changes)
+            | {
+                "masterless_queues": masters.masterless_queues(
+                    epoch, self._replay.to_ms(epoch.number)
+                )
+            }
+            for epoch, changes in self._changes
+        ]
 
     def _ownership(self) -> list[Row]:
         return ownership_rows(self._replay)

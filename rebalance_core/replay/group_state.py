@@ -168,6 +168,13 @@ class GroupState:
             if topic not in shared and (topic != self.retry_topic or self.retry_brokers)
         }
 
+    def lockless_brokers(self) -> frozenset[str]:
+        """Brokers with queues of the group that nobody gives the locks of; an orderly group's."""
+        if not (self.settings.ordered and self.routes.lockless):
+            return frozenset()
+        readable = self.readable_by_topic().values()
+        return self.routes.lockless & {q.broker_name for queues in readable for q in queues}
+
     def signature(self) -> tuple[object, ...]:
         """Equal before and after an instant exactly when no new epoch begins there."""
         members = frozenset(
@@ -176,4 +183,5 @@ class GroupState:
             for m in self.members.values()
         )  # fmt: skip
         queues = tuple((topic, tuple(queues)) for topic, queues in self.readable_by_topic().items())
-        return members, queues, tuple(self.shared_topics().items())
+        shared = tuple(self.shared_topics().items())
+        return members, queues, shared, self.lockless_brokers()

@@ -27,12 +27,14 @@ class GroupView:
         readable: mqAll of each of the group's topics, in Java's order of the topics; the shared
             ones left out.
         shared: The topics that some member pops: no client owns a queue of them alone.
+        lockless: Brokers whose queues nobody gives the order locks of, and so no new owner.
     """
 
     settings: GroupSettings
     members: Mapping[ProcessKey, Member]
     readable: Mapping[str, Sequence[MessageQueue]]
     shared: Mapping[str, SharedTopic] = field(default_factory=dict)
+    lockless: frozenset[str] = frozenset()
 
     def topics_of(self, member: Member) -> list[str]:
         """What the member subscribes, its retry topic included once that exists; in Java order."""
@@ -53,4 +55,5 @@ def group_view(state: GroupState) -> GroupView:
         members=dict(state.members),
         readable=state.readable_by_topic(),
         shared=state.shared_topics(),
+        lockless=state.lockless_brokers(),
     )

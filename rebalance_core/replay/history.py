@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from rebalance_core.model import events
@@ -187,8 +187,15 @@ def replay_events(
     settled_by = retry_settled_by = 0
     for at_ms, simultaneous in _instants(history.events):
         signature, retry_brokers = state.signature(), set(state.retry_brokers)
+        masterless = dict(state.routes.masterless)
         instant = _apply(state, simultaneous, replay.unknown_members)
+        turned = masterless.items() ^ state.routes.masterless.items()
+        unsettled_ms = _unsettled_ms(state, simultaneous, {name for name, _ in turned})
+        if replay.epochs:
+            settled_by = max(settled_by, unsettled_ms)
         if not (replay.epochs or state.members) or state.signature() == signature:
+            if replay.epochs:
+                replay.epochs[-1] = _prolonged(replay.epochs[-1], at_ms, unsettled_ms)
             continue
         view = group_view(state)
         outcome = settled(view, before)
@@ -214,6 +221,29 @@ def replay_events(
         )
         before = outcome
     return replay
+
+
+def _unsettled_ms(state: GroupState, simultaneous: list[Event], turned: set[str]) -> int:
+    """Until when passes may differ because a master of the group's queues went or came; 0: not."""
+    readable = state.readable_by_topic().values()
+    concerned = turned & {queue.broker_name for queues in readable for queue in queues}
+    return max(
+        (
+            event.event_ms + window_ms(event)
+            for event in simultaneous
+            if event.event_type in events.MASTER_EVENTS and event.broker_name in concerned
+        ),
+        default=0,
+    )
+
+
+def _prolonged(epoch: Epoch, at_ms: int, unsettled_ms: int) -> Epoch:
+    """The epoch with its windows that are open at a moment open until a later one."""
+    latest_ms, retry_latest_ms = (
+        max(latest, unsettled_ms) if at_ms <= latest else latest
+        for latest in (epoch.latest_ms, epoch.retry_latest_ms)
+    )
+    return replace(epoch, latest_ms=latest_ms, retry_latest_ms=max(latest_ms, retry_latest_ms))
 
 
 def _instants(all_events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:

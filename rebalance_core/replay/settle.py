@@ -72,6 +72,8 @@ def settle(
     ends what it popped, and the other way round (``RebalanceImpl.updateMessageQueueAssignment``).
     Who comes new has nothing to keep.
 
+    A queue whose order lock nobody gives stays with who holds it, and has no new owner.
+
     Args:
         state: the group as its members see it now.
         before: what each process held until now; processes that are gone are ignored.
@@ -116,6 +118,7 @@ def _pass(
         else:
             queues = state.readable[topic] if shared is None else shared.queues
             answer = _share(state, member, topic, queues, client_ids, strategy)
+            answer = _with_locks(state, member, answer, held.pulled)
         if answer is None:
             frozen.add(topic)
             pulled.update(queue for queue in held.pulled if queue.topic == topic)
@@ -123,6 +126,18 @@ def _pass(
         else:
             (popped if pops else pulled).update(answer)
     return Taken(frozenset(pulled), frozenset(popped))
+
+
+def _with_locks(
+    state: GroupView,
+    member: Member,
+    share: Sequence[MessageQueue] | None,
+    held: frozenset[MessageQueue],
+) -> Sequence[MessageQueue] | None:
+    """The share without new queues whose order lock nobody gives."""
+    if share is None or not state.lockless or member.message_model == BROADCASTING:
+        return share
+    return [q for q in share if q in held or q.broker_name not in state.lockless]
 
 
 def pops_topic(state: GroupView, member: Member, shared: SharedTopic) -> bool:

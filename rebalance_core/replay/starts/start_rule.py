@@ -45,6 +45,15 @@ class Start:
     status: str = OK
 
 
+def without_end(start: Start) -> Start:
+    """The start where nobody answers where the queue ends: only a 0 of the broker is one."""
+    if start.rule not in (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH):
+        return start
+    if start.low is None or start.low == start.offset:
+        return Start(QUERY_FAILED, status=FAILED)
+    return Start(BROKER_ZERO, None, 0, 0, UNKNOWN)
+
+
 def zero(rule: str) -> Start:
     """A rule that gives 0 whatever was seen."""
     return Start(rule, 0, 0, 0)
