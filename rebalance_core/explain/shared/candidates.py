@@ -6,7 +6,7 @@ nor do they have the share number of the request mode, nor whether the group is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -20,6 +20,8 @@ from rebalance_core.model.group_settings import (
     PROXY_REBALANCE,
 )
 from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.model.statuses import FROZEN
+from rebalance_core.replay.settle import CONFIG_STRATEGY
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 
 MOST_LISTS = 256
@@ -77,56 +79,69 @@ def queue_count_range(view: View, topic: str) -> dict[str, tuple[int, int]]:
     Of the brokers that the rows name; others may have queues that nobody reaches.
     """
     total = int(view.shared[topic]["queues"])
-    fewest = _fewest(view, topic)
-    spare = total - sum(fewest.values())
-    if spare < 0:  # some are kept that cannot be read
-        return dict.fromkeys(fewest, (0, total))
-    return {broker: (count, count + spare) for broker, count in fewest.items()}
+    ranges: dict[str, tuple[int, int]] = {}
+    for fewest in _evidence(view, topic):
+        spare = total - sum(fewest.values())
+        for broker, count in fewest.items():
+            low, high = ranges.get(broker, (count, 0))
+            ranges[broker] = (min(low, count), max(high, count + max(spare, 0)))
+    return ranges
 
 
-def _fewest(view: View, topic: str) -> dict[str, int]:
+def _evidence(view: View, topic: str) -> Iterator[dict[str, int]]:
     """Queues of each broker that somebody reaches; a broker reached as a whole has one at least.
 
-    What suspended members reach counts as long as there can be so many queues: they may keep some
-    that cannot be read any more.
+    Once of all clients; and if some may reach what cannot be read, once of the others: of those who
+    are suspended or have a CONFIG list, or where the epoch is frozen ask a broker in vain.
     """
-    suspended = {member["client_id"] for member in view.members if member["suspended"]}
-    fewest: dict[str, int] = {}
-    for left_out in (frozenset[str](), suspended):
-        fewest = {}
-        for client_id, entries in view.reach.get(topic, {}).items():
-            for queue in entries if client_id not in left_out else ():
+    reach = view.reach.get(topic, {})
+    doubtful = {member["client_id"] for member in view.members if _doubtful(view, member)}
+    for left_out in (frozenset[str](), doubtful & reach.keys()):
+        fewest: dict[str, int] = {}
+        for client_id in reach.keys() - left_out:
+            for queue in reach[client_id]:
                 count = max(1, queue.queue_id + 1)
                 fewest[queue.broker_name] = max(count, fewest.get(queue.broker_name, 0))
-        if sum(fewest.values()) <= int(view.shared[topic]["queues"]):
-            break
-    return fewest
+        yield dict(sorted(fewest.items()))
+        if not doubtful & reach.keys():
+            return
+
+
+def _doubtful(view: View, member: Row) -> bool:
+    return (
+        view.row["status"] == FROZEN
+        or member["suspended"]
+        or member["strategy"].startswith(CONFIG_STRATEGY)
+    )
 
 
 def _readable_lists(view: View, topic: str) -> tuple[list[Queues], bool]:
-    """Candidates for mqAll, the most even first, and True if there can be no other."""
+    """Candidates for mqAll, the likeliest first, and True if the rows leave no other."""
     total = int(view.shared[topic]["queues"])
-    fewest = _fewest(view, topic)
-    spare = total - sum(fewest.values())
     if total == 0:
         return [()], True
-    if spare < 0 or not fewest:
+    lists: dict[Queues, None] = {}
+    spare = 0
+    for fewest in _evidence(view, topic):
+        spare = total - sum(fewest.values())
+        if spare >= 0 and fewest:
+            for mores in islice(_spread(spare, len(fewest)), MOST_LISTS):
+                lists[_queues(topic, fewest, mores)] = None
+    if not lists:
         reached = {q for entries in view.reach.get(topic, {}).values() for q in entries}
         single = sort_queues(queue for queue in reached if queue.queue_id != WHOLE_BROKER)
         return [tuple(single[:total])], False
-    brokers = list(fewest)
-    spread = islice(_spread(spare, len(brokers)), MOST_LISTS)
-    lists = [
-        tuple(
-            sort_queues(
-                MessageQueue(topic, broker, queue_id)
-                for broker, more in zip(brokers, mores, strict=True)
-                for queue_id in range(fewest[broker] + more)
-            )
+    return list(lists), len(lists) == 1 and spare == 0
+
+
+def _queues(topic: str, fewest: Mapping[str, int], mores: tuple[int, ...]) -> Queues:
+    return tuple(
+        sort_queues(
+            MessageQueue(topic, broker, queue_id)
+            for (broker, count), more in zip(fewest.items(), mores, strict=True)
+            for queue_id in range(count + more)
         )
-        for mores in spread
-    ]
-    return lists, spare == 0
+    )
 
 
 def _spread(spare: int, brokers: int) -> Iterator[tuple[int, ...]]:
