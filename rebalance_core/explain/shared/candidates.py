@@ -108,11 +108,8 @@ def _evidence(view: View, topic: str) -> Iterator[dict[str, int]]:
 
 
 def _doubtful(view: View, member: Row) -> bool:
-    return (
-        view.row["status"] == FROZEN
-        or member["suspended"]
-        or member["strategy"].startswith(CONFIG_STRATEGY)
-    )
+    listed: bool = member["strategy"].startswith(CONFIG_STRATEGY)
+    return listed or view.row["status"] == FROZEN or bool(member["suspended"])
 
 
 def _readable_lists(view: View, topic: str) -> tuple[list[Queues], bool]:

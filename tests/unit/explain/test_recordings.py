@@ -1,13 +1,15 @@
 """Every queue in every epoch of the recordings: who has it, worked out again, is the ledger's."""
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from rebalance_core.explain.explainer import Explainer
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
-from tests.recordings.tables import RECORDINGS, Row, Tables, replayed
+from tests.recordings.tables import RECORDINGS, Tables, replayed
 from tests.recordings.test_pop import ledger
 from tests.unit.explain.ledgers import group_rows
 
@@ -79,9 +81,9 @@ def test_every_shared_queue_of_the_pop_recording_is_explained() -> None:
     assert "2" not in modes["pop-1"]
 
 
-def in_epoch(row: Row, epoch: int) -> bool:
+def in_epoch(row: Mapping[str, Any], epoch: int) -> bool:
     return row["from_epoch"] <= epoch and (row["to_epoch"] is None or epoch < row["to_epoch"])
 
 
-def entry_of(row: Row) -> MessageQueue:
+def entry_of(row: Mapping[str, Any]) -> MessageQueue:
     return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])

@@ -1,5 +1,7 @@
 """what_if of groups that pop and of groups behind proxies."""
 
+from typing import Any
+
 import pytest
 
 from rebalance_core.model.errors import UsageError
@@ -14,7 +16,7 @@ EIGHT = {"T": {"a": 4, "b": 4}}
 ONE_MORE = {"T": "POP(share_queue_num=1)"}
 
 
-def of_ledger(share: int, members: int, **settings: object) -> PopFigures:
+def of_ledger(share: int, members: int, **settings: Any) -> PopFigures:
     """Figures of the replay's own pop_metrics."""
     tables = replay(
         topic(0, 4), topic(0, 4, broker="b"),
@@ -47,18 +49,18 @@ def test_exclusive_and_shared_side_by_side() -> None:
     text = str(result)
     assert "T: clients per queue" in text
     assert "0 to 64 s" in text
-    assert "w               2       4 shared" in text or "4 shared" in text
+    assert "4 shared" in text
     assert "(shared)" in text
 
 
 def test_what_a_larger_share_number_buys() -> None:
-    group = {"request_modes": ONE_MORE, "rebalance_mode": "BROKER"}
-    more = what_if(IDS, EIGHT, "AVG", {"request_modes": {"T": "POP(share_queue_num=2)"}}, **group)  # type: ignore[arg-type]
+    group: dict[str, Any] = {"request_modes": ONE_MORE, "rebalance_mode": "BROKER"}
+    more = what_if(IDS, EIGHT, "AVG", {"request_modes": {"T": "POP(share_queue_num=2)"}}, **group)
     assert more.before.pop["T"].min_clients_per_queue == 2
     assert more.after.pop["T"].min_clients_per_queue == 3
-    fewer = what_if(IDS, EIGHT, "AVG", remove_consumers(2), **group)  # type: ignore[arg-type]
+    fewer = what_if(IDS, EIGHT, "AVG", remove_consumers(2), **group)
     assert fewer.after.pop["T"] == PopFigures(2, 8, 2, 2, 8, 8, 0)
-    many = what_if(IDS, EIGHT, "AVG", add_consumers(6), **group)  # type: ignore[arg-type]
+    many = what_if(IDS, EIGHT, "AVG", add_consumers(6), **group)
     assert many.after.pop["T"] == PopFigures(10, 8, 1, 2, 1, 1, 0)
     assert many.after.idle == ()
 
@@ -123,9 +125,9 @@ def test_changes_add_up() -> None:
         ({"invisible_time_s": 0}, "expected more than 0 seconds"),
     ],
 )
-def test_mistakes(given: dict[str, object], said: str) -> None:
+def test_mistakes(given: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError) as raised:
-        what_if(IDS, EIGHT, "AVG", {}, **given)  # type: ignore[arg-type]
+        what_if(IDS, EIGHT, "AVG", {}, **given)
     assert said in str(raised.value)
     if "invisible_time_s" not in given:
         with pytest.raises(UsageError) as raised:
