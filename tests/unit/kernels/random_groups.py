@@ -19,6 +19,7 @@ from tests.unit.kernels.random_steps import (
     ONE_FOR_ALL,
     SHARE,
     STEPS,
+    STEPS_WITH_MODES,
     STEPS_WITH_TRAITS,
     STRATEGIES,
     TOPIC,
@@ -101,11 +102,10 @@ def groups(
     if "many topics" in mine:
         given["subscriptions"] += MANY_TOPICS
     if {"pop", "own modes"} & mine and draw(st.sampled_from((True, True, True, False))):
-        given |= {
-            "consumer_type": "PUSH", "message_model": "CLUSTERING", "client_version": "5.3",
-            "rebalance_mode": draw(st.sampled_from(("BROKER", "BROKER", "CLIENT", "PROXY"))),
-            "strategy": draw(st.sampled_from(ONE_FOR_ALL)),
-        }  # fmt: skip
+        given |= {"consumer_type": "PUSH", "message_model": "CLUSTERING", "client_version": "5.3"}
+        given["strategy"] = draw(st.sampled_from(ONE_FOR_ALL))
+        if "own strategies" not in mine:
+            given["rebalance_mode"] = draw(st.sampled_from(("BROKER", "BROKER", "CLIENT", "PROXY")))
     story = Story(retry_topic(name), GroupSettings(**given), traits=mine)
     for number, many in enumerate(MANY_TOPICS if "many topics" in mine else ()):
         story.tell(
@@ -121,7 +121,8 @@ def groups(
         story.tell({"step": "mode", "topic": "T", "share": share})
     for step in draw(st.lists(COME, min_size=1, max_size=3)):
         story.tell(step)
-    for after_ms, step in draw(STEPS_WITH_TRAITS if mine else STEPS):
+    with_traits = STEPS_WITH_MODES if "pop" in mine else STEPS_WITH_TRAITS
+    for after_ms, step in draw(with_traits if mine else STEPS):
         story.at_ms += after_ms
         story.tell(step)
     moments = sorted({event.event_ms for event in story.events})

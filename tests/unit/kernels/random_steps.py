@@ -171,10 +171,10 @@ STEP = st.one_of(
     ),
 )
 STEPS = st.lists(st.tuples(AFTER_MS, STEP), min_size=4, max_size=16)
-STEPS_WITH_TRAITS = st.lists(
-    st.tuples(AFTER_MS, st.one_of(STEP, STEP, TWIN, TWIN_GOES, SLEEP, MODE)),
-    min_size=6,
-    max_size=20,
+STEP_WITH_TRAITS = st.one_of(STEP, STEP, TWIN, TWIN_GOES, SLEEP)
+STEPS_WITH_TRAITS = st.lists(st.tuples(AFTER_MS, STEP_WITH_TRAITS), min_size=6, max_size=20)
+STEPS_WITH_MODES = st.lists(
+    st.tuples(AFTER_MS, st.one_of(STEP_WITH_TRAITS, MODE)), min_size=6, max_size=20
 )
 
 
@@ -266,7 +266,16 @@ class Story:
         return step["model"] if "own models" in self.traits else None
 
     def _rebalance(self, step: dict[str, Any]) -> str | None:
-        return step["rebalance"] if "own modes" in self.traits else None
+        """Brokers know few strategies, and proxies no BROADCASTING."""
+        strategy = self._strategy(step) or self.settings.strategy
+        model = self._model(step) or self.settings.message_model
+        if "own modes" not in self.traits:
+            return None
+        if step["rebalance"] == "BROKER" and strategy not in ONE_FOR_ALL:
+            return "CLIENT"
+        if step["rebalance"] == "PROXY" and model != "CLUSTERING":
+            return "CLIENT"
+        return step["rebalance"]
 
     def _twin(self, step: dict[str, Any]) -> None:
         """A process beside others of its client id."""
