@@ -12,14 +12,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rebalance_core.explain.formula import Formula, formula_of
-from rebalance_core.explain.view import ProcessKey, Row, View, covers, subscribes
+from rebalance_core.explain.held_before import held_before
+from rebalance_core.explain.view import ProcessKey, Row, View, subscribes
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
-    CLIENT_REBALANCE,
-    PROXY_REBALANCE,
     PUSH,
 )
 from rebalance_core.model.queue import MessageQueue
@@ -153,7 +152,7 @@ class Settlement:
         More than one number is possible only for several processes of one id of which some keep
         what they held: the ledger does not say which of them held it.
         """
-        held, held_at_most = self._held_before(queue)
+        held, held_at_most = held_before(self.before, queue)
         computed = Counter(
             member["client_id"] for member in self._passing if self.takes(member, queue)
         )
@@ -165,26 +164,6 @@ class Settlement:
             if computed[client_id] + high:
                 result[client_id] = (computed[client_id] + low, computed[client_id] + high)
         return result
-
-    def _held_before(self, queue: MessageQueue) -> tuple[Counter[str], Counter[str]]:
-        """Client id -> fewest and most of its processes that held, or pulled, the queue before.
-
-        Of a topic that members shared the ledger says whom the queue was open to, and not which of
-        them pulled it: what somebody popped, nobody holds after.
-        """
-        if self.before is None:
-            return Counter(), Counter()
-        if self.topic not in self.before.shared:
-            held = self.before.held_by(queue)
-            return held, held
-        fewest, most = Counter[str](), Counter[str]()
-        for client_id, entries in self.before.reach.get(self.topic, {}).items():
-            own = [m for m in self.before.members if m["client_id"] == client_id]
-            modes = [member["rebalance_mode"] for member in own]
-            if covers(entries, queue):
-                most[client_id] = len(modes) - modes.count(PROXY_REBALANCE)
-                fewest[client_id] = int(modes == [CLIENT_REBALANCE])
-        return fewest, most
 
     @cached_property
     def _passing(self) -> list[Row]:

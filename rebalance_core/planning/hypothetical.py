@@ -19,6 +19,7 @@ from rebalance_core.planning.strategies.planning_strategy import PlanningStrateg
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.intervals import ownership_rows
+from rebalance_core.replay.pop_metrics import pop_metric_rows
 from rebalance_core.replay.settle import Settled, settle, strategy_key
 
 Row = dict[str, Any]
@@ -108,6 +109,17 @@ def step_row(epoch: Epoch) -> Row:
         **{name: figures[name] for name in _FIGURES},
         "orphaned": sum(queue not in holders for queue in readable),
         "shared": sum(processes > 1 for processes in holders.values()),
+        **_of_shared_topics(epoch),
+    }
+
+
+def _of_shared_topics(epoch: Epoch) -> Row:
+    rows = [row for row in pop_metric_rows(epoch) if row["queues"]]
+    return {
+        "pop_queues": sum(row["queues"] for row in rows),
+        "min_clients_per_queue": min((row["min_clients_per_queue"] for row in rows), default=None),
+        "max_clients_per_queue": max((row["max_clients_per_queue"] for row in rows), default=None),
+        "unreached": sum(row["unreached"] for row in rows) if rows else None,
     }
 
 

@@ -91,9 +91,10 @@ def _sharing(before: Allocation, after: Allocation) -> str:
     """Topics that members share, before and after, what a death costs, and modes without effect."""
     rows: list[tuple[str, str, str]] = []
     for topic in dict.fromkeys((*before.pop, *after.pop)):
-        of_topic = [allocation.pop.get(topic) for allocation in (before, after)]
+        was, now = before.pop.get(topic), after.pop.get(topic)
         for name, cell in _POP_FIGURES:
-            rows.append((f"{topic}: {name}", *("-" if f is None else cell(f) for f in of_topic)))
+            cells = ("-" if figures is None else cell(figures) for figures in (was, now))
+            rows.append((f"{topic}: {name}", next(cells), next(cells)))
     if rows:
         rows.append(
             ("held by a dead one, again after", str(before.redelivery or "-"),
@@ -113,6 +114,7 @@ def _range(low: int, high: int) -> str:
 
 
 _POP_FIGURES: tuple[tuple[str, Callable[[PopFigures], str]], ...] = (
+    ("readable queues", lambda f: str(f.queues)),
     ("clients per queue", lambda f: _range(f.min_clients_per_queue, f.max_clients_per_queue)),
     ("queues per client", lambda f: _range(f.min_queues_per_client, f.max_queues_per_client)),
     ("queues without a client", lambda f: str(f.unreached)),
