@@ -23,6 +23,7 @@ from rebalance_core.audit.rules import (
     inconsistent_subscription,
     inconsistent_tags,
     leftover_offsets,
+    masters,
     member_lists,
     mixtures,
     offset_rollback,
@@ -86,6 +87,9 @@ RULES: tuple[Rule, ...] = (
     start_offsets.REPLAYED,
     start_offsets.FAILED,
     offset_rollback.RULE,
+    masters.NOT_READ,
+    masters.LOCKS,
+    masters.FELL_BACK,
     leftover_offsets.LEFTOVER,
     leftover_offsets.OFFLINE,
     # the group itself

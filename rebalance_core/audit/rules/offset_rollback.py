@@ -18,6 +18,7 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.timers import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS
+from rebalance_core.protocol.windows import MASTER_BACK_MS
 
 STORE_COPY_MS = 5_000
 """Copying a store takes so long at most."""
@@ -41,7 +42,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
     """
     if is_broadcasting(case):
         return
-    falls = [*_logged(case), *_observed(case)]
+    falls = [fall for fall in (*_logged(case), *_observed(case)) if not _switched(case, fall)]
     duplicate_ids = sorted(
         {duplicate.client_id for duplicate in logged_duplicates(case)}
         | listed_duplicates(case).keys()
@@ -56,6 +57,15 @@ def find(case: GroupCase) -> Iterator[Finding]:
         if duplicate_ids:
             causes.insert(0, f"the duplicate client id {listed(duplicate_ids, 3)}")
         yield _finding(known, f"explained by {listed(causes, 3)}")
+
+
+def _switched(case: GroupCase, fall: _Fall) -> bool:
+    """Its broker's master went or came back: that is OFFSETS_FELL_BACK."""
+    outages = case.run.masters.get(fall.queue.broker_name, ())
+    return any(
+        one.down_ms <= fall.last_ms and not one.over(fall.first_ms - MASTER_BACK_MS)
+        for one in outages
+    )
 
 
 def _logged(case: GroupCase) -> list[_Fall]:
