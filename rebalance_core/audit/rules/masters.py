@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.backlog import Offsets, messages
@@ -11,11 +10,11 @@ from rebalance_core.audit.evidence.formatting import lasting, plural, queue_name
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.rules.offset_rollback import all_falls, outage_of
 from rebalance_core.model.events import ACTING, REFUSED
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.statuses import EMPTY
-from rebalance_core.protocol.windows import MASTER_BACK_MS
 from rebalance_core.replay.masters import MasterOutage
 
 
@@ -99,47 +98,27 @@ def find_lockless(case: GroupCase) -> Iterator[Finding]:
 
 
 def find_fallen(case: GroupCase) -> Iterator[Finding]:
-    """One finding for each outage after which commits were lower than before its end."""
+    """One finding for each outage with which commits fell."""
     if is_broadcasting(case):
         return
-    commits: dict[MessageQueue, list[Row]] = {}
-    for row in sorted(case.rows("committed_offsets"), key=lambda row: row["observed_ms"]):
-        if not is_retry_topic(row["topic"]):
-            commits.setdefault(queue_of(row), []).append(row)
-    for broker, outage in _outages(case):
-        fell = {
-            queue: high - low
-            for queue, rows in commits.items()
-            if queue.broker_name == broker
-            for high, low in [_fall(rows, outage)]
-            if high > low
-        }
-        if fell:
-            most = max(fell, key=lambda queue: fell[queue])
-            yield Finding(
-                f"Commits on {plural(len(fell), 'queue')} of {broker} fell back when its role "
-                f"went to a slave or came back, most by {messages(fell[most])} "
-                f"({most.topic} {most.broker_name}:{most.queue_id}); whoever took them then read "
-                "those again.",
-                {"queues": _names(fell), "messages": sum(fell.values())},
-                broker_name=broker,
-                first_ms=outage.down_ms,
-                last_ms=outage.up_ms,
-            )
-
-
-def _fall(rows: list[Row], outage: MasterOutage) -> tuple[int, int]:
-    """The largest fall between two commits one after the other that a switch lies between."""
-    turns = [ms for ms in (outage.down_ms, outage.up_ms) if ms is not None]
-    falls = [
-        (earlier["committed_offset"], later["committed_offset"])
-        for earlier, later in pairwise(rows)
-        if any(
-            earlier["observed_ms"] <= turn_ms + MASTER_BACK_MS and turn_ms <= later["observed_ms"]
-            for turn_ms in turns
+    fell: dict[tuple[str, MasterOutage], dict[MessageQueue, int]] = {}
+    for fall in all_falls(case):
+        outage = outage_of(case, fall)
+        if outage is not None and not is_retry_topic(fall.queue.topic):
+            queues = fell.setdefault((fall.queue.broker_name, outage), {})
+            queues[fall.queue] = max(fall.high - fall.low, queues.get(fall.queue, 0))
+    for (broker, outage), queues in fell.items():
+        most = max(queues, key=lambda queue: queues[queue])
+        yield Finding(
+            f"Commits on {plural(len(queues), 'queue')} of {broker} fell back when its role went "
+            f"to a slave or came back, most by {messages(queues[most])} "
+            f"({most.topic} {most.broker_name}:{most.queue_id}); whoever took them then read "
+            "those again.",
+            {"queues": _names(queues), "messages": sum(queues.values())},
+            broker_name=broker,
+            first_ms=outage.down_ms,
+            last_ms=outage.up_ms,
         )
-    ]
-    return max(falls, key=lambda fall: fall[0] - fall[1], default=(0, 0))
 
 
 NOT_READ = Rule(
@@ -167,7 +146,7 @@ FELL_BACK = Rule(
     INFO,
     "Commits fell back with a switch of roles: a slave knows an older copy, and a master that is "
     "back knows nothing of what was committed to the slave. Messages are read again.",
-    "MASTER_DOWN and MASTER_UP of cluster_events, committed_offsets",
+    "MASTER_DOWN and MASTER_UP of cluster_events, facts OFFSET_WENT_BACK, committed_offsets",
     "Nothing where consumers bear repeats; else compare with what was processed.",
     find_fallen,
 )

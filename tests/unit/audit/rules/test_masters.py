@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.judge import judge_cluster
+from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
-    Event,
     case_of,
     commit,
     end,
