@@ -8,6 +8,7 @@ import pytest
 
 from tests.recordings.audited import audit_folder, audited
 from tests.recordings.tables import DATA, RECORDINGS, Tables
+from tests.recordings.test_ingest_slaves import REPLICATED
 
 EXPECTED = Path(__file__).with_name("audit_expected.tsv")
 """recording, severity, rule and group of each finding; looked at one by one, then kept."""
@@ -56,7 +57,7 @@ def found(tables: Tables) -> set[tuple[str, str, str]]:
     }
 
 
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("recording", [*RECORDINGS, *REPLICATED])
 def test_the_findings_of_a_recording(recording: str) -> None:
     lines = [line.split("\t") for line in EXPECTED.read_text().splitlines()]
     expected = {(a, b, c) for name, a, b, c in lines if name == recording}
@@ -77,7 +78,7 @@ def test_no_false_alarm(recording: str) -> None:
         assert alarms == set()
 
 
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("recording", [*RECORDINGS, *REPLICATED])
 def test_live_ownership_is_the_predicted_one_wherever_it_settled(recording: str) -> None:
     verdicts = {row["verdict"] for row in audited(recording)["group_verdicts"]}
     assert verdicts <= {"EQUAL", "UNSTABLE", "OFFLINE", "UNKNOWN"}
