@@ -35,6 +35,7 @@ SESSION_SETTINGS = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test with the lane whose folder it lies in, unless it names one itself.
 

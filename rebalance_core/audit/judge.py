@@ -17,6 +17,7 @@ from rebalance_core.audit.completeness import (
     audit_run_of,
     incomplete_groups,
 )
+from rebalance_core.audit.evidence.topic_configs import is_system_group
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
@@ -32,7 +33,7 @@ from rebalance_core.audit.rules.cluster import (
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.events import BROKER_EVENTS
 from rebalance_core.model.severities import ERROR
-from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, UNKNOWN
+from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, SYSTEM, UNKNOWN
 
 RULE_FAILED = Rule(
     "RULE_FAILED",
@@ -62,9 +63,12 @@ Findings = list[tuple[Rule, Finding]]
 
 
 def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
-    """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster."""
+    """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster.
+
+    Of a system group ingest's findings alone.
+    """
     result, findings = _compared(case)
-    for rule in RULES:
+    for rule in RULES if not is_system_group(case.consumer_group) else ():
         findings += _by_rule(rule, case)
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
     rows += [dict(row) for row in case.rows("findings")]
@@ -145,7 +149,8 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
 def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
     try:
         result = compare(case)
-        return result, list(comparison_findings(case, result))
+        known = result.reason == SYSTEM
+        return result, [] if known else list(comparison_findings(case, result))
     except Exception as error:  # one group must not cost the audit of 10,000 groups
         return ComparisonResult(UNKNOWN, COMPARISON_FAILED), [
             _failed("The comparison", case, error)

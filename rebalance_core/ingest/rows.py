@@ -20,6 +20,8 @@ FINDING_IDS = {
     "INGEST_CLOCK_SET_BACK": "The clock of a log jumps back; its times are kept as they stand.",
     "INGEST_CONTRADICTION": "A dump contradicts the logs.",
     "INGEST_EMPTY_FILE": "A log is empty.",
+    "INGEST_EXPORT_OLD": "A JSON store beside a RocksDB counts as of its last export.",
+    "INGEST_EXPORT_UNDATED": "No file tells when a JSON store beside a RocksDB was exported.",
     "INGEST_JOIN_NOT_LOGGED": "A dump lists a member whose join no log has.",
     "INGEST_LEAVE_NOT_LOGGED": "No broker lists a member any more whose end no log has.",
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
@@ -30,7 +32,7 @@ FINDING_IDS = {
     "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
     "INGEST_TIMESTAMP_UNKNOWN": "No file tells the group's consumeTimestamp.",
     "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs say of a topic.",
-    "INGEST_VERSION_NOT_MODELLED": "A client's version has rules that are not known here.",
+    "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are unknown here.",
 }
 """What `ingest` may find, and what it means."""
 

@@ -16,8 +16,10 @@ from rebalance_core.spark.tables.write import row_hash, write_table
 pytestmark = pytest.mark.spark
 
 NAME = "memberships"
-ROW = ("c", "g", "1@1", None, ["a", "b"], "AVG", "5.3", "CLUSTERING", False, "CLIENT")
-ROW += (0, None, 1, None)
+ROW = (
+    *("c", "g", "1@1", None, ["a", "b"], "AVG", "5.3", "CLUSTERING", False, "CLIENT"),
+    *(0, None, 1, None),
+)
 
 
 def rows_of(spark: SparkSession, *rows: tuple[object, ...], name: str = NAME) -> DataFrame:

@@ -45,6 +45,16 @@ BROKER_LOG = (
         of_slaves=True,
     ),
     LogFact(
+        "group_topic", BROKER, GROUP, "group",
+        "group, topic, expression: new to the group's table; names no member",
+        of_slaves=True,
+    ),
+    LogFact(
+        "group_emptied", BROKER, GROUP, "group",
+        "group: its last member is gone, and its table with it",
+        of_slaves=True,
+    ),
+    LogFact(
         "topic_created", BROKER, TOPIC, "topic",
         "topic, read, write, perm: queues are new and empty",
     ),

@@ -22,8 +22,10 @@ from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.collection.collected_file import (
     ADMIN,
     BROKER_LOG,
+    EXPORT_METADATA,
     GROUPS,
     MODES,
+    STORE_COMMANDS,
     TOPICS,
     CollectedFile,
 )
@@ -63,13 +65,18 @@ _STORES = {
     "topic_config": (TOPIC, "topic"),
     "subscription_group": (GROUP, "consumer_group"),
     "request_mode": (GROUP, "consumer_group"),
+    "order_info": (GROUP, "consumer_group"),
+    "proxy_mode": (CLUSTER, ""),
+    "exported_topic": (TOPIC, "topic"),
+    "exported_subscription_group": (GROUP, "consumer_group"),
     "committed_offset": (COMMIT, "consumer_group"),
     "local_offset": (COMMIT, "consumer_group"),
+    "store_form": (CLUSTER, ""),
 }
 """Facts of stores: who puts them together, and the field that names the group or topic."""
-_FACTS_ONLY = ("subscription_group", "dump")
+_FACTS_ONLY = ("subscription_group", "order_info", "dump")
 """Facts of stores and dumps of which `observed_facts` alone is made."""
-_REPEATED = ("route_broker", "broker_local", "broker_topic")
+_REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local")
 """Evidence on the cluster from dumps and from facts on something else; each place says it often."""
 
 
@@ -133,6 +140,9 @@ def evidence_of(
     yield piece
     if file.kind in (BROKER_LOG, TOPICS):
         yield from _of_folder(piece)
+    elif fact.values.get("proxy_addr") and not fact.values["remote"]:
+        address = {"address": fact.values["proxy_addr"]}
+        yield replace(piece, part=CLUSTER, key="", kind="proxy_local", values=address)
 
 
 def _of_folder(piece: Evidence) -> Iterator[Evidence]:
@@ -154,16 +164,22 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
     """A dump's command line stands in its file's name: the group or topic asked for."""
     command, argument = file.arguments[:2]
     if command == "consumerConnection":
-        group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
+        group, broker = argument, file.place
+        if not broker:
+            group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
         yield replace(piece, part=GROUP, key=group, place=broker)
     elif command == "consumerStatus":
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
         yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})
     elif piece.kind == "queue_progress":
-        group = group_of_rows(argument, piece.values["with_clients"])
+        group = group_of_rows(argument, piece.values["with_clients"], piece.values["topic"])
         yield replace(piece, part=GROUP, key=group)
         yield replace(piece, part=COMMIT, key=group)
         yield replace(piece, part=TOPIC, key=piece.values["topic"])
+    elif command == "topicRoute" and file.place:
+        return  # a proxy answers with its own address for every broker's
+    elif command in STORE_COMMANDS or command == EXPORT_METADATA:
+        yield from _of_store_command(file, piece, brokers)
     elif command in ("topicRoute", "topicStatus"):
         yield replace(piece, part=TOPIC, key=argument)
         if piece.kind == "route_broker":
@@ -172,20 +188,37 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         yield piece
 
 
+def _of_store_command(
+    file: CollectedFile, piece: Evidence, brokers: Collection[str]
+) -> Iterator[Evidence]:
+    """An export that brokers were asked for, or what local mode read in a broker's own store."""
+    _, broker = asked("-" + file.arguments[1], (), brokers)
+    part, name = _STORES.get(piece.kind, ("", ""))
+    if piece.kind == "rocksdb_export":
+        values = {**piece.values, "argument": file.arguments[1]}
+        yield replace(piece, place=broker, values=values)
+    elif part and broker and (part != GROUP or file.newest):
+        yield replace(piece, part=part, key=piece.values[name], place=broker)
+
+
 def of_document(
     file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Iterator[Evidence]:
     """What a document as a whole is evidence for: that it was collected, and how much it held."""
     if file.kind == ADMIN:
         fact = dump_fact(file, results, brokers)
-        group, place = fact.values["group"] or None, fact.values["broker"] or ""
+        group, place = fact.values["group"] or None, file.place or fact.values["broker"] or ""
+        stored = {piece.kind for piece in results if isinstance(piece, Fact)}
+        if place and file.newest and "subscription_group" in stored:
+            yield _group_configs(file, results, place)
+        elif place and file.newest and "exported_subscription_group" in stored:
+            found = _group_configs(file, results, place)
+            yield replace(found, kind="exported_group_configs")
     elif file.kind == GROUPS and file.newest:
-        kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
-        if results and not kinds:
+        if results and not any(isinstance(piece, Fact) for piece in results):
             return  # it is no such store, or only part of one
-        count = {"groups": kinds.count("subscription_group"), "rejected": len(results) - len(kinds)}
-        fact = Fact("group_configs", file.written_ms, count, file.name)
-        group, place = None, file.place
+        yield _group_configs(file, results, file.place)
+        return
     elif file.kind == MODES:
         if any(isinstance(piece, Unread) for piece in results):
             return  # a missing entry may be one that could not be read
@@ -195,3 +228,11 @@ def of_document(
         return
     part = CLUSTER if group is None else GROUP
     yield Evidence(part, group or "", fact.kind, fact.at_ms, place, 0, fact.source, fact.values)
+
+
+def _group_configs(file: CollectedFile, results: Collection[Fact | Unread], place: str) -> Evidence:
+    """That the groups of a broker could be read."""
+    kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
+    groups = sum(kind in ("subscription_group", "exported_subscription_group") for kind in kinds)
+    count = {"groups": groups, "rejected": len(results) - len(kinds)}
+    return Evidence(CLUSTER, "", "group_configs", file.written_ms, place, 0, file.name, count)

@@ -12,6 +12,8 @@ from rebalance_core.ingest.collection.collected_file import (
     MODES,
     NAMESRV_LOG,
     OFFSETS,
+    ORDER_INFO,
+    PROXIES,
     TOPICS,
     CollectedFile,
 )
@@ -23,6 +25,7 @@ from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.observed.document_facts import dump
 from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.observed.log_rows import add_log_rows
+from rebalance_core.ingest.observed.rocksdb_stores import add_broker_stores
 from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.ingest.rows import Row
 
@@ -34,6 +37,7 @@ _BROKER_FILES = {
     GROUPS: (STORE, "subscriptionGroup.json"),
     OFFSETS: (STORE, "consumerOffset.json"),
     MODES: (STORE, "messageRequestMode.json"),
+    ORDER_INFO: (STORE, "consumerOrderInfo.json"),
 }
 _REGISTERS = ("broker_registered", "broker_address", "broker_known")
 
@@ -55,11 +59,13 @@ def cluster_facts(
     rows = FactRows()
     _expected(rows, collection, context)
     _files(rows, collection, stats, context)
+    _proxies(rows, collection, context)
     own = own_evidence(pieces, context)
     ordered = sorted(own, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
     for piece in ordered:
         _stated(rows, piece, context.time_of(piece))
     _registered(rows, collection, ordered, context)
+    add_broker_stores(rows, context)
     return rows.rows
 
 
@@ -70,6 +76,23 @@ def _expected(rows: FactRows, collection: Collection, context: ClusterContext) -
         _spanning(rows, "EXPECTED_BROKER", context, SETTINGS_NAME, {}, broker)
     for name in collection.settings.name_servers:
         _spanning(rows, "EXPECTED_NAME_SERVER", context, SETTINGS_NAME, {"name": name})
+
+
+def _proxies(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
+    by_place: dict[str, list[CollectedFile]] = {
+        PROXIES + name: [] for name in collection.settings.proxies
+    }
+    for file in collection.files:
+        if file.name.startswith(PROXIES):
+            by_place.setdefault(file.place, []).append(file)
+    for place, files in sorted(by_place.items()):
+        details = {
+            "name": place.removeprefix(PROXIES),
+            "mode": context.proxies.modes.get(place),
+            "addresses": context.proxies.addresses.get(place, ()),
+            "files": len(files),
+        }
+        _spanning(rows, "PROXY", context, files[0].name if files else SETTINGS_NAME, details)
 
 
 def _spanning(
@@ -96,7 +119,7 @@ def _files(
     for file in collection.files:
         if file.kind == NAMESRV_LOG:
             by_place.setdefault((file.kind, file.place), []).append(file)
-        elif file.kind in _BROKER_FILES:
+        elif file.kind in _BROKER_FILES and context.exported.get(file.name, 0) is not None:
             folder = context.folders[file.place]
             if folder.authoritative and not (folder.slave and file.is_log):
                 by_place.setdefault((file.kind, folder.broker_name), []).append(file)
@@ -125,10 +148,11 @@ def name_server(collection: Collection, place: str) -> str:
 
 
 def _moments(file: CollectedFile, stats: FileStats, context: ClusterContext) -> list[int]:
-    """First and last statement of a log, else when a store was copied."""
+    """First and last statement of a log, else when a store was copied, or was exported."""
     if file.is_log:
         return [time for time in (stats.first_ms, stats.last_ms) if time is not None]
-    return [context.end_ms if file.written_ms is None else file.written_ms]
+    written_ms = context.exported.get(file.name) or file.written_ms
+    return [context.end_ms if written_ms is None else written_ms]
 
 
 def _stated(rows: FactRows, piece: Evidence, at_ms: int) -> None:

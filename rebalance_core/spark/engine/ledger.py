@@ -98,5 +98,6 @@ def _contract_version(folder: str, text: str | None) -> int:
         raise InputRefused(f"{folder}/{RUN_NAME} is not JSON: {error}") from error
     foreign = record is not None and not isinstance(record, dict)
     refuse_unreadable({} if foreign else record, folder, CONTRACT_VERSION)
+    assert record is not None
     version: int = record["contract_version"]
     return version

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.channels.client_channel import channel_info
 from rebalance_core.ingest.parse.logs import broker_group_log
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.clock import Clock
 from rebalance_core.ingest.parse.text.log_line import server_line
 from rebalance_core.ingest.parse.text.rendered import (
     PERM_MAX,
-    channel_info,
     consumer_data,
     topic_config,
     whole,
