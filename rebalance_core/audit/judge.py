@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.accepted import Acceptance, accept
@@ -22,11 +23,15 @@ from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
     BROKER_FLAPS,
     NAME_SERVERS_DIFFER,
+    SLAVE_NOT_READABLE,
     broker_flaps,
     down_brokers,
+    master_outages,
     name_servers_differ,
+    slaves_not_readable,
 )
 from rebalance_core.ingest.rows import FINDING_IDS
+from rebalance_core.model.events import BROKER_EVENTS
 from rebalance_core.model.severities import ERROR
 from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, SYSTEM, UNKNOWN
 
@@ -45,6 +50,7 @@ ALL_RULES: tuple[Rule, ...] = (
     *RULES,
     NAME_SERVERS_DIFFER,
     BROKER_FLAPS,
+    SLAVE_NOT_READABLE,
     RULE_FAILED,
 )
 """Every rule of the audit; those of `ingest` are in docs/ingest.md."""
@@ -84,16 +90,19 @@ def judge_cluster(
     Args:
         facts: observed facts of `collection.CLUSTER_KINDS`.
         dumps: DUMP facts, or the newest by command and broker.
-        broker_events: BROKER_UP and BROKER_DOWN of cluster_events.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of cluster_events.
         stale_hours: what is older at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
     """
-    facts, events = list(facts), list(broker_events)
+    facts, given = list(facts), list(broker_events)
+    events = [row for row in given if row["event_type"] in BROKER_EVENTS]
     run, missing = audit_run_of(facts, dumps, down_brokers(events), stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events)]
-    return run, rows
+    masters = master_outages(given)
+    rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(masters)]
+    return replace(run, masters=masters), rows
 
 
 def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:

@@ -9,6 +9,7 @@ import pytest
 from tests.recordings.audited import audit_folder, audited
 from tests.recordings.tables import DATA, Tables
 from tests.recordings.tables import RECORDINGS as DERIVED
+from tests.recordings.test_ingest_slaves import REPLICATED
 
 RECORDINGS = (*DERIVED, "grpc", "pop")
 
@@ -73,7 +74,7 @@ def found(tables: Tables) -> set[tuple[str, str, str]]:
     }
 
 
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("recording", [*RECORDINGS, *REPLICATED])
 def test_the_findings_of_a_recording(recording: str) -> None:
     lines = [line.split("\t") for line in EXPECTED.read_text().splitlines()]
     expected = {(a, b, c) for name, a, b, c in lines if name == recording}
@@ -94,7 +95,7 @@ def test_no_false_alarm(recording: str) -> None:
         assert alarms == set()
 
 
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("recording", [*RECORDINGS, *REPLICATED])
 def test_live_ownership_is_the_predicted_one_wherever_it_settled(recording: str) -> None:
     verdicts = {row["verdict"] for row in audited(recording)["group_verdicts"]}
     assert verdicts <= {"EQUAL", "SHARED", "UNSTABLE", "OFFLINE", "UNKNOWN"}

@@ -26,6 +26,7 @@ from rebalance_core.audit.rules import (
     inconsistent_tags,
     invisible_time,
     leftover_offsets,
+    masters,
     member_lists,
     missing_pop_retry_topic,
     mixtures,
@@ -99,6 +100,9 @@ RULES: tuple[Rule, ...] = (
     start_offsets.REPLAYED,
     start_offsets.FAILED,
     offset_rollback.RULE,
+    masters.NOT_READ,
+    masters.LOCKS,
+    masters.FELL_BACK,
     leftover_offsets.LEFTOVER,
     leftover_offsets.OFFLINE,
     # the group itself

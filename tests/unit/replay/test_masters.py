@@ -1,4 +1,4 @@
-"""What the loss of a master alone changes in the ledger: who may take orderly queues, and windows."""
+"""What the loss of a master alone changes: who may take orderly queues, and windows."""
 
 from typing import Any
 
@@ -144,9 +144,8 @@ def test_a_broker_without_queues_of_the_group_is_nobody_s_business() -> None:
 
 
 def test_outages_of_a_broker() -> None:
-    found = MasterOutages(
-        [up(10), down(20), down(30, "ACTING"), up(40), up(50), down(60, "REFUSED")]
-    )
+    turns = [up(10), down(20), down(30, "ACTING"), up(40), up(50), down(60, "REFUSED")]
+    found = MasterOutages(turns)
     assert found.of("a") == [MasterOutage(20, 40, "ACTING"), MasterOutage(60, None, "REFUSED")]
     assert found.of("b") == []
     first, last = found.of("a")

@@ -50,7 +50,8 @@ def random_events(draw: random.Random) -> list[Row]:
         if kind == events.CONSUMER_JOIN and draw.random() < 0.7:
             row["subscriptions"] = draw.sample(TOPICS, draw.randrange(3))
         whole = kind == events.TOPIC_DELETED and draw.random() < 0.5
-        if kind in (*events.BROKER_EVENTS, *events.TOPIC_EVENTS) and not whole:
+        of_broker = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, *events.TOPIC_EVENTS)
+        if kind in of_broker and not whole:
             row["broker_name"] = draw.choice(BROKERS)
         if kind == events.TOPIC_CONFIG:
             row |= {"read_queue_nums": number, "perm": draw.choice((None, 6))}
