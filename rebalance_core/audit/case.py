@@ -31,6 +31,7 @@ class AuditRun:
         stale_ms: a dump older than this at the end says nothing about the present.
         missing: brokers of which nothing, or nothing recent enough, was collected.
         store_ms: when the last subscriptionGroup.json of a broker was copied, where one was.
+        versions: of the brokers, where a file tells.
     """
 
     start_ms: int
@@ -38,6 +39,7 @@ class AuditRun:
     stale_ms: int = 6 * HOUR_MS
     missing: frozenset[str] = frozenset()
     store_ms: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

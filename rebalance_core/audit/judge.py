@@ -17,6 +17,7 @@ from rebalance_core.audit.completeness import (
     incomplete_groups,
 )
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.known.matching import of_cluster, of_group, with_known
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
     BROKER_FLAPS,
@@ -61,6 +62,7 @@ def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, lis
     for rule in RULES:
         findings += _by_rule(rule, case)
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
+    rows = with_known(rows, of_group(case)) if rows else rows
     rows += [dict(row) for row in case.rows("findings")]
     return {
         "findings": [accept(row, accepted) for row in rows],
@@ -89,7 +91,7 @@ def judge_cluster(
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events)]
-    return run, rows
+    return run, with_known(rows, of_cluster(run))
 
 
 def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:
