@@ -131,6 +131,7 @@ def test_the_list_is_strict_and_of_several_clients() -> None:
         ('["JAVA"]', '["JAVA"]\nevidence = { a = 1 }', "not a table of texts"),
         ('["JAVA"]', '"JAVA"', "languages is 'JAVA', not a list of texts"),
         ("[[issue]]", "[[issue]", "is no TOML"),
+        (TEXT, "issue = [1]", "holds issue; expected [[issue]]"),
     ],
 )
 def test_mistakes_are_named(old: str, new: str, message: str) -> None:
