@@ -18,6 +18,7 @@ import org.apache.commons.cli.Options;
 import org.apache.commons.cli.PosixParser;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 import org.apache.rocketmq.tools.command.SubCommand;
 import org.apache.rocketmq.tools.command.cluster.ClusterListSubCommand;
@@ -29,12 +30,16 @@ import org.apache.rocketmq.tools.command.cluster.ClusterListSubCommand;
  * milliseconds of its answer. The files are {@code <ms>-<command>[-<arguments>].txt}; a refusal such as
  * CODE: 206 is written as its stack.
  *
- * <p>Environment: NAMESRV_ADDR, and credentials as README.md says. Arguments: output folder, cluster, threads, and
- * {@code name=host:port} of each proxy's remoting port.
+ * <p>Environment: NAMESRV_ADDR, and credentials as README.md says; COLLECT_EXPORT=yes where brokers keep their
+ * configurations in RocksDB: they are asked to write them as JSON, last of all, and exportMetadata is written for
+ * those that cannot. Arguments: output folder, cluster, threads, and {@code name=host:port} of each proxy's
+ * remoting port.
  */
 public final class Collect {
     static final long TIMEOUT_MS = 5_000;
     static final int PROGRESS_EVERY = 1_000;
+    static final String EXPORT_COMMAND = "org.apache.rocketmq.tools.command.metadata.RocksDBConfigToJsonCommand";
+    static final boolean EXPORT = "yes".equals(System.getenv("COLLECT_EXPORT"));
 
     final Path output;
     final RPCHook credentials;
@@ -92,9 +97,16 @@ public final class Collect {
             // The master has id 0; without one the lowest replica answers.
             String address = new TreeMap<>(info.getBrokerAddrTable().get(name).getBrokerAddrs()).firstEntry().getValue();
             try {
-                groups.addAll(admin.getUserSubscriptionGroup(address, TIMEOUT_MS).getSubscriptionGroupTable().keySet());
-                topics.addAll(admin.getUserTopicConfig(address, false, TIMEOUT_MS).getTopicConfigTable().keySet());
+                var groupTable = admin.getUserSubscriptionGroup(address, TIMEOUT_MS).getSubscriptionGroupTable();
+                var topicTable = admin.getUserTopicConfig(address, false, TIMEOUT_MS).getTopicConfigTable();
+                groups.addAll(groupTable.keySet());
+                topics.addAll(topicTable.keySet());
                 brokers.put(name, address);
+                if (EXPORT) {
+                    Map<String, Object> metadata = Map.of("topicConfigTable", topicTable, "subscriptionGroupTable", groupTable);
+                    write(output.resolve(System.currentTimeMillis() + "-exportMetadata-" + name + ".json"),
+                        out -> out.println(RemotingSerializable.toJson(metadata, true)));
+                }
             } catch (Exception e) {
                 fail(name + " at " + address + " does not answer and is not asked again", e);
             }
@@ -110,6 +122,14 @@ public final class Collect {
         topics.forEach(topic -> pool.execute(() -> guarded(topic, this::topic)));
         pool.shutdown();
         pool.awaitTermination(Long.MAX_VALUE, TimeUnit.MILLISECONDS);
+        if (EXPORT) {
+            brokers.forEach((name, address) -> write("rocksDBConfigToJson-" + name, out -> export(address, out)));
+        }
+    }
+
+    /** RocksDBConfigToJsonCommand with {@code -b}: the broker (5.3.2 or newer) writes JSON files on its own disk. */
+    void export(String address, PrintStream out) throws Exception {
+        execute((SubCommand) Class.forName(EXPORT_COMMAND).getDeclaredConstructor().newInstance(), out, "-b", address);
     }
 
     /** A name that cannot be a file's, for example, ends its own questions and no others. */
@@ -141,12 +161,16 @@ public final class Collect {
 
     /** ClusterListSubCommand itself: it is asked once, so a client of its own is affordable. */
     void clusterList(PrintStream out) throws Exception {
+        execute(new ClusterListSubCommand(), out);
+    }
+
+    /** A command of mqadmin; nothing else may print meanwhile. */
+    void execute(SubCommand command, PrintStream out, String... arguments) throws Exception {
         PrintStream console = System.out;
         System.setOut(out);
         try {
-            SubCommand command = new ClusterListSubCommand();
             Options options = command.buildCommandlineOptions(new Options());
-            command.execute(new PosixParser().parse(options, new String[0]), options, credentials);
+            command.execute(new PosixParser().parse(options, arguments), options, credentials);
         } finally {
             System.setOut(console);
         }

@@ -122,6 +122,17 @@ read_sources() { # lines to the array PLACES; every mistake is named before anyt
   [ "${#PLACES[@]}" -gt 0 ] || refuse "$SOURCES names no machine"
 }
 
+any_rocksdb() { # yes if a broker keeps its configurations in a RocksDB
+  local place kind store
+  for place in "${PLACES[@]}"; do
+    read -r kind _ _ store _ <<<"$place"
+    if [ "$kind" = broker ] && list_store "$store"; then
+      printf yes && return
+    fi
+  done
+  printf no
+}
+
 ask_cluster() {
   local work place kind name address proxies=()
   for place in "${PLACES[@]}"; do
@@ -133,7 +144,7 @@ ask_cluster() {
   trap "rm -rf '$work'" EXIT
   mkdir -p "$OUTPUT/mqadmin"
   "${BIN}javac" --release 11 -nowarn -XDsuppressNotes -d "$work" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
-    NAMESRV_ADDR=$NAMESRV "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" \
+    NAMESRV_ADDR=$NAMESRV COLLECT_EXPORT=$(any_rocksdb) "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" \
       -Drocketmq.client.logRoot="$work" -Drocketmq.log.root="$work" \
       -cp "$work:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" Collect \
       "$OUTPUT/mqadmin" "$CLUSTER" "$THREADS" "${proxies[@]}" >"$work/stdout" ||
@@ -171,6 +182,11 @@ main() {
   # The logs last: they then tell of everything that the answers and stores show.
   [ "$ADMIN" = no ] || ask_cluster
   local place
+  # What brokers were just asked to export is copied before anything that takes long.
+  for place in "${PLACES[@]}"; do
+    # shellcheck disable=SC2086 # the words of a line
+    copy_stores_of $place
+  done
   for place in "${PLACES[@]}"; do
     # shellcheck disable=SC2086 # the words of a line
     copy_place $place

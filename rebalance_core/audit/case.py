@@ -33,6 +33,7 @@ class AuditRun:
         missing: brokers of which nothing, or nothing recent enough, was collected.
         masters: by broker, when its master was gone while a slave lived.
         store_ms: when the last subscriptionGroup.json of a broker was copied, where one was.
+        versions: of the brokers, where a file tells.
     """
 
     start_ms: int
@@ -41,6 +42,7 @@ class AuditRun:
     missing: frozenset[str] = frozenset()
     store_ms: Mapping[str, int] = field(default_factory=dict)
     masters: Mapping[str, tuple[MasterOutage, ...]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,13 @@ def audit_run_of(
     stores: dict[str, int] = {}
     for row in by_kind.get("GROUP_CONFIGS", ()):
         stores[row["broker_name"]] = max(stores.get(row["broker_name"], 0), row["last_ms"])
-    return replace(run, missing=frozenset(missing), store_ms=stores), findings
+    versions = {
+        row["broker_name"]: row["details"]["version"]
+        for row in by_kind.get("BROKER_IN_CLUSTER", ())
+        if row["details"].get("version")
+    }
+    run = replace(run, missing=frozenset(missing), store_ms=stores, versions=versions)
+    return run, findings
 
 
 def _newest_of_brokers(

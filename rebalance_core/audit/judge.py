@@ -19,6 +19,7 @@ from rebalance_core.audit.completeness import (
 )
 from rebalance_core.audit.evidence.topic_configs import is_system_group
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.known.matching import of_cluster, of_group, with_known
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
     BROKER_FLAPS,
@@ -71,6 +72,7 @@ def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, lis
     for rule in RULES if not is_system_group(case.consumer_group) else ():
         findings += _by_rule(rule, case)
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
+    rows = with_known(rows, of_group(case)) if rows else rows
     rows += [dict(row) for row in case.rows("findings")]
     return {
         "findings": [accept(row, accepted) for row in rows],
@@ -102,7 +104,8 @@ def judge_cluster(
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(masters)]
-    return replace(run, masters=masters), rows
+    run = replace(run, masters=masters)
+    return run, with_known(rows, of_cluster(run))
 
 
 def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:

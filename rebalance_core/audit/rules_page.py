@@ -2,6 +2,7 @@
 
 from rebalance_core.audit.finding import Rule
 from rebalance_core.audit.judge import ALL_RULES
+from rebalance_core.audit.known.known_issue import KnownIssue, known_issues
 from rebalance_core.model.verdicts import REASONS, VERDICTS
 
 NOT_SEEN = (
@@ -91,6 +92,17 @@ def rules_page() -> str:
         "|---|---|---|---|---|",
         *map(_row, ALL_RULES),
         "",
+        "## Known issues",
+        "",
+        "Defects of RocketMQ and of its clients that may explain a finding, from "
+        "[known-issues.toml](known-issues.toml). A finding says so in its evidence (`known`) where "
+        "the language and version of a client that brokers list, the version of a broker and the "
+        "issue's other conditions fit. It names what is likely, not what is proven.",
+        "",
+        "| thread | findings | clients | brokers | what it looks like | what helps |",
+        "|---|---|---|---|---|---|",
+        *map(_issue, known_issues()),
+        "",
         "## What the files cannot show",
         "",
         "| pathology | why | what would show it |",
@@ -104,6 +116,21 @@ def _row(rule: Rule) -> str:
     cells = (rule.meaning, rule.seen_by, rule.remedy)
     text = " | ".join(cell.replace("|", "\\|") for cell in cells)
     return f"| `{rule.rule_id}` | {rule.severity} | {text} |"
+
+
+def _issue(issue: KnownIssue) -> str:
+    clients = _of(issue.languages, issue.client_from, issue.client_to)
+    ranged = issue.broker_from or issue.broker_to
+    brokers = "any" if not issue.languages else ""
+    brokers = _of((), issue.broker_from, issue.broker_to) if ranged else brokers
+    rules = ", ".join(f"`{rule}`" for rule in issue.rules)
+    cells = (f"[{issue.id}]({issue.url})", rules, clients, brokers, issue.symptom, issue.remedy)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _of(languages: tuple[str, ...], first: str | None, last: str | None) -> str:
+    words = [", ".join(languages), f"from {first}" if first else "", f"to {last}" if last else ""]
+    return " ".join(word for word in words if word)
 
 
 if __name__ == "__main__":

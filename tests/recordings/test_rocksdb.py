@@ -1,5 +1,6 @@
 """Four brokers that keep their configurations in four ways: the files tell which, and when from."""
 
+import re
 import shutil
 from functools import cache
 from itertools import pairwise
@@ -183,3 +184,24 @@ def test_a_copied_rocksdb_tells_the_form_without_a_listing(tmp_path: Path) -> No
     done = ingest_collection(folder)
     assert {b: r["details"]["form"] for b, r in stores(done.tables).items()} == FORMS
     assert done.tables["rejected"] == []
+
+
+@pytest.mark.parametrize(("broker", "configs"), [("broker-c", 1), ("broker-d", 0)])
+def test_what_export_metadata_says_counts_where_the_store_cannot_be_copied(
+    broker: str, configs: int, tmp_path: Path
+) -> None:
+    folder = collection(tmp_path)
+    (whole,) = (folder / "mqadmin").glob("*-exportMetadata.json")
+    text = whole.read_text().replace('"ledger":', '"made-up":').replace('"ledger"', '"made-up"')
+    text = re.sub(r'"exportTime":\d+,', "", text)
+    (folder / "mqadmin" / f"1795332912131-exportMetadata-{broker}.json").write_text(text)
+    tables = ingest_collection(folder).tables
+    named = [
+        row["broker_name"]
+        for row in tables["observed_facts"]
+        if row["kind"] == "GROUP_CONFIG" and row["consumer_group"] == "made-up"
+    ]
+    assert named == [broker] * configs
+    read = [row for row in tables["observed_facts"] if row["kind"] == "GROUP_CONFIGS"]
+    known = {row["broker_name"] for row in read}
+    assert ("broker-c" in known) is bool(configs)
