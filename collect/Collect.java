@@ -3,6 +3,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -31,7 +32,8 @@ import org.apache.rocketmq.tools.command.cluster.ClusterListSubCommand;
  *
  * <p>Environment: NAMESRV_ADDR, and credentials as README.md says; COLLECT_EXPORT=yes where brokers keep their
  * configurations in RocksDB: they are asked to write them as JSON, last of all, and exportMetadata is written for
- * those that cannot. Arguments: output folder, cluster, threads.
+ * those that cannot. Arguments: output folder, cluster, threads, and {@code name=host:port} of each proxy's
+ * remoting port.
  */
 public final class Collect {
     static final long TIMEOUT_MS = 5_000;
@@ -45,6 +47,7 @@ public final class Collect {
     final Answers answers;
     final Map<String, Path> folders = new ConcurrentHashMap<>();
     final Map<String, String> brokers = new TreeMap<>();
+    final Map<String, String> proxies = new TreeMap<>();
     final Set<String> groups = new TreeSet<>();
     final Set<String> topics = new TreeSet<>();
     final AtomicInteger files = new AtomicInteger();
@@ -59,14 +62,18 @@ public final class Collect {
     }
 
     public static void main(String[] args) throws Exception {
-        if (args.length != 3 || System.getenv("NAMESRV_ADDR") == null) {
-            System.err.println("usage: NAMESRV_ADDR=… java Collect OUTPUT CLUSTER THREADS");
+        if (args.length < 3 || System.getenv("NAMESRV_ADDR") == null) {
+            System.err.println("usage: NAMESRV_ADDR=… java Collect OUTPUT CLUSTER THREADS [PROXY=HOST:PORT …]");
             System.exit(2);
         }
         int status = 1;
         try {
             Collect collect = new Collect(Path.of(args[0]), Credentials.fromEnvironment());
             collect.admin.start();
+            for (String proxy : Arrays.asList(args).subList(3, args.length)) {
+                int end = proxy.lastIndexOf('=');
+                collect.proxies.put(proxy.substring(0, end), proxy.substring(end + 1));
+            }
             collect.list(args[1]);
             collect.run(Integer.parseInt(args[2]));
             status = collect.failed.get() == 0 ? 0 : 1;
@@ -144,6 +151,9 @@ public final class Collect {
         brokers.forEach((name, address) -> write("consumerConnection-" + group + "-" + name,
             out -> answers.consumerConnection(group, address, clientIds, out)));
         Map<MessageQueue, String> owners = new TreeMap<>();
+        // Brokers do not know who is behind a proxy, and gRPC clients do not answer consumerStatus.
+        proxies.forEach((name, address) -> write("consumerConnection-" + group + "-" + name,
+            out -> answers.consumerConnection(group, address, new TreeSet<>(), out)));
         String status = "consumerStatus-" + group;
         clientIds.forEach(id -> write(status, id, out -> answers.consumerStatus(group, id, owners, out)));
         write("consumerProgress-s-" + group, out -> answers.consumerProgress(group, owners, out));

@@ -2,15 +2,18 @@
 # shellcheck shell=bash disable=SC2153 # OUTPUT and DAYS are options of collect.sh
 
 STORES="topics.json subscriptionGroup.json consumerOffset.json"
-MODES=messageRequestMode.json # from 5.0 on
+LATER="messageRequestMode.json consumerOrderInfo.json" # from 5.0 on
 # What to copy, as find writes it; quoted once more for the shell at the other end.
 BROKER_LOGS="-name broker.log -o -name 'broker.*.log*' -o -name lock.log -o -name 'lock.*.log*' \
   -o -name filter.log -o -name 'filter.*.log*'"
+# Its members are in broker.log; proxy.log has its starts and its mode.
+PROXY_LOGS="-name broker.log -o -name 'broker.*.log*' -o -name proxy.log -o -name 'proxy.*.log*'"
 NAMESRV_LOGS="-name namesrv.log -o -name 'namesrv.*.log*'"
 CLIENT_LOGS="-name rocketmq_client.log -o -name 'rocketmq_client.log.*' -o -name 'rocketmq_client-*.log*'"
 STORE_FILES="-name topics.json -o -name subscriptionGroup.json -o -name consumerOffset.json \
   -o -name topics.json.bak -o -name subscriptionGroup.json.bak -o -name consumerOffset.json.bak \
-  -o -name $MODES -o -name $MODES.bak"
+  -o -name messageRequestMode.json -o -name messageRequestMode.json.bak \
+  -o -name consumerOrderInfo.json -o -name consumerOrderInfo.json.bak"
 OFFSET_FILES="-name offsets.json"
 
 fetch() { # LOCATION TARGET DEPTH FIND-EXPRESSION: the files below [host:]folder that fit
@@ -41,6 +44,7 @@ copy_place() {
       fetch "$logs" "$OUTPUT/brokers/$name" $depth "$BROKER_LOGS$recent"
       ;;
     namesrv) fetch "$logs" "$OUTPUT/namesrv/$name" $depth "$NAMESRV_LOGS$recent" ;;
+    proxy) fetch "$logs" "$OUTPUT/proxy/$name" $depth "$PROXY_LOGS$recent" ;;
     client)
       fetch "$logs" "$OUTPUT/clients/$name" $depth "$CLIENT_LOGS$recent"
       [ "$second" = - ] || fetch "$second" "$OUTPUT/clients/$name/rocketmq_offsets" $depth "$OFFSET_FILES"
@@ -72,7 +76,7 @@ copy_stores() { # the broker replaces its files every few seconds: the .bak of o
   # Beside a RocksDB there may be none of them; this one is everywhere.
   ! list_store "$1" || files+=" -o -name delayOffset.json"
   fetch "$1/config" "$2" 1 "$files"
-  for store in $STORES $MODES; do
+  for store in $STORES $LATER; do
     if [ ! -s "$2/$store" ] && [ -s "$2/$store.bak" ]; then
       mv "$2/$store.bak" "$2/$store"
     fi

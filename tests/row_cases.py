@@ -99,7 +99,7 @@ BAD: list[tuple[str, dict[str, object], str, str]] = [
     (EVENTS, {"message_model": "clustering"}, "BAD_ENUM", "valid: CLUSTERING, BROADCASTING"),
     (EVENTS, {"consume_from_where": "LAST"}, "BAD_ENUM", "consume_from_where is 'LAST'"),
     (EVENTS, {"strategy": "AVERAGE"}, "BAD_STRATEGY", "strategy: "),
-    (EVENTS, {"rebalance_mode": "PROXY"}, "BAD_ENUM", "valid: CLIENT, BROKER"),
+    (EVENTS, {"rebalance_mode": "POP"}, "BAD_ENUM", "valid: CLIENT, BROKER"),
     (EVENTS, MODE, "MISSING_VALUE", "detail is empty; REQUEST_MODE needs it"),
     (EVENTS, MODE | {"detail": " "}, "MISSING_VALUE", "detail is empty"),
     (EVENTS, MODE | {"detail": "PULL", "topic": ""}, "MISSING_VALUE", "topic is empty"),

@@ -16,6 +16,7 @@ from rebalance_core.audit.completeness import (
     audit_run_of,
     incomplete_groups,
 )
+from rebalance_core.audit.evidence.topic_configs import is_system_group
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.audit.known.matching import of_cluster, of_group, with_known
 from rebalance_core.audit.rules import RULES
@@ -28,7 +29,7 @@ from rebalance_core.audit.rules.cluster import (
 )
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.severities import ERROR
-from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, UNKNOWN
+from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, SYSTEM, UNKNOWN
 
 RULE_FAILED = Rule(
     "RULE_FAILED",
@@ -57,9 +58,12 @@ Findings = list[tuple[Rule, Finding]]
 
 
 def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
-    """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster."""
+    """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster.
+
+    Of a system group ingest's findings alone.
+    """
     result, findings = _compared(case)
-    for rule in RULES:
+    for rule in RULES if not is_system_group(case.consumer_group) else ():
         findings += _by_rule(rule, case)
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
     rows = with_known(rows, of_group(case)) if rows else rows
@@ -138,7 +142,8 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
 def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
     try:
         result = compare(case)
-        return result, list(comparison_findings(case, result))
+        known = result.reason == SYSTEM
+        return result, [] if known else list(comparison_findings(case, result))
     except Exception as error:  # one group must not cost the audit of 10,000 groups
         return ComparisonResult(UNKNOWN, COMPARISON_FAILED), [
             _failed("The comparison", case, error)

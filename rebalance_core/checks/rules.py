@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
+from rebalance_core.contracts.observed import OBSERVED_FACTS
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 ISSUE_CODES = {
     "UNPARSABLE": "the line is not one JSON object, has not the header's columns or is not UTF-8",
@@ -35,7 +37,7 @@ ISSUE_CODES = {
 MAX_QUEUE_NUMS = 65536
 MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
 
-_BROKER_NEEDED = (*events.BROKER_EVENTS, events.TOPIC_CONFIG)
+_BROKER_NEEDED = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG)
 _TOPIC_NEEDED = (
     events.SUBSCRIBE,
     events.UNSUBSCRIBE,
@@ -58,6 +60,7 @@ DETAILS = {
     events.BROKER_UP: (events.OBSERVED,),
     events.BROKER_DOWN: ("STOPPED", "CLOSED", events.EXPIRED),
     events.TOPIC_CONFIG: (events.OBSERVED,),
+    events.MASTER_DOWN: events.MASTER_MODES,
 }
 """What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
 
@@ -73,8 +76,12 @@ PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
 """Code and parser of columns whose texts have a grammar."""
 
 
-def number_ranges(max_queue_nums: int) -> dict[str, tuple[str, int, int | None]]:
-    """By column of numbers the code, the first good one and the last (None: no limit)."""
+def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, int, int | None]]:
+    """By column of numbers the code, the first good one and the last (None: no limit).
+
+    A fact may be on any queue of a broker (rocketmq.md §2.8), every other row is on one queue.
+    """
+    first_id = WHOLE_BROKER if table_name == OBSERVED_FACTS.name else 0
     last_id = max_queue_nums - 1
     offsets = ("min_offset", "max_offset", "committed_offset")
     return {
@@ -82,7 +89,7 @@ def number_ranges(max_queue_nums: int) -> dict[str, tuple[str, int, int | None]]
             ("read_queue_nums", "write_queue_nums"), ("BAD_QUEUE_NUMS", 0, max_queue_nums)
         ),
         **dict.fromkeys(offsets, ("BAD_OFFSET", 0, None)),
-        "queue_id": ("BAD_QUEUE_ID", 0, last_id),
+        "queue_id": ("BAD_QUEUE_ID", first_id, last_id),
         "perm": ("BAD_PERM", 0, MAX_PERM),
     }
 

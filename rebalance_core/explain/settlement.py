@@ -12,12 +12,14 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rebalance_core.explain.formula import Formula, formula_of
-from rebalance_core.explain.view import ProcessKey, Row, View, subscribes
+from rebalance_core.explain.view import ProcessKey, Row, View, covers, subscribes
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
+    CLIENT_REBALANCE,
+    PROXY_REBALANCE,
     PUSH,
 )
 from rebalance_core.model.queue import MessageQueue
@@ -83,7 +85,7 @@ class Settlement:
 
     def strategy_of(self, member: Row) -> AllocationStrategy | None:
         """The strategy of a process; None if its text is none of RocketMQ's."""
-        return _parsed(member["strategy"], member["version"])
+        return parsed_strategy(member["strategy"], member["version"])
 
     def outcome(self, member: Row) -> str:
         """What a pass of the process does with the topic: one of the constants above."""
@@ -112,9 +114,11 @@ class Settlement:
         return THROWS if isinstance(self._share(member), str) else COMPUTED
 
     def _asks_broker(self, member: Row) -> bool:
-        # only push groups that are not orderly come into question
+        # only push groups that are not orderly come into question; ledgers of contract 1 do not
+        # have each member's own mode
+        mode = member.get("rebalance_mode") or BROKER_REBALANCE
         return self.broker_mode and asks_broker(
-            BROKER_REBALANCE, PUSH, member["message_model"], False, member["version"]
+            mode, PUSH, member["message_model"], False, member["version"]
         )
 
     def thrown(self, member: Row) -> str:
@@ -132,24 +136,55 @@ class Settlement:
         share = self._share(member)
         return not isinstance(share, str) and queue in share
 
+    def taken_by(self, member: Row) -> frozenset[MessageQueue]:
+        """All queues of the topic that a pass of the process takes; not for those that run none."""
+        outcome = self.outcome(member)
+        if outcome == BROADCAST:
+            return self._readable
+        if outcome not in (COMPUTED, LISTED):
+            return frozenset()
+        share = self._share(member)
+        assert not isinstance(share, str)
+        return frozenset(queue for queue in share if queue.topic == self.topic)
+
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
         """Client id -> fewest and most of its processes that hold the queue; no other client does.
 
         More than one number is possible only for several processes of one id of which some keep
         what they held: the ledger does not say which of them held it.
         """
-        held = Counter[str]() if self.before is None else self.before.held_by(queue)
+        held, held_at_most = self._held_before(queue)
         computed = Counter(
             member["client_id"] for member in self._passing if self.takes(member, queue)
         )
         result = {}
-        for client_id in {*computed, *self._others, *(held.keys() & self._keeping.keys())}:
+        for client_id in {*computed, *self._others, *(held_at_most.keys() & self._keeping.keys())}:
             keeping = self._keeping[client_id]
             low = max(0, held[client_id] - (self._earlier[client_id] - keeping)) if keeping else 0
-            high = min(keeping, held[client_id]) + self._others[client_id]
+            high = min(keeping, held_at_most[client_id]) + self._others[client_id]
             if computed[client_id] + high:
                 result[client_id] = (computed[client_id] + low, computed[client_id] + high)
         return result
+
+    def _held_before(self, queue: MessageQueue) -> tuple[Counter[str], Counter[str]]:
+        """Client id -> fewest and most of its processes that held, or pulled, the queue before.
+
+        Of a topic that members shared the ledger says whom the queue was open to, and not which of
+        them pulled it: what somebody popped, nobody holds after.
+        """
+        if self.before is None:
+            return Counter(), Counter()
+        if self.topic not in self.before.shared:
+            held = self.before.held_by(queue)
+            return held, held
+        fewest, most = Counter[str](), Counter[str]()
+        for client_id, entries in self.before.reach.get(self.topic, {}).items():
+            own = [m for m in self.before.members if m["client_id"] == client_id]
+            modes = [member["rebalance_mode"] for member in own]
+            if covers(entries, queue):
+                most[client_id] = len(modes) - modes.count(PROXY_REBALANCE)
+                fewest[client_id] = int(modes == [CLIENT_REBALANCE])
+        return fewest, most
 
     @cached_property
     def _passing(self) -> list[Row]:
@@ -212,7 +247,8 @@ class Settlement:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str, version: str) -> AllocationStrategy | None:
+def parsed_strategy(text: str, version: str) -> AllocationStrategy | None:
+    """The strategy of a text under a client version; None if it is none of RocketMQ's."""
     try:
         return parse_strategy(text, version=version)
     except UsageError:

@@ -39,6 +39,8 @@ FINDING_IDS = {
 RANK = {
     "BROKER_UP": 0,
     "BROKER_DOWN": 0,
+    "MASTER_DOWN": 0,
+    "MASTER_UP": 0,
     "TOPIC_CONFIG": 1,
     "TOPIC_DELETED": 1,
     "REQUEST_MODE": 2,

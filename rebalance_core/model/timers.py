@@ -34,6 +34,11 @@ To 5.1.4 the delay of the unlock while messages are cached, from 5.2 the age of 
 renewal after which a dropped queue is unlocked by force.
 """
 
+POP_INVISIBLE_MS = 60_000
+"""DefaultMQPushConsumer.popInvisibleTime: what is popped and not acknowledged comes again after."""
+GRPC_HEARTBEAT_MS = 10_000
+"""ClientManagerImpl.HEART_BEAT_PERIOD of rocketmq-clients: a gRPC client tells its proxy."""
+
 # --- broker -----------------------------------------------------------------------------------
 
 CHANNEL_SCAN_MS = 10_000
@@ -42,10 +47,22 @@ CHANNEL_EXPIRY_MS = 120_000
 """BrokerConfig.channelExpiredTimeout (a constant in 4.9): after the last heartbeat."""
 BROKER_LOCK_LIFE_MS = 60_000
 """RebalanceLockManager (rocketmq.broker.rebalance.lockMaxLiveTime): an order lock not renewed."""
+SLAVE_COPY_MS = 63_000
+"""BrokerController.handleSlaveSynchronize (5.x): a slave copies its master's offsets.
+
+A tick of 3 s that acts when more than 60 s have passed; 10 s in 4.9.
+"""
 OFFSET_FLUSH_MS = 5_000
 """BrokerConfig.flushConsumerOffsetInterval: consumerOffset.json is as old."""
 REGISTRATION_MS = 30_000
 """BrokerConfig.registerNameServerPeriod: a broker registers with every name server."""
+POP_REVIVE_WAIT_MS = 2_000
+"""PopReviveService: PopAckConstants.ackTimeInterval and a second, after the invisible time."""
+
+# --- proxy ------------------------------------------------------------------------------------
+
+PROXY_CHANNEL_EXPIRY_MS = 120_000
+"""ProxyConfig.channelExpiredTimeout: after the last heartbeat; looked for every CHANNEL_SCAN_MS."""
 
 # --- name server ------------------------------------------------------------------------------
 

@@ -43,15 +43,20 @@ class Truth:
     client_of: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
     end_ms: int = 0
 
-    def owned(self, file: str, group: str, at_ms: int) -> dict[str, set[Queue]]:
-        """The working set by topic as last written at a moment by the run alive then."""
+    def owned(
+        self, file: str, group: str, at_ms: int, kind: str = "owned"
+    ) -> dict[str, set[Queue]]:
+        """The working set by topic as last written at a moment by the run alive then.
+
+        That of pulled queues; of kind ``popping`` that of popped ones.
+        """
         owned: dict[str, set[Queue]] = {}
         for line in self.lines[file, group]:
             if line["t"] > at_ms:
                 break
             if line["kind"] == "starting":
                 owned = {}
-            if line["kind"] == "owned":
+            if line["kind"] == kind:
                 owned[line["topic"]] = {(line["topic"], b, q) for b, q in line["queues"]}
         return owned
 
@@ -219,11 +224,18 @@ class Starts(Comparison):
     widths: list[int] = field(default_factory=list)
 
 
-def check_starts(truth: Truth, ledger: Tables) -> Starts:
-    """(c) Every ADD's first real start inside its window lies in its bounds."""
+def check_starts(truth: Truth, ledger: Tables, commits: list[Row] | None = None) -> Starts:
+    """(c) Every ADD's first real start inside its window lies in its bounds.
+
+    Args:
+        truth: of a recording.
+        ledger: of the same.
+        commits: committed_offsets that it was made of; None: those derived from the recording.
+    """
     result = Starts()
     path = DATA / truth.name / "tables" / "committed_offsets.jsonl"
-    commits = rows(path) if path.exists() else []
+    if commits is None:
+        commits = rows(path) if path.exists() else []
     seen_committing = {row["client_id"] for row in commits if row.get("client_id")}
     for row in ledger["pull_starts"]:
         queue = _queue(row)

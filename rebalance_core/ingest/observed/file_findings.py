@@ -13,6 +13,7 @@ from rebalance_core.ingest.collection.collected_file import (
     LOCK_LOG,
     LOGS,
     NAMESRV_LOG,
+    PROXY_LOG,
 )
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
@@ -128,8 +129,10 @@ def _zone(key: str, what: str, assumed: Assumptions) -> Row:
 def _of_file(stats: FileStats) -> list[Row]:
     rows = []
     shown = {"file": stats.name, "lines": stats.lines, "understood": stats.understood}
-    foreign = stats.understood < WRONG_FILE_SHARE * stats.lines
-    silent = stats.facts == 0 and stats.kind != LOCK_LOG
+    # a proxy's lines go on in lines without a head, and one without members states nothing
+    share = 0 if stats.kind == PROXY_LOG else WRONG_FILE_SHARE
+    foreign = stats.understood < share * stats.lines or not stats.understood
+    silent = stats.facts == 0 and stats.kind not in (LOCK_LOG, PROXY_LOG)
     if stats.kind in LOGS and stats.lines and (foreign or silent):
         rows.append(
             finding(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.model.events import Event
+from rebalance_core.model.events import MASTER_MODES, Event
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.replay.invariants.ledger import check_ledger
 from tests.unit.replay.histories import (
@@ -51,7 +51,7 @@ EVENTS = st.one_of(
             "strategy": st.sampled_from((None,) * 9 + STRATEGIES),
             "message_model": st.sampled_from((None, None, None, *MODELS)),
             "version": st.sampled_from((None, None, None, "4.9", "5.3")),
-            "rebalance_mode": st.sampled_from((None, None, None, "CLIENT", "BROKER")),
+            "rebalance_mode": st.sampled_from((None, None, None, "CLIENT", "BROKER", "PROXY")),
             "detail": st.sampled_from((None, None, "OBSERVED")),
         }
     ),
@@ -79,6 +79,16 @@ EVENTS = st.one_of(
     ),
     st.fixed_dictionaries(
         {
+            "event_type": st.just("MASTER_DOWN"),
+            "broker_name": st.sampled_from(BROKERS),
+            "detail": st.sampled_from((None, *MASTER_MODES)),
+        }
+    ),
+    st.fixed_dictionaries(
+        {"event_type": st.just("MASTER_UP"), "broker_name": st.sampled_from(BROKERS)}
+    ),
+    st.fixed_dictionaries(
+        {
             "event_type": st.just("TOPIC_CONFIG"),
             "topic": st.sampled_from(TOPICS),
             "broker_name": st.sampled_from(BROKERS),
@@ -97,9 +107,10 @@ EVENTS = st.one_of(
 MODE_CHANGES = st.lists(
     st.builds(
         lambda at, name, detail: event(at, "REQUEST_MODE", topic=name, detail=detail),
-        MOMENT, st.sampled_from(TOPICS), st.sampled_from(("POP(share_queue_num=0)", "PULL")),
+        MOMENT, st.sampled_from(TOPICS),
+        st.sampled_from(("PULL", *(f"POP(share_queue_num={n})" for n in (-1, 0, 1, 1, 2)))),
     ),
-    max_size=3,
+    max_size=4,
 )  # fmt: skip
 TIMED = st.builds(lambda at, fields: {"event_ms": at, **fields}, MOMENT, EVENTS)
 # Offsets only grow: a queue that shrinks is another queue.
@@ -132,7 +143,7 @@ def histories(draw: Any) -> GroupHistory:
         strategy=draw(st.sampled_from(("AVG", "AVG_BY_CIRCLE", *STRATEGIES))),
         message_model=draw(st.sampled_from(("CLUSTERING", "CLUSTERING", "BROADCASTING"))),
         consumer_type=draw(st.sampled_from(("PUSH", "PUSH", "PUSH", "LITE_PULL", "PULL"))),
-        rebalance_mode=draw(st.sampled_from(("CLIENT", "CLIENT", "BROKER"))),
+        rebalance_mode=draw(st.sampled_from(("CLIENT", "CLIENT", "BROKER", "BROKER", "PROXY"))),
         ordered=draw(st.booleans()),
         consume_from_where=draw(st.sampled_from((
             "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"))),
