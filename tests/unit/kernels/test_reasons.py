@@ -150,6 +150,9 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "a member repeats the group's mode",
      later(join(9, "z", rebalance_mode="BROKER"), rebalance_mode="BROKER")),
     ("REGULAR", "a member repeats the default", later(join(9, "z", rebalance_mode="CLIENT"))),
+    # masters
+    ("MASTERLESS", "a master that went", later(event(10_000, "MASTER_DOWN", broker_name="a"))),
+    ("REGULAR", "a master that was never gone", later(event(10_000, "MASTER_UP", broker_name="a"))),
     # members
     ("REGULAR", "a suspended member", later(event(10_000, "CONSUMER_SUSPEND", "y"))),
     ("REGULAR", "suspended for no time at all",
