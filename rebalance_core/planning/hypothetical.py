@@ -19,7 +19,7 @@ from rebalance_core.planning.strategies.planning_strategy import PlanningStrateg
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.intervals import ownership_rows
-from rebalance_core.replay.settle import Holdings, Settled, settle, strategy_key
+from rebalance_core.replay.settle import Settled, settle, strategy_key
 
 Row = dict[str, Any]
 
@@ -76,21 +76,22 @@ def _nothing_held(view: GroupView, before: Settled) -> Settled:
 def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
     """The epochs of `unallocated_replay` with what the strategy allocates, step by step."""
     epochs: list[Epoch] = []
-    before: Holdings = {}
+    before = Settled({}, frozenset())
     for epoch in base.epochs:
         present = {client_id for client_id, _ in epoch.members}
-        allocation = strategy.as_allocation(previous_owner(before, present))
+        allocation = strategy.as_allocation(previous_owner(before.holdings, present))
         strategies = {strategy_key(member): allocation for member in epoch.members.values()}
-        settled = settle(epoch.view, before, strategies)
+        settled = settle(epoch.view, before.holdings, strategies, before.taken)
         epochs.append(
             replace(
                 epoch,
-                before=before,
+                before=before.holdings,
                 holdings=settled.holdings,
                 frozen_topics=settled.frozen_topics,
+                taken=settled.taken,
             )
         )
-        before = settled.holdings
+        before = settled
     return epochs
 
 
