@@ -154,7 +154,7 @@ class Settlement:
             return frozenset()
         share = self._share(member)
         assert not isinstance(share, str)
-        return frozenset(queue for queue in share if queue.topic == self.topic)
+        return frozenset(q for q in share if q.topic == self.topic and self._gets_lock(member, q))
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
         """Client id -> fewest and most of its processes that hold the queue; no other client does.
