@@ -46,6 +46,8 @@ class Settlement:
     """mqAll: the topic's readable queues."""
     broker_mode: bool = False
     """The group's members ask the brokers, as far as they can (rocketmq.md §2.8)."""
+    lockless: frozenset[str] = frozenset()
+    """Brokers without a master: an orderly group gets no new order lock there (rocketmq.md §15)."""
 
     @cached_property
     def _shares(self) -> dict[tuple[str, str], dict[str, frozenset[MessageQueue]] | str]:
@@ -133,7 +135,15 @@ class Settlement:
         if outcome not in (COMPUTED, LISTED):
             return False
         share = self._share(member)
-        return not isinstance(share, str) and queue in share
+        return not isinstance(share, str) and queue in share and self._gets_lock(member, queue)
+
+    def _gets_lock(self, member: Row, queue: MessageQueue) -> bool:
+        """False: the order lock of a queue that is new to the process, and nobody gives it."""
+        if queue.broker_name not in self.lockless:
+            return True
+        key = (member["client_id"], member["channel_id"])
+        there = self.before is not None and key in self.before.processes
+        return there and held_before(self.before, queue)[1][member["client_id"]] > 0
 
     def taken_by(self, member: Row) -> frozenset[MessageQueue]:
         """All queues of the topic that a pass of the process takes; not for those that run none."""
@@ -144,7 +154,7 @@ class Settlement:
             return frozenset()
         share = self._share(member)
         assert not isinstance(share, str)
-        return frozenset(queue for queue in share if queue.topic == self.topic)
+        return frozenset(q for q in share if q.topic == self.topic and self._gets_lock(member, q))
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
         """Client id -> fewest and most of its processes that hold the queue; no other client does.

@@ -7,13 +7,13 @@ nor do they have the share number of the request mode, nor whether the group is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from rebalance_core.explain.settlement import parsed_strategy
 from rebalance_core.explain.shared.settlement import SharedSettlement
 from rebalance_core.explain.shared.share_numbers import EVERYTHING, ShareNumbers
-from rebalance_core.explain.view import Row, View, subscribes
+from rebalance_core.explain.view import Row, View, covers, subscribes
 from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
@@ -57,7 +57,7 @@ def settle_shared_again(view: View, before: View | None, topic: str) -> Worked:
     lists, complete = _readable_lists(view, topic)
     for queues in lists:
         ones = [
-            SharedSettlement(view, before, topic, queues, share, ordered)
+            _with_masters_lost(SharedSettlement(view, before, topic, queues, share, ordered))
             for ordered, share in _modes(view, topic, queues)
         ]
         tried = tried or ones[0]
@@ -71,6 +71,22 @@ def settle_shared_again(view: View, before: View | None, topic: str) -> Worked:
     fits = fitting[0] if fitting else [tried]
     modes = {one.share is None for one in fits}
     return Worked(fits[0], known, one_list, len(modes) == 1)
+
+
+def _with_masters_lost(settled: SharedSettlement) -> SharedSettlement:
+    """The same without new order locks where an orderly group's rows lack queues, if masters are
+    gone in the epoch.
+    """
+    if not (settled.ordered and settled.view.row.get("masterless_queues")):
+        return settled
+    rows = settled.view.reach.get(settled.topic, {})
+    lockless = frozenset(
+        queue.broker_name
+        for client_id, (sure, _) in settled.expected.items()
+        for queue in sure
+        if not covers(rows.get(client_id, frozenset()), queue)
+    )
+    return replace(settled, lockless=lockless) if lockless else settled
 
 
 def queue_count_range(view: View, topic: str) -> dict[str, tuple[int, int]]:

@@ -48,6 +48,7 @@ class SharedSettlement:
         queues: mqAll.
         share: share numbers of its request mode; None: no member pops it by asking a broker.
         ordered: the group consumes in order.
+        lockless: as of `Settlement`, for members that pull.
     """
 
     view: View
@@ -56,12 +57,13 @@ class SharedSettlement:
     queues: tuple[MessageQueue, ...]
     share: ShareNumbers | None
     ordered: bool = False
+    lockless: frozenset[str] = frozenset()
 
     @cached_property
     def _pulling(self) -> dict[bool, Settlement]:
         """The rules of members that pull, by whether they ask a broker."""
         return {
-            asks: Settlement(self.view, self.before, self.topic, self.queues, asks)
+            asks: Settlement(self.view, self.before, self.topic, self.queues, asks, self.lockless)
             for asks in (False, True)
         }
 

@@ -23,8 +23,8 @@ def can_ask_about(worked: Worked, queue: MessageQueue) -> bool:
     if queue.broker_name in counts:
         _, most = counts[queue.broker_name]
         return queue.queue_id < most or any(queue in entries for entries in reached)
-    brokers_known = worked.queues_known or not settled.view.shared[settled.topic]["unreached"]
-    return not brokers_known and queue.queue_id < len(settled.queues)
+    unreached = int(settled.view.shared[settled.topic]["unreached"])
+    return not worked.queues_known and queue.queue_id < unreached
 
 
 def sharing_of(
