@@ -33,12 +33,17 @@ class Concerned:
 
 
 def of_group(case: GroupCase) -> Concerned:
-    """The clients of a group, as brokers list them, and the cluster's brokers."""
+    """The clients of a group, as brokers list them, and the cluster's brokers.
+
+    Of what several dumps state of a client the last counts; not all of them tell its language.
+    """
     versions = {row["client_id"]: row["version"] for row in case.rows("memberships")}
     clients: dict[str, Client] = {}
-    for row in case.rows("observed_members"):
-        version = row["version"] or versions.get(row["client_id"])
-        clients[row["client_id"]] = (row["language"], version)
+    listed = case.rows("observed_members")
+    for row in sorted(listed, key=lambda row: (row["observed_ms"], row["source"] or "")):
+        client_id = row["client_id"]
+        language, version = clients.get(client_id, (None, versions.get(client_id)))
+        clients[client_id] = (row["language"] or language, row["version"] or version)
     return Concerned(case.run.versions, clients, case.settings)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.judge import ALL_RULES, judge, judge_cluster
 from rebalance_core.audit.known.known_issue import (
     KnownIssue,
@@ -13,7 +14,7 @@ from rebalance_core.audit.known.known_issue import (
     known_issues,
     parse_known_issues,
 )
-from rebalance_core.audit.known.matching import KNOWN, Concerned, with_known
+from rebalance_core.audit.known.matching import KNOWN, Concerned, of_group, with_known
 from rebalance_core.model.errors import UsageError
 from tests.unit.audit.cases import case_of, join, listed_at, topic
 from tests.unit.audit.comparison.group_rows import fact
@@ -190,3 +191,13 @@ def test_a_finding_on_the_cluster_names_it() -> None:
     _, rows = judge_cluster(facts, [], [], 6.0)
     (row,) = (row for row in rows if row["rule_id"] == "NAME_SERVERS_DIFFER")
     assert row["evidence"][KNOWN] == "apache/rocketmq#4807, broker of any version"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_any_dump_states_of_a_client_counts(turned: bool) -> None:
+    stated = {"language": "JAVA", "version": "5.2.0", "observed_ms": 1_000}
+    later = {"language": None, "version": None, "observed_ms": 2_000}
+    dumps = [{"client_id": "c", "source": "f"} | one for one in (stated, later)]
+    rows = {"observed_members": dumps[::-1] if turned else dumps}
+    found = of_group(GroupCase("C", "g", AuditRun(0, 9_000), rows))
+    assert found.clients == {"c": ("JAVA", "5.2.0")}
