@@ -26,6 +26,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "kernels": ("numpy", "pyarrow"),
         "checks": ("numpy", "pyarrow"),
         "ingest": ("pyarrow",),
+        "producers": ("numpy", "pyarrow"),
         "synthetic": ("numpy", "pyarrow"),
     },
     {"engine": ("numpy", "pyarrow")},
