@@ -74,3 +74,5 @@ SEND_TIMEOUT_MS = 3_000
 """DefaultMQProducer.sendMsgTimeout: of a send with all its retries."""
 RESPONSE_SCAN_MS = 1_000
 """NettyRemotingClient's timer: an async call is found expired so long after its timeout."""
+SLOW_SEND_MS = 550
+"""MQFaultStrategy.latencyMax: the first latency after which a broker is avoided, in all versions."""

@@ -1,0 +1,46 @@
+"""Stretches in which a producer avoids brokers, from its reports."""
+
+from collections.abc import Iterable
+
+from rebalance_core.producers.faults.fault_table import FaultTable
+from rebalance_core.producers.sending.producer import Report
+from rebalance_core.producers.simulation.tally import FAILURE, LATENCY, Isolation
+
+
+class IsolationLog:
+    """Follows one fault table; ``done`` has the stretches that a later result cannot change."""
+
+    def __init__(self) -> None:
+        self.done: list[Isolation] = []
+        self._open: dict[str, Isolation] = {}
+
+    def note(self, report: Report, faults: FaultTable) -> None:
+        """Look at what a report, just made, did to its broker."""
+        name, at_ms = report.broker_name, report.at_ms
+        item = faults.items.get(name)
+        if item is None:
+            return  # the strategy is off
+        current = self._open.get(name)
+        if current is not None and current.to_ms < at_ms:
+            self.done.append(self._open.pop(name))
+            current = None
+        if item.start_ms <= at_ms:
+            if current is not None:  # a fast result opens the broker, to 5.1.3
+                current.to_ms = at_ms
+                self.done.append(self._open.pop(name))
+            return
+        reason = FAILURE if report.isolation else LATENCY
+        if current is None:
+            stretch = Isolation(name, at_ms, item.start_ms, report.latency_ms, reason)
+            self._open[name] = stretch
+            return
+        current.to_ms = item.start_ms
+        current.latency_ms = max(current.latency_ms, report.latency_ms)
+        current.reason = FAILURE if FAILURE in (reason, current.reason) else LATENCY
+
+    def all(self) -> Iterable[Isolation]:
+        """Every stretch, in order of their beginning and broker."""
+        stretches = [*self.done, *self._open.values()]
+        return sorted(
+            (s for s in stretches if s.to_ms > s.from_ms), key=lambda s: (s.from_ms, s.broker_name)
+        )

@@ -1,0 +1,61 @@
+"""What is counted of one producer under one variant."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rebalance_core.model.queue import MessageQueue
+
+LATENCY, FAILURE = ISOLATION_REASONS = ("LATENCY", "FAILURE")
+
+
+class Choice(NamedTuple):
+    """How often a queue was chosen in one stretch; times are ms from the start."""
+
+    broker_name: str
+    queue_id: int
+    from_ms: int
+    to_ms: int
+    sends: int
+
+
+@dataclass(slots=True)
+class Isolation:
+    """A stretch in which a producer avoids a broker; times are ms from the start."""
+
+    broker_name: str
+    from_ms: int
+    to_ms: int
+    latency_ms: int
+    """the largest of the results that brought it about"""
+    reason: str
+    """`FAILURE` if one of these failed"""
+
+
+@dataclass(slots=True)
+class PhaseTally:
+    """Counts of one phase."""
+
+    sends: int = 0
+    failed: int = 0
+    """sends that failed after all retries"""
+    held_back: int = 0
+    """messages not sent, as a send before them held the thread"""
+    waited_ms: int = 0
+    """time that remarkable sends held the thread"""
+    attempts: dict[MessageQueue, int] = field(default_factory=dict)
+    stored: dict[MessageQueue, int] = field(default_factory=dict)
+    slow: dict[str, int] = field(default_factory=dict)
+    """attempts by broker that took `SLOW_SEND_MS` and more, failed ones too"""
+    errors: dict[str, int] = field(default_factory=dict)
+    """attempts by broker that failed"""
+    recovery_ms: dict[str, int] = field(default_factory=dict)
+    """by broker: from the end of its disturbance to the first choice of it"""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one producer; ``choices`` only where they are asked for."""
+
+    phases: list[PhaseTally]
+    choices: list[Choice] = field(default_factory=list)
+    isolations: list[Isolation] = field(default_factory=list)

@@ -1,0 +1,201 @@
+"""One simulated producer: its clock, its brokers' answers, its state. One send at a time."""
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.timers import DETECTOR_ROUND_MS, ROUTE_POLL_MS, SLOW_SEND_MS
+from rebalance_core.producers.counter import Counter
+from rebalance_core.producers.profile import profile_of
+from rebalance_core.producers.routes.publish_list import publish_list
+from rebalance_core.producers.selection import PublishInfo
+from rebalance_core.producers.sending.answers import STORE_STATUSES, Answer
+from rebalance_core.producers.sending.producer import Producer, ProducerSettings, SendRecord
+from rebalance_core.producers.sending.sync_send import send
+from rebalance_core.producers.simulation.draws import draw, draw_bits
+from rebalance_core.producers.simulation.isolations import IsolationLog
+from rebalance_core.producers.simulation.model import ProducerGroup, ProducerModel, Variant
+from rebalance_core.producers.simulation.phases import Phase, phases_of, route_changes
+from rebalance_core.producers.simulation.tally import PhaseTally, Tally
+from rebalance_core.producers.strategy import new_strategy
+
+OK_AT_ONCE = Answer("ok", 0)
+_INTERVAL_UNIT = 1_000_000  # microseconds in a second
+
+
+class SendingThread:
+    """The state of one producer at a moment, and what moves it.
+
+    ``gaps`` says for each broker how many requests are unremarkable before the next that is not.
+    A walk over sends and a jump over many of them meet the same draws, so they agree exactly.
+    """
+
+    def __init__(
+        self, model: ProducerModel, group: ProducerGroup, number: int, variant: Variant
+    ) -> None:
+        self.model, self.group, self.variant = model, group, variant
+        self.client_id = group.client_id(number)
+        self.phases: tuple[Phase, ...] = phases_of(model)
+        self.tally = Tally([PhaseTally() for _ in self.phases])
+        self.isolations = IsolationLog()
+        self.interval_us = max(1, round(_INTERVAL_UNIT / group.sends_per_second))
+        self.first_us = int(self._draw("first") * self.interval_us)
+        self.gaps: dict[str, int] = {}
+        self.phase_number = -1
+        self.waiting: dict[str, int] = {}
+        """brokers whose disturbance is over and that were not chosen since: when it ended"""
+        self._events: dict[tuple[str, int], int] = {}
+        self._drawn = 0
+        self._changes = route_changes(model, self.client_id, ROUTE_POLL_MS)
+        self._detector_ms = int(self._draw("detector") * DETECTOR_ROUND_MS) + DETECTOR_ROUND_MS
+        self.producer = self._new_producer()
+
+    # --- time ---------------------------------------------------------------------------------
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the moment."""
+        return self.phases[self.phase_number]
+
+    @property
+    def counts(self) -> PhaseTally:
+        """The counts of the phase."""
+        return self.tally.phases[self.phase_number]
+
+    def time_of(self, tick: int) -> int:
+        """When a message is due, ms from the start."""
+        return (self.first_us + tick * self.interval_us) // 1000
+
+    def first_tick(self, time_ms: int) -> int:
+        """The first message that is due at this time or later."""
+        return max(0, -((self.first_us - time_ms * 1000) // self.interval_us))
+
+    def enter(self, now_ms: int) -> None:
+        """Make the phase, the route and the detector those of this time."""
+        while self.phase_number + 1 < len(self.phases) and (
+            self.phases[self.phase_number + 1].from_ms <= now_ms
+        ):
+            self.phase_number += 1
+            self._enter_phase()
+        while self._changes and self._changes[0][0] <= now_ms:
+            _, missing = self._changes.pop(0)
+            self.producer.info = self._new_info(missing)
+        self._detect(now_ms)
+
+    def next_change(self, now_ms: int) -> int:
+        """When the state changes next by itself: phases, routes, probes, ends of isolations."""
+        times = [self.phase.to_ms]
+        times += [self._changes[0][0]] if self._changes else []
+        items = self.producer.strategy.faults.items.values()
+        times += [item.start_ms for item in items if item.start_ms > now_ms]
+        if self._detects() and any(not item.reachable for item in items):
+            times.append(self._detector_ms)
+        return min(times)
+
+    # --- one send -----------------------------------------------------------------------------
+
+    def send_at(self, tick: int) -> tuple[SendRecord, int]:
+        """Send the message that is due, with its retries; what it did, and the next tick."""
+        begin_ms = self.time_of(tick)
+        self.producer.now_ms = begin_ms
+        counts = self.counts
+        record = send(self.producer, self, self.group.timeout_ms)
+        counts.sends += 1
+        counts.failed += record.failure is not None
+        counts.waited_ms += record.end_ms - begin_ms
+        self._count_attempts(record)
+        end = min(record.end_ms, self.model.length_ms)
+        following = max(tick + 1, self.first_tick(end))
+        counts.held_back += following - tick - 1
+        return record, following
+
+    def knows(self, broker_name: str) -> bool:
+        """Addresses outlive routes on a client."""
+        return True
+
+    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Answer:
+        """Nothing remarkable, until the gap is used up."""
+        if self.gaps[broker_name] > 0:
+            self.gaps[broker_name] -= 1
+            return OK_AT_ONCE
+        number = self._events[broker_name, self.phase_number]
+        answer = self.phase.behaviours[broker_name].remarkable(
+            self._draw("which", broker_name, self.phase_number, number),
+            self._draw("latency", broker_name, self.phase_number, number),
+        )
+        self._events[broker_name, self.phase_number] = number + 1
+        self._draw_gap(broker_name)
+        return answer
+
+    def chose(self, broker_name: str, at_ms: int) -> None:
+        """The broker was chosen: a recovery, if it was waited for."""
+        since = self.waiting.pop(broker_name, None)
+        if since is not None:
+            self.counts.recovery_ms[broker_name] = at_ms - since
+
+    def _count_attempts(self, record: SendRecord) -> None:
+        counts = self.counts
+        for pick, report in zip(record.picks, record.reports, strict=False):
+            queue = MessageQueue(self.group.topic, pick.broker_name, pick.queue_id)
+            counts.attempts[queue] = counts.attempts.get(queue, 0) + 1
+            self.chose(pick.broker_name, report.at_ms - report.latency_ms)
+            if report.latency_ms >= SLOW_SEND_MS:
+                counts.slow[pick.broker_name] = counts.slow.get(pick.broker_name, 0) + 1
+        last = record.picks[len(record.reports) - 1] if record.reports else None
+        stored = last is not None and record.status in STORE_STATUSES.values()
+        failed = record.reports[: -1 if stored else None]
+        for report in failed:
+            counts.errors[report.broker_name] = counts.errors.get(report.broker_name, 0) + 1
+        if stored and last is not None:
+            queue = MessageQueue(self.group.topic, last.broker_name, last.queue_id)
+            counts.stored[queue] = counts.stored.get(queue, 0) + 1
+        for report in record.reports:
+            self.isolations.note(report, self.producer.strategy.faults)
+
+    # --- state --------------------------------------------------------------------------------
+
+    def _new_producer(self) -> Producer:
+        group, profile = self.group, profile_of(self.variant.version)
+        strategy = new_strategy(profile, self.variant.fault_tolerance, self._new_counter("worst"))
+        settings = ProducerSettings(retry_times=group.retries, detector=group.detector)
+        return Producer(strategy, self._new_info(frozenset()), settings)
+
+    def _new_info(self, missing: frozenset[str]) -> PublishInfo:
+        """A route change makes a new object with a new counter. rocketmq.md §9.1."""
+        route = self.model.route(missing)
+        queues = publish_list(self.group.topic, route)
+        return PublishInfo(queues, self._new_counter("index"), route)
+
+    def _new_counter(self, kind: str) -> Counter:
+        profile = profile_of(self.variant.version)
+
+        def bits() -> int:
+            self._drawn += 1
+            return draw_bits(self.model.seed, kind, self.client_id, self._drawn)
+
+        return Counter(None, bits, profile.raw_seed, profile.masked_counter)
+
+    def _enter_phase(self) -> None:
+        for broker in self.phase.behaviours:
+            self._events[broker, self.phase_number] = 0
+            self._draw_gap(broker)
+        for broker in self.phase.recovering:
+            self.waiting[broker] = self.phase.from_ms
+
+    def _draw_gap(self, broker: str) -> None:
+        number = self._events[broker, self.phase_number]
+        u = self._draw("gap", broker, self.phase_number, number)
+        self.gaps[broker] = self.phase.behaviours[broker].gap(u)
+
+    def _detects(self) -> bool:
+        return self.group.detector and self.producer.strategy.profile.filters
+
+    def _detect(self, now_ms: int) -> None:
+        """Probe as often as rounds were due; a broker that answers at all is alive."""
+        while self._detector_ms <= now_ms:
+            if self._detects():
+                behaviours = self.phase.behaviours
+                self.producer.strategy.faults.detect(
+                    list(behaviours), lambda b: behaviours[b].outage is None, self._detector_ms
+                )
+            self._detector_ms += DETECTOR_ROUND_MS
+
+    def _draw(self, *ids: str | int) -> float:
+        return draw(self.model.seed, self.client_id, *ids)
