@@ -13,6 +13,8 @@ BIN := .venv/bin
 STAMP := .venv/setup.stamp
 LANES := unit or conformance or spark or jobs
 NOT_BY_DEFAULT := not (oracle or slow or bench)
+# Two workers; all that starts a JVM is one group, as two JVMs at once starve each other.
+SIDE_BY_SIDE := -n 2 --dist loadgroup
 
 .PHONY: help setup demo test test-unit test-all oracle conformance mutants notebook bench lint format dist docs lock clean
 
@@ -36,10 +38,10 @@ demo: setup ## Simulate one bundled recording in a process and on Spark, and aud
 	  || { code=$$?; echo; echo "rebalance ended with exit code $$code"; test $$code -eq 3; }
 
 test: setup ## Run the lanes unit, conformance, spark and jobs
-	$(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)"
+	$(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)" $(SIDE_BY_SIDE) --durations=20
 
 test-unit: setup ## Run the lane that needs no JVM (4 minutes)
-	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)"
+	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)" $(SIDE_BY_SIDE)
 
 test-all: setup ## Run every test but the oracle, the slow ones too
 	$(BIN)/python -m pytest -m "not oracle"

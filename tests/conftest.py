@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 LANES = ("unit", "conformance", "spark", "jobs", "bench", "oracle")
+JVM_LANES = ("spark", "jobs", "oracle")
 LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | {"recordings": "conformance"}
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply.
@@ -34,14 +35,20 @@ SESSION_SETTINGS = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test with the lane whose folder it lies in, unless it names one itself."""
+    """Mark every test with the lane whose folder it lies in, unless it names one itself.
+
+    Lanes that start a JVM run in one worker.
+    """
     for item in items:
         named = any(item.get_closest_marker(lane) for lane in LANES)
         if TESTS in item.path.parents and not named:
             lane = LANE_OF_FOLDER.get(item.path.relative_to(TESTS).parts[0])
             if lane is not None:
                 item.add_marker(lane)
+        if any(item.get_closest_marker(lane) for lane in JVM_LANES):
+            item.add_marker(pytest.mark.xdist_group("jvm"))
 
 
 def pytest_report_header() -> str:

@@ -35,7 +35,7 @@ ISSUE_CODES = {
 MAX_QUEUE_NUMS = 65536
 MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
 
-_BROKER_NEEDED = (*events.BROKER_EVENTS, events.TOPIC_CONFIG)
+_BROKER_NEEDED = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG)
 _TOPIC_NEEDED = (
     events.SUBSCRIBE,
     events.UNSUBSCRIBE,
@@ -58,6 +58,7 @@ DETAILS = {
     events.BROKER_UP: (events.OBSERVED,),
     events.BROKER_DOWN: ("STOPPED", "CLOSED", events.EXPIRED),
     events.TOPIC_CONFIG: (events.OBSERVED,),
+    events.MASTER_DOWN: events.MASTER_MODES,
 }
 """What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
 

@@ -14,6 +14,9 @@ from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.protocol.thresholds import pull_threshold_per_queue
 
+# RebalanceImpl.rebalanceByTopic: 5.4.0 still leaves both to the strategy, which throws.
+EMPTY_IS_UNKNOWN = (5, 5, 0)
+
 
 def run_pass(process: ClientProcess, view: PassView, brokers: BrokerAnswers) -> PassRecord:
     """Runs one pass of one process over its own view.
@@ -69,7 +72,7 @@ def _clustering(
     record: PassRecord,
 ) -> bool:
     """The client's share by its strategy; False: try again soon (5.2+)."""
-    queues, members = view.queues[topic], view.members[topic]
+    queues, members = _known(process, view, topic)
     if queues is None and not is_retry_topic(topic) and not process.version.is_v4:
         # A heartbeat and new thresholds in every pass while the topic is missing.
         _message_queue_changed(process, topic, 0, frozenset(), record)
@@ -85,6 +88,16 @@ def _clustering(
         _message_queue_changed(process, topic, len(mq_all), assigned, record)
     # Not equal: a lock refused, no start offset, a zombie, or CONFIG's queues of other topics.
     return process.working(topic) == assigned
+
+
+def _known(
+    process: ClientProcess, view: PassView, topic: str
+) -> tuple[tuple[MessageQueue, ...] | None, tuple[str, ...] | None]:
+    """Queues and members as the pass takes them: from 5.5.0 on none of them is like unknown."""
+    queues, members = view.queues[topic], view.members[topic]
+    if process.version < EMPTY_IS_UNKNOWN:
+        return queues, members
+    return queues or None, members or None
 
 
 def _update_table(

@@ -12,6 +12,7 @@ CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
 """What a fact is evidence on, and so who puts it together with what other files say."""
 
 BROKER, LOCK, NAME_SERVER, CLIENT = "broker.log", "lock.log", "namesrv.log", "rocketmq_client.log"
+PROXY = "proxy.log"
 """The logs that are read."""
 
 LOG_FOLDER, PROCESS_ID = "log", "pid"
@@ -66,7 +67,7 @@ class LogFact:
 
     Attributes:
         kind: its name in the templates.
-        log: BROKER, LOCK, NAME_SERVER or CLIENT.
+        log: BROKER, LOCK, NAME_SERVER, CLIENT or PROXY.
         part: CLUSTER, GROUP, TOPIC or COMMIT.
         key: the field that names the group or topic; empty for the cluster.
         fields: the fields of the fact, and what it means.

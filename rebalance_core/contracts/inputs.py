@@ -22,13 +22,13 @@ CLUSTER_EVENTS = Table(
         client_id? STRING consumer events: the client id; opaque, never parsed for identity
         channel_id? STRING one process as the brokers see it; null is one nameless channel
         topic? STRING topic and (un)subscribe events
-        broker_name? STRING broker and topic events; TOPIC_DELETED without one means every broker
+        broker_name? STRING broker, master, topic events; TOPIC_DELETED without one: every broker
         read_queue_nums? INT TOPIC_CONFIG: queues consumers read
         write_queue_nums? INT TOPIC_CONFIG: queues producers write
         perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null
         subscriptions? ARRAY<STRING> CONSUMER_JOIN: topics of this member; null: the group's
         strategy? STRING CONSUMER_JOIN: this member's own strategy text; null: the group's
-        detail? STRING how it was lost; OBSERVED: true since before the log; a request mode
+        detail? STRING how it was lost; OBSERVED; a request mode; what slaves without a master do
         version? STRING CONSUMER_JOIN, BROKER_UP: of this client or broker; null: the group's
         message_model? STRING CONSUMER_JOIN: this member's own; null: the group's
         consume_from_where? STRING CONSUMER_JOIN: this member's own; null: the group's

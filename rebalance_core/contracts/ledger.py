@@ -27,6 +27,7 @@ EPOCHS = Table(
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
         transient BOOLEAN the epoch ends before its latest_ms: its diffs may never have happened
         pop_queues INT readable queues of topics that members share; in no other count
+        masterless_queues INT readable queues of brokers without a master at some time of the epoch
         """,
         status=EPOCH_STATUSES,
     ),
@@ -228,6 +229,7 @@ POP_REACH = Table(
         "client_id",
         "from_epoch",
     ),
+    since=2,
 )
 
 POP_METRICS = Table(
@@ -249,6 +251,7 @@ POP_METRICS = Table(
         """
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),
+    since=2,
 )
 
 REJECTED = Table(

@@ -30,7 +30,7 @@ OBSERVED_MEMBERS = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        asked_broker? STRING the broker that was asked; null: unknown
+        asked_broker? STRING the broker that was asked; null: unknown, or a proxy was asked
         client_id STRING the member
         client_addr? STRING its address
         language? STRING its language
@@ -83,7 +83,7 @@ _OTHER_KINDS = (
         "DUMP",
         "one output of mqadmin on a group, topic or broker (client_id: the file of that "
         "client): command, rows, rejected (lines not understood), error (empty: none was "
-        "printed)",
+        "printed), proxy (where one was asked)",
         MOMENTS,
     ),
     FactKind("BROKER_IN_CLUSTER", "clusterList lists this broker: version, broker_id, addr"),
@@ -112,8 +112,15 @@ _OTHER_KINDS = (
         MOMENTS,
     ),
     FactKind(
+        "GROUP_AT_PROXY",
+        "consumerConnection of a proxy, which lists the members behind all: as GROUP_AT_BROKER, "
+        "and proxy",
+        MOMENTS,
+    ),
+    FactKind(
         "CONNECTION",
-        "a member that consumerConnection of this broker lists: client_addr, language, version",
+        "a member that consumerConnection of this broker lists: client_addr, language, version; "
+        "proxy (where one was asked, then without broker and version: it answers its own)",
         MOMENTS,
     ),
     FactKind(
@@ -121,6 +128,33 @@ _OTHER_KINDS = (
         "a queue in a client's process queue table: commit_offset, cached_messages, locked, "
         "try_unlock_times, dropped, last_lock_ms, last_pull_ms, last_consume_ms",
         MOMENTS,
+    ),
+    FactKind(
+        "POP_QUEUE",
+        "a queue in a client's pop process queue table (queue_id -1: any of the broker's): "
+        "wait_ack_count, dropped, last_pop_ms",
+        MOMENTS,
+    ),
+    FactKind(
+        "ORDER_BLOCK",
+        "consumerOrderInfo.json: the messages of a FIFO group's queue that were popped last: "
+        "attempt_id, commit_bits (bit n set: the nth of offsets was acknowledged), offsets, "
+        "pop_ms, invisible_ms, next_visible_ms (latest of those renewed; empty: none was), "
+        "blocked_until_ms (until then nothing after them is given out, as OrderInfo.needBlock has "
+        "it; empty: all were acknowledged, or the file does not tell)",
+        MOMENTS,
+    ),
+    FactKind(
+        "NOT_ONLINE",
+        "consumerConnection failed with CODE 206: the broker, or the proxy that details name, "
+        "knows no member of the group; brokers never know one behind a CLUSTER mode proxy",
+        MOMENTS,
+    ),
+    FactKind(
+        "PROXY",
+        "a proxy whose files were collected or that collection.toml expects: name, mode (CLUSTER, "
+        "LOCAL; empty: not known), addresses (its own, as its connections show them), files "
+        "(how many)",
     ),
     FactKind(
         "STUCK_QUEUE",

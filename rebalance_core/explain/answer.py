@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rebalance_core.explain.reason import Reason
+from rebalance_core.explain.shared.answer import Sharing
 from rebalance_core.explain.start import Start
 from rebalance_core.model.queue import MessageQueue
 
@@ -85,3 +86,5 @@ class Explanation:
     expected: Mapping[str, tuple[int, int]]
     """Client id -> fewest and most processes of it that hold the queue, worked out again."""
     notes: tuple[str, ...] = field(default=())
+    sharing: Sharing | None = None
+    """How members share the queue; then it has no holder, and ``agrees`` is about its topic."""

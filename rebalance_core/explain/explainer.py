@@ -9,6 +9,10 @@ from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holde
 from rebalance_core.explain.readable import settle_again
 from rebalance_core.explain.reason import Reason, nobody_reason, owner_reason
 from rebalance_core.explain.settlement import Settlement
+from rebalance_core.explain.shared.candidates import Worked, settle_shared_again
+from rebalance_core.explain.shared.notes import sharing_notes
+from rebalance_core.explain.shared.reason import unreached_reason
+from rebalance_core.explain.shared.sharing import can_ask_about, sharing_of
 from rebalance_core.explain.start import start_of
 from rebalance_core.explain.view import GroupRows, Row, View, view_of
 from rebalance_core.model.queue import MessageQueue
@@ -28,6 +32,7 @@ class Explainer:
         self._epochs = {row["epoch"]: row for row in rows.epochs}
         self._view = lru_cache(VIEWS_KEPT)(self._make_view)
         self._settled = lru_cache(VIEWS_KEPT * 4)(self._settle)
+        self._shared = lru_cache(VIEWS_KEPT * 4)(self._work_out_shared)
 
     def epoch_at(self, at_ms: int) -> Row | None:
         """The epoch of that instant; None outside the ledger."""
@@ -37,16 +42,19 @@ class Explainer:
         return None
 
     def explain(self, queue: MessageQueue, at_ms: int) -> Explanation:
-        """The explanation of a queue at an instant.
+        """The explanation of a queue at an instant; of a shared topic, -1 is a whole broker.
 
         Raises:
-            KeyError: no epoch of the rows covers the instant, or the queue has no row in it.
+            KeyError: no epoch of the rows covers the instant, or the queue has no row in it and is
+                none of a shared topic's.
         """
         row = self.epoch_at(at_ms)
         if row is None:
             raise KeyError(at_ms)
         view, before = self._view(row["epoch"]), self._view(row["epoch"] - 1)
         assert view is not None
+        if queue.topic in view.shared:
+            return self._explain_shared(row, view, before, queue, at_ms)
         if queue not in view.holders:
             raise KeyError(queue)
         settled, unique = self._settled(row["epoch"], queue.topic)
@@ -73,6 +81,47 @@ class Explainer:
             expected=settled.expected(queue),
             notes=_notes(settled, unique),
         )
+
+    def _explain_shared(
+        self, row: Row, view: View, before: View | None, queue: MessageQueue, at_ms: int
+    ) -> Explanation:
+        worked = self._shared(row["epoch"], queue.topic)
+        if not can_ask_about(worked, queue):
+            raise KeyError(queue)
+        sharing = sharing_of(self.rows, worked, before, queue)
+        takers = {taker.client_id for taker in sharing.takers}
+        earlier = set(sharing.takers_before or ())
+        alone = before is not None and queue.topic not in before.shared
+        return Explanation(
+            cluster=row["cluster"],
+            consumer_group=row["consumer_group"],
+            queue=queue,
+            at_ms=at_ms,
+            event=self._event(row),
+            before=None if before is None else self._lists(before, queue, takers | earlier),
+            after=self._lists(view, queue, takers | earlier),
+            holders_before=None if before is None else tuple(sorted(earlier)) if alone else (),
+            holders=(),
+            nobody=None if takers else unreached_reason(worked, queue),
+            agrees=worked.settled.agrees,
+            expected={},
+            notes=sharing_notes(sharing, queue),
+            sharing=sharing,
+        )
+
+    def _work_out_shared(self, epoch: int, topic: str) -> Worked:
+        view = self._view(epoch)
+        assert view is not None
+        return settle_shared_again(view, self._view(epoch - 1), topic)
+
+    def _readable(self, view: View, topic: str) -> list[MessageQueue]:
+        """What the rows of an epoch say of mqAll; empty where they leave it open."""
+        if topic in view.shared:
+            worked = self._shared(view.epoch, topic)
+            return list(worked.settled.queues) if worked.queues_known else []
+        if view.unreadable:
+            return list(self._settled(view.epoch, topic)[0].queues)
+        return view.queues.get(topic, [])
 
     def _make_view(self, epoch: int) -> View | None:
         row = self._epochs.get(epoch)
@@ -104,12 +153,8 @@ class Explainer:
         clients: set[str],
         settled: Settlement | None = None,
     ) -> Lists:
-        if settled is None:
-            readable = view.queues.get(queue.topic, [])
-            if view.unreadable:
-                readable = list(self._settled(view.epoch, queue.topic)[0].queues)
-        else:
-            readable = list(settled.queues)
+        known = self._readable(view, queue.topic) if settled is None else settled.queues
+        readable = list(known)
         return Lists(
             view.epoch,
             tuple(map(queue_text, readable)),

@@ -83,7 +83,7 @@ class Settlement:
 
     def strategy_of(self, member: Row) -> AllocationStrategy | None:
         """The strategy of a process; None if its text is none of RocketMQ's."""
-        return _parsed(member["strategy"], member["version"])
+        return parsed_strategy(member["strategy"], member["version"])
 
     def outcome(self, member: Row) -> str:
         """What a pass of the process does with the topic: one of the constants above."""
@@ -112,9 +112,11 @@ class Settlement:
         return THROWS if isinstance(self._share(member), str) else COMPUTED
 
     def _asks_broker(self, member: Row) -> bool:
-        # only push groups that are not orderly come into question
+        # only push groups that are not orderly come into question; ledgers of contract 1 do not
+        # have each member's own mode
+        mode = member.get("rebalance_mode") or BROKER_REBALANCE
         return self.broker_mode and asks_broker(
-            BROKER_REBALANCE, PUSH, member["message_model"], False, member["version"]
+            mode, PUSH, member["message_model"], False, member["version"]
         )
 
     def thrown(self, member: Row) -> str:
@@ -131,6 +133,17 @@ class Settlement:
             return False
         share = self._share(member)
         return not isinstance(share, str) and queue in share
+
+    def taken_by(self, member: Row) -> frozenset[MessageQueue]:
+        """All queues of the topic that a pass of the process takes; not for those that run none."""
+        outcome = self.outcome(member)
+        if outcome == BROADCAST:
+            return self._readable
+        if outcome not in (COMPUTED, LISTED):
+            return frozenset()
+        share = self._share(member)
+        assert not isinstance(share, str)
+        return frozenset(queue for queue in share if queue.topic == self.topic)
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
         """Client id -> fewest and most of its processes that hold the queue; no other client does.
@@ -212,7 +225,8 @@ class Settlement:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str, version: str) -> AllocationStrategy | None:
+def parsed_strategy(text: str, version: str) -> AllocationStrategy | None:
+    """The strategy of a text under a client version; None if it is none of RocketMQ's."""
     try:
         return parse_strategy(text, version=version)
     except UsageError:

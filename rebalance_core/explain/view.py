@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
 
@@ -29,6 +29,8 @@ class GroupRows:
     memberships: Sequence[Row]
     diffs: Sequence[Row]
     pull_starts: Sequence[Row]
+    pop_reach: Sequence[Row] = ()
+    pop_metrics: Sequence[Row] = ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class View:
     """Rows of memberships, one a process."""
     holders: Mapping[MessageQueue, Counter[str]]
     """Each queue with a row: how many processes of which id hold it; empty: none."""
+    shared: Mapping[str, Row] = field(default_factory=dict)
+    """Topics whose queues members share, each with its row of pop_metrics."""
+    reach: Mapping[str, Mapping[str, frozenset[MessageQueue]]] = field(default_factory=dict)
+    """Of each shared topic the clients that reach queues of it, and which as the rows name them."""
 
     @property
     def epoch(self) -> int:
@@ -83,17 +89,32 @@ def view_of(rows: GroupRows, epoch: Row) -> View:
         held = holders.setdefault(queue, Counter())
         if row["client_id"] is not None:
             held[row["client_id"]] += row["holders"]
-    return View(epoch, tuple(_covering(rows.memberships, number)), holders)
+    members = tuple(_covering(rows.memberships, number))
+    shared = {row["topic"]: row for row in rows.pop_metrics if row["epoch"] == number}
+    return View(epoch, members, holders, shared, _reach(rows, number))
 
 
 def subscribes(member: Row, topic: str) -> bool:
-    """True if a process allocates the topic: subscribed, or the retry topic of push CLUSTERING.
+    """True if a process allocates the topic: subscribed, or the retry topic of push CLUSTERING
+    that is not behind a proxy.
 
     A ledger has rows of a group's own retry topic only if the group is one of push consumers.
     """
     if topic == retry_topic(member["consumer_group"]):
-        return bool(member["message_model"] != BROADCASTING)
+        behind_proxy = member.get("rebalance_mode") == PROXY_REBALANCE
+        return not behind_proxy and bool(member["message_model"] != BROADCASTING)
     return topic in member["subscriptions"]
+
+
+def _reach(rows: GroupRows, epoch: int) -> dict[str, dict[str, frozenset[MessageQueue]]]:
+    found: dict[str, dict[str, set[MessageQueue]]] = {}
+    for row in _covering(rows.pop_reach, epoch):
+        queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
+        found.setdefault(queue.topic, {}).setdefault(row["client_id"], set()).add(queue)
+    return {
+        topic: {client_id: frozenset(entries) for client_id, entries in clients.items()}
+        for topic, clients in found.items()
+    }
 
 
 def _covering(rows: Iterable[Row], epoch: int) -> list[Row]:

@@ -15,7 +15,11 @@ from rebalance_core.ingest.evidence.broker_folders import (
     broker_folders,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.masters.master_turns import master_turns
+from rebalance_core.ingest.masters.replicas import Replicas
+from rebalance_core.ingest.masters.turn import MasterTurn
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
 from rebalance_core.model.versions import parse_version
 
 
@@ -41,8 +45,10 @@ class ClusterContext:
         logged: places whose broker.log was collected.
         folders: whose files lie in each folder of brokers/.
         slaves: addresses of slaves.
+        master_turns: when masters went and came back, by time.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
+        proxies: what files tell of each.
     """
 
     cluster: str
@@ -62,6 +68,8 @@ class ClusterContext:
     slaves: frozenset[str] = frozenset()
     expected: tuple[str, ...] = ()
     mode_stores: tuple[tuple[str, int, str], ...] = ()
+    master_turns: tuple[MasterTurn, ...] = ()
+    proxies: ProxyLives = field(default_factory=ProxyLives)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -75,6 +83,11 @@ class ClusterContext:
         own = {a: folder.place for folder in self.folders.values() for a in folder.addresses}
         # an address that no folder has is the master's, or one without files
         return dict(self.addresses) | own
+
+    def is_masterless(self, broker: str, at_ms: int) -> bool:
+        """True while slaves alone answer for the broker."""
+        turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
+        return bool(turns) and turns[-1].is_down
 
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
         """The topic's perm as the broker registers it (rocketmq.md §6.3).
@@ -129,6 +142,9 @@ def cluster_context(
     history = _BrokerHistory(of_folders, end_ms)
     for piece in pieces:
         history.read(piece)
+    slaves = directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave))
+    modern = {name for name, its in history.versions.items() if not parse_version(its).is_v4}
+    replicas = Replicas(directory.names, slaves, directory.masters, of_folders, frozenset(modern))
     names = {*expected, *history.names, *directory.names.values()}
     return ClusterContext(
         cluster,
@@ -145,9 +161,11 @@ def cluster_context(
         client_zones,
         frozenset(of_folders[folder].place for folder in logged),
         of_folders,
-        directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave)),
+        slaves,
         tuple(expected),
         tuple(sorted(history.mode_stores)),
+        master_turns(pieces, replicas),
+        proxy_lives(pieces, end_ms),
     )
 
 

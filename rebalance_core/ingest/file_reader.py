@@ -17,6 +17,9 @@ from rebalance_core.ingest.collection.collected_file import (
     MODES,
     NAMESRV_LOG,
     OFFSETS,
+    ORDER_INFO,
+    PROXY_CONFIG,
+    PROXY_LOG,
     TOPICS,
     CollectedFile,
 )
@@ -30,6 +33,8 @@ from rebalance_core.ingest.parse.logs.lock_log import WORDS as LOCK_WORDS
 from rebalance_core.ingest.parse.logs.lock_log import parse_lock_line
 from rebalance_core.ingest.parse.logs.namesrv_log import WORDS as NAMESRV_WORDS
 from rebalance_core.ingest.parse.logs.namesrv_log import parse_namesrv_line
+from rebalance_core.ingest.parse.logs.proxy_log import WORDS as PROXY_WORDS
+from rebalance_core.ingest.parse.logs.proxy_log import ProxyClock, parse_proxy_line
 from rebalance_core.ingest.parse.mqadmin.cluster_list import parse_cluster_list
 from rebalance_core.ingest.parse.mqadmin.consumer_connection import parse_consumer_connection
 from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer_progress
@@ -39,10 +44,14 @@ from rebalance_core.ingest.parse.mqadmin.topic_list import parse_topic_list
 from rebalance_core.ingest.parse.mqadmin.topic_route import parse_topic_route
 from rebalance_core.ingest.parse.mqadmin.topic_status import parse_topic_status
 from rebalance_core.ingest.parse.stores.consumer_offset_json import parse_consumer_offset_json
+from rebalance_core.ingest.parse.stores.consumer_order_info_json import (
+    parse_consumer_order_info_json,
+)
 from rebalance_core.ingest.parse.stores.local_offset_json import parse_local_offset_json
 from rebalance_core.ingest.parse.stores.message_request_mode_json import (
     parse_message_request_mode_json,
 )
+from rebalance_core.ingest.parse.stores.proxy_config_json import parse_proxy_config_json
 from rebalance_core.ingest.parse.stores.subscription_group_json import parse_subscription_group_json
 from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
 from rebalance_core.ingest.parse.text.clock import Clock
@@ -63,12 +72,14 @@ LINE_PARSERS: dict[str, LineParser] = {
     BROKER_LOG: parse_broker_line,
     LOCK_LOG: parse_lock_line,
     CLIENT_LOG: parse_client_line,
+    PROXY_LOG: parse_proxy_line,
 }
 WORDS = {
     NAMESRV_LOG: NAMESRV_WORDS,
     BROKER_LOG: BROKER_WORDS,
     LOCK_LOG: LOCK_WORDS,
     CLIENT_LOG: CLIENT_WORDS,
+    PROXY_LOG: PROXY_WORDS,
 }
 """Every line of a log that states something of ours holds one of these."""
 STORE_PARSERS: dict[str, DocumentParser] = {
@@ -76,6 +87,8 @@ STORE_PARSERS: dict[str, DocumentParser] = {
     GROUPS: parse_subscription_group_json,
     OFFSETS: parse_consumer_offset_json,
     MODES: parse_message_request_mode_json,
+    ORDER_INFO: parse_consumer_order_info_json,
+    PROXY_CONFIG: parse_proxy_config_json,
     LOCAL_OFFSETS: parse_local_offset_json,
 }
 ADMIN_PARSERS: dict[str, DocumentParser] = {
@@ -139,8 +152,10 @@ class FileReader:
 
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
-        local = self.file.kind == CLIENT_LOG
-        self._clock = ClientClock(Clock(zone_named(self.zone))) if local else ServerClock()
+        if self.file.kind == CLIENT_LOG:
+            self._clock = ClientClock(Clock(zone_named(self.zone)))
+        else:
+            self._clock = ProxyClock() if self.file.kind == PROXY_LOG else ServerClock()
 
     def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:
         """What one line of the log states; blank lines are not counted."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.contradictions import without_contradictions
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
 from rebalance_core.ingest.events.presence import Presence
@@ -15,7 +16,8 @@ from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
 from rebalance_core.ingest.evidence.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
-from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.parse.text.client_version import is_later, is_modelled, plain_version
+from rebalance_core.ingest.proxies.proxy_members import through_proxies
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding
 from rebalance_core.ingest.settings.group_settings_row import MemberSettings, settings_row
 from rebalance_core.ingest.settings.group_strategies import group_strategies
@@ -24,19 +26,24 @@ from rebalance_core.ingest.settings.request_modes import request_mode_events
 from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
 from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.severities import WARNING
+
+LISTED = 20
+"""Clients that a finding names at most."""
 
 
 def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
     """Events, settings, observed rows and findings of one group, in any order of the evidence."""
     evidence = sorted(
-        of_group(pieces, context),
+        through_proxies(of_group(pieces, context), context),
         key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind),
     )
     names = ProcessNames(evidence, context)
     of_brokers = [piece for piece in evidence if piece.place not in context.slave_places]
     facts: Tables = {"observed_facts": group_facts(group, of_brokers, names, context)}
     subscribed = SubscriptionVersions(evidence, context)
+    configs = [piece for piece in evidence if piece.kind == "subscription_group"]
     evidence = [piece for piece in evidence if not is_fact_only(piece.kind)]
     if not evidence:
         return facts
@@ -58,10 +65,11 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         findings += more
     elif strategies.assumed:
         findings += check_parameters(group, evidence, presence, strategies.group, context)
-    stated = _versions(evidence) | timeline.versions
+    modes = rebalance_modes(evidence)
+    stated = _versions(evidence, modes) | timeline.versions
     versions = {client: version for client, version in stated.items() if is_modelled(version)}
     findings += [_not_modelled(group, c, v) for c, v in stated.items() if c not in versions]
-    modes = rebalance_modes(evidence)
+    findings += _later(group, versions)
     _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     tables: Tables = {
@@ -70,21 +78,27 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:
-        changes, more = request_mode_events(group, evidence, context)
+        changes, more = request_mode_events(group, evidence, presence, context)
         tables["cluster_events"] = events + changes
-        members = MemberSettings(strategies, versions, modes, popped=bool(changes))
-        row, taken = settings_row(group, evidence, members, names.zone_of, context)
+        there = {row["client_id"] for row in events if row["event_type"] == CONSUMER_JOIN}
+        members = MemberSettings(strategies, versions, modes, frozenset(there), bool(changes))
+        row, taken = settings_row(group, [*evidence, *configs], members, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += more + taken
     return tables | facts | {"findings": findings}
 
 
-def _versions(pieces: Iterable[Evidence]) -> dict[str, str]:
-    """Client versions that dumps list; a broker's registration line is nearer and goes first."""
+def _versions(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:
+    """Client versions that dumps list; a broker's registration line is nearer and goes first.
+
+    A proxy answers its own for every member's, a broker with one inside for those of gRPC.
+    """
     versions: dict[str, str] = {}
     for piece in pieces:
         if piece.kind in ("member", "listed_client", "client") and piece.values["version"]:
             client_id = piece.values.get("client_id") or piece.values.get("client_file")
+            if modes.get(str(client_id)) == PROXY_REBALANCE or piece.place.startswith(PROXIES):
+                continue
             versions[str(client_id)] = plain_version(piece.values["version"])
     return versions
 
@@ -113,12 +127,28 @@ def _not_modelled(group: str, client_id: str, version: str) -> Row:
         "INGEST_VERSION_NOT_MODELLED",
         f"{client_id} is of version {version}, whose rules are not known here; it is taken as the "
         "group's other members, or as the assumed version.",
-        "Upgrade the client, or read its starts and windows with care.",
+        "Upgrade a client older than 4.9; read its starts and windows with care.",
         WARNING,
         consumer_group=group,
         client_id=client_id,
         evidence={"version": version},
     )
+
+
+def _later(group: str, versions: Mapping[str, str]) -> Iterator[Row]:
+    """One finding for each version after the newest known line."""
+    for version in sorted({one for one in versions.values() if is_later(one)}):
+        clients = sorted(client for client, one in versions.items() if one == version)
+        yield finding(
+            "INGEST_VERSION_NOT_MODELLED",
+            f"{len(clients)} of the clients are of version {version}, later than any whose rules "
+            "are known here; they are taken as of the newest known line.",
+            "Look for a release of this project that knows the version; until then read starts and "
+            "windows with care.",
+            WARNING,
+            consumer_group=group,
+            evidence={"version": version, "clients": ", ".join(clients[:LISTED])},
+        )
 
 
 def _unknown_strategy(group: str, client_id: str, name: str) -> Row:

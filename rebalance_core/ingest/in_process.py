@@ -19,6 +19,7 @@ from rebalance_core.ingest.collection.collected_file import (
     CLIENT_LOG,
     GIVEN_GROUPS,
     NAMESRV_LOG,
+    PROXY_LOG,
     CollectedFile,
 )
 from rebalance_core.ingest.collection.collection import Collection, open_collection
@@ -36,6 +37,8 @@ from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.ingest.parse.text.log_text import gzip_lines
 from rebalance_core.ingest.refusal import Unreadable
 from rebalance_core.ingest.rows import Tables, merged
+
+SERVER_LOGS = (NAMESRV_LOG, BROKER_LOG, PROXY_LOG)
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ def context_of(
     dump, and ends with the last line or dump.
     """
     stats = list(stats)
-    of_servers = [s.first_ms for s in stats if s.kind in (NAMESRV_LOG, BROKER_LOG) and s.first_ms]
+    of_servers = [s.first_ms for s in stats if s.kind in SERVER_LOGS and s.first_ms]
     others = [s.first_ms for s in stats if s.first_ms]
     written = [file.written_ms for file in collection.files if file.written_ms]
     ends = [s.last_ms for s in stats if s.last_ms] + written

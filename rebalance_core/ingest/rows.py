@@ -30,13 +30,15 @@ FINDING_IDS = {
     "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
     "INGEST_TIMESTAMP_UNKNOWN": "No file tells the group's consumeTimestamp.",
     "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs say of a topic.",
-    "INGEST_VERSION_NOT_MODELLED": "A client's version has rules that are not known here.",
+    "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are unknown here.",
 }
 """What `ingest` may find, and what it means."""
 
 RANK = {
     "BROKER_UP": 0,
     "BROKER_DOWN": 0,
+    "MASTER_DOWN": 0,
+    "MASTER_UP": 0,
     "TOPIC_CONFIG": 1,
     "TOPIC_DELETED": 1,
     "REQUEST_MODE": 2,

@@ -14,6 +14,8 @@ BROKER_DOWN = "BROKER_DOWN"
 TOPIC_CONFIG = "TOPIC_CONFIG"
 TOPIC_DELETED = "TOPIC_DELETED"
 REQUEST_MODE = "REQUEST_MODE"
+MASTER_DOWN = "MASTER_DOWN"
+MASTER_UP = "MASTER_UP"
 
 CONSUMER_EVENTS = (
     CONSUMER_JOIN,
@@ -28,10 +30,19 @@ GROUP_EVENTS = (*CONSUMER_EVENTS, REQUEST_MODE)
 """What names a group; all others concern whoever reads the topic or broker."""
 BROKER_EVENTS = (BROKER_UP, BROKER_DOWN)
 TOPIC_EVENTS = (TOPIC_CONFIG, TOPIC_DELETED)
-EVENT_TYPES = GROUP_EVENTS + BROKER_EVENTS + TOPIC_EVENTS
+MASTER_EVENTS = (MASTER_DOWN, MASTER_UP)
+EVENT_TYPES = GROUP_EVENTS + BROKER_EVENTS + TOPIC_EVENTS + MASTER_EVENTS
 
 OBSERVED = "OBSERVED"  # detail: true since before the log began
 EXPIRED = "EXPIRED"  # detail of a loss: found by the scan, nobody is told
+
+REFUSED = "REFUSED"
+"""Detail of a MASTER_DOWN: the slaves refuse to be read (slaveReadEnable=false, the default)."""
+SLAVE_READ = "SLAVE_READ"
+"""Detail of a MASTER_DOWN: the slaves are read (slaveReadEnable=true)."""
+ACTING = "ACTING"
+"""Detail of a MASTER_DOWN: a slave acts as master (enableSlaveActingMaster): locks go on."""
+MASTER_MODES = (REFUSED, SLAVE_READ, ACTING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,11 @@ CHANNEL_EXPIRY_MS = 120_000
 """BrokerConfig.channelExpiredTimeout (a constant in 4.9): after the last heartbeat."""
 BROKER_LOCK_LIFE_MS = 60_000
 """RebalanceLockManager (rocketmq.broker.rebalance.lockMaxLiveTime): an order lock not renewed."""
+SLAVE_COPY_MS = 63_000
+"""BrokerController.handleSlaveSynchronize (5.x): a slave copies its master's offsets.
+
+A tick of 3 s that acts when more than 60 s have passed; 10 s in 4.9.
+"""
 OFFSET_FLUSH_MS = 5_000
 """BrokerConfig.flushConsumerOffsetInterval: consumerOffset.json is as old."""
 REGISTRATION_MS = 30_000

@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 from rebalance_core.model.errors import UsageError
 
-LAST_PATCH = {(4, 9): 8, (5, 0): 0, (5, 1): 4, (5, 2): 0, (5, 3): 3}
+LAST_PATCH = {
+    (4, 9): 8, (5, 0): 0, (5, 1): 4, (5, 2): 0, (5, 3): 3, (5, 4): 0, (5, 5): 0,
+}  # fmt: skip
+"""The last release of each known line that has a client: of 5.3.4 and 5.5.1 none was published."""
 OLDEST = (4, 9)
 
 _PATTERN = re.compile(r"[Vv]?(\d+)[._](\d+)(?:[._](\d+))?(?:-SNAPSHOT)?")
@@ -25,6 +28,15 @@ class Version(NamedTuple):
     def is_v4(self) -> bool:
         """True for the classic client line 4.9.x."""
         return self.major == 4
+
+
+def is_known_line(version: Version) -> bool:
+    """True if the rules of its line were read; later lines are taken as the newest known one.
+
+    >>> is_known_line(Version(5, 5, 1)), is_known_line(Version(5, 6, 0))
+    (True, False)
+    """
+    return version[:2] in LAST_PATCH
 
 
 def parse_version(text: str) -> Version:

@@ -69,7 +69,7 @@ def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True)
     )
 
 
-def _nothing_held(view: GroupView, before: Holdings) -> Settled:
+def _nothing_held(view: GroupView, before: Settled) -> Settled:
     return Settled({}, frozenset())
 
 

@@ -9,24 +9,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from rebalance_core.contracts import ALL_TABLES, SIMULATED_TABLES
+from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, SIMULATED_TABLES
 from rebalance_core.engine.units import GROUP
 
 GroupName = tuple[str, str]
 
 
-def read_written(folder: Path, table: str, rows: pc.Expression | None = None) -> pa.Table:
+def read_written(
+    folder: Path,
+    table: str,
+    rows: pc.Expression | None = None,
+    *,
+    contract_version: int = CONTRACT_VERSION,
+) -> pa.Table:
     """A table with the contract's columns; one that an earlier version did not write is null.
+
+    A whole table that it did not write is empty.
 
     Args:
         folder: of the run.
         table: its name.
         rows: which rows; None: all.
+        contract_version: of the run.
 
     Raises:
-        FileNotFoundError: the table is not there.
+        FileNotFoundError: the table is not there, and should be.
     """
     schema = ALL_TABLES[table].arrow_schema()
+    if ALL_TABLES[table].since > contract_version:
+        return schema.empty_table()
     found = ds.dataset(folder / table, format="parquet").to_table(filter=rows)
     return _whole(found, schema)
 
@@ -43,15 +54,19 @@ class LedgerFiles:
 
     Args:
         folder: of the tables. Groups are best read in the order in which they were written.
+        contract_version: of the run that wrote them.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, contract_version: int = CONTRACT_VERSION) -> None:
         self._folder = folder
+        self._version = contract_version
 
     def rows_by_group(self) -> dict[GroupName, int]:
         """How many rows of all tables each group has; only their names are read."""
         total: dict[GroupName, int] = {}
-        for name in SIMULATED_TABLES:
+        for name, table in SIMULATED_TABLES.items():
+            if table.since > self._version:
+                continue
             files = ds.dataset(self._folder / name, format="parquet")
             for batch in files.to_batches(columns=list(GROUP), batch_readahead=1):
                 names = pa.Table.from_batches([batch]).group_by(list(GROUP))
@@ -66,7 +81,10 @@ class LedgerFiles:
         cluster, group = pc.field("cluster"), pc.field("consumer_group")
         after = (cluster > first[0]) | ((cluster == first[0]) & (group >= first[1]))
         before = (cluster < last[0]) | ((cluster == last[0]) & (group <= last[1]))
-        return {name: read_written(self._folder, name, after & before) for name in SIMULATED_TABLES}
+        return {
+            name: read_written(self._folder, name, after & before, contract_version=self._version)
+            for name in SIMULATED_TABLES
+        }
 
 
 def _whole(rows: pa.Table, schema: pa.Schema) -> pa.Table:

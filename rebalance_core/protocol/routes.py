@@ -1,11 +1,11 @@
 """Which queues consumers may read (rocketmq.md §6.3): broker up, READ bit, ids below
-readQueueNums.
+readQueueNums; and which brokers have no master (rocketmq.md §15).
 """
 
 from dataclasses import dataclass, field
 
 from rebalance_core.model import events
-from rebalance_core.model.events import Event
+from rebalance_core.model.events import ACTING, Event
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 
@@ -20,15 +20,21 @@ class Routes:
     configs: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
     """topic -> broker name -> (read_queue_nums, perm)"""
     down: set[str] = field(default_factory=set)
+    masterless: dict[str, str | None] = field(default_factory=dict)
+    """Broker without a master -> what its slaves do: one of `MASTER_MODES`, None: not known."""
 
     def apply(self, event: Event) -> None:
-        """Apply a broker or topic event; others are ignored."""
+        """Apply a broker, master or topic event; others are ignored."""
         topic, broker = event.topic, event.broker_name
         match event.event_type:
             case events.BROKER_UP if broker is not None:
                 self.down.discard(broker)
             case events.BROKER_DOWN if broker is not None:
                 self.down.add(broker)
+            case events.MASTER_DOWN if broker is not None:
+                self.masterless[broker] = event.detail
+            case events.MASTER_UP if broker is not None:
+                self.masterless.pop(broker, None)
             case events.TOPIC_CONFIG if topic is not None and broker is not None:
                 perm = DEFAULT_PERM if event.perm is None else event.perm
                 self.configs.setdefault(topic, {})[broker] = (event.read_queue_nums or 0, perm)
@@ -37,6 +43,11 @@ class Routes:
                     self.configs.pop(topic, None)
                 else:
                     self.configs.get(topic, {}).pop(broker, None)
+
+    @property
+    def lockless(self) -> frozenset[str]:
+        """Brokers that nobody gives order locks for; where it is not known, it is the default."""
+        return frozenset(broker for broker, mode in self.masterless.items() if mode != ACTING)
 
     def brokers_of(self, topic: str) -> set[str]:
         """Brokers on which the topic is configured, up or down, whatever its perm."""

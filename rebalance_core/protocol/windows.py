@@ -9,6 +9,7 @@ from rebalance_core.model.events import EXPIRED, Event
 from rebalance_core.model.timers import (
     BROKER_LOCK_LIFE_MS,
     CHANNEL_SCAN_MS,
+    HEARTBEAT_MS,
     REBALANCE_MIN_INTERVAL_MS,
     REBALANCE_WAIT_MS,
     ROUTE_POLL_MS,
@@ -19,6 +20,7 @@ NOTIFIED_MS = REBALANCE_MIN_INTERVAL_MS + PASS_MS  # CHANGE is delivered at once
 OWN_PASS_MS = REBALANCE_WAIT_MS + NOTIFIED_MS  # nobody is told: the next pass of one's own
 SCAN_AND_PASS_MS = CHANNEL_SCAN_MS + OWN_PASS_MS  # each broker scans by itself, survivors follow
 ROUTE_MS = ROUTE_POLL_MS + OWN_PASS_MS  # clients poll the route, then pass
+MASTER_BACK_MS = ROUTE_MS + HEARTBEAT_MS  # and each client's first heartbeat to it
 LOCK_EXPIRY_MARGIN_MS = 1_000
 ORDER_LOCK_MS = BROKER_LOCK_LIFE_MS + LOCK_EXPIRY_MARGIN_MS  # the lock of a client that died
 
@@ -35,6 +37,8 @@ _WINDOW_MS = {
     events.BROKER_DOWN: ROUTE_MS,
     events.TOPIC_CONFIG: ROUTE_MS,
     events.TOPIC_DELETED: ROUTE_MS,
+    events.MASTER_DOWN: ROUTE_MS,  # until the route names the slaves alone, passes may fail
+    events.MASTER_UP: MASTER_BACK_MS,
 }
 
 

@@ -85,6 +85,7 @@ def _minimum(epoch: Epoch, topic: str, before: Held) -> int | None:
         or topic in epoch.frozen_topics
         or any(m.message_model == BROADCASTING for m in members)
         or len({m.subscriptions for m in members}) > 1
+        or any(queue.broker_name in epoch.view.lockless for queue in epoch.readable[topic])
     ):
         return None
     queues = set(epoch.readable[topic])

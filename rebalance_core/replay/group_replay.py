@@ -17,7 +17,10 @@ from rebalance_core.replay.intervals import (
     load_rows,
     membership_rows,
     ownership_rows,
+    pop_reach_rows,
 )
+from rebalance_core.replay.masters import MasterOutages
+from rebalance_core.replay.pop_metrics import pop_metric_rows
 from rebalance_core.replay.settle import StrategyKey
 from rebalance_core.replay.starts.pull_starts import PullStarts
 from rebalance_core.strategies import AllocationStrategy
@@ -90,7 +93,16 @@ class GroupLedger:
         return [(epoch, changes_of(epoch, ordered=ordered)) for epoch in self._replay.epochs]
 
     def _epochs(self) -> list[Row]:
-        return [_epoch_row(self._replay, epoch, changes) for epoch, changes in self._changes]
+        masters = MasterOutages(self._history.events)
+        return [
+            _epoch_row(self._replay, epoch, changes)
+            | {
+                "masterless_queues": masters.masterless_queues(
+                    epoch, self._replay.to_ms(epoch.number)
+                )
+            }
+            for epoch, changes in self._changes
+        ]
 
     def _ownership(self) -> list[Row]:
         return ownership_rows(self._replay)
@@ -112,10 +124,10 @@ class GroupLedger:
         return [row for epoch, changes in self._changes for row in metric_rows(epoch, changes)]
 
     def _pop_reach(self) -> list[Row]:
-        return []
+        return pop_reach_rows(self._replay)
 
     def _pop_metrics(self) -> list[Row]:
-        return []
+        return [row for epoch in self._replay.epochs for row in pop_metric_rows(epoch)]
 
 
 def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:
@@ -136,7 +148,7 @@ def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:
         "shared": count_shared(holders.values()),
         "status": epoch.status,
         "transient": replay.is_transient(epoch),
-        "pop_queues": 0,
+        "pop_queues": sum(len(shared.queues) for shared in epoch.shared.values()),
     }
 
 

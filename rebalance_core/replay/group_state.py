@@ -3,55 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
-from rebalance_core.model.group_settings import BROADCASTING, PUSH, GroupSettings
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    PROXY_REBALANCE,
+    PUSH,
+    GroupSettings,
+)
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
 from rebalance_core.model.request_mode import can_be_popped, parse_request_mode
-from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.protocol.routes import Routes
-
-ProcessKey: TypeAlias = tuple[str, str | None]
-"""(client_id, channel_id): one process as the brokers see it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One live process of the group with its own settings resolved against the group's."""
-
-    client_id: str
-    channel_id: str | None
-    subscriptions: frozenset[str]
-    strategy: str
-    version: str
-    message_model: str
-    consume_from_where: str
-    rebalance_mode: str
-    suspended: bool = False
-    retry_topic: str | None = None
-    """The group's retry topic, if the member subscribes it."""
-
-    def subscribes(self, topic: str) -> bool:
-        """True if the member reads the topic, or would if it had queues."""
-        return topic in self.subscriptions or topic == self.retry_topic
-
-    def asks_broker(self, settings: GroupSettings) -> bool:
-        """The broker divides for this member of a group with these settings (rocketmq.md §2.8)."""
-        return asks_broker(
-            self.rebalance_mode,
-            settings.consumer_type,
-            self.message_model,
-            settings.ordered,
-            self.version,
-        )
-
-    @property
-    def key(self) -> ProcessKey:
-        """What tells this process from another with the same client id."""
-        return self.client_id, self.channel_id
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.shared_topics import SharedTopic, shared_topics
 
 
 class UnknownMember(Exception):
@@ -69,8 +35,8 @@ class GroupState:
     members: dict[ProcessKey, Member] = field(default_factory=dict)
     routes: Routes = field(default_factory=Routes)
     retry_brokers: set[str] = field(default_factory=set)
-    pop_topics: set[str] = field(default_factory=set)
-    """Topics whose request mode is POP, whether somebody asks for it or not."""
+    pop_shares: dict[str, int] = field(default_factory=dict)
+    """Share number of each topic whose request mode is POP, whether somebody asks for it or not."""
     topics: frozenset[str] = frozenset()
     """What its members subscribe; with no member left, what all did before the instant in which
     the last of them went."""
@@ -102,15 +68,17 @@ class GroupState:
     def _set_mode(self, event: Event) -> None:
         assert event.topic is not None
         assert event.detail is not None
-        if parse_request_mode(event.detail).is_pop and can_be_popped(event.topic):
-            self.pop_topics.add(event.topic)
+        share_queue_num = parse_request_mode(event.detail).share_queue_num
+        if share_queue_num is not None and can_be_popped(event.topic):
+            self.pop_shares[event.topic] = share_queue_num
         else:
-            self.pop_topics.discard(event.topic)
+            self.pop_shares.pop(event.topic, None)
 
     def _join(self, event: Event) -> None:
         assert event.client_id is not None
         key = (event.client_id, event.channel_id)
         given, model = event.subscriptions, event.message_model or self.settings.message_model
+        mode = event.rebalance_mode or self.settings.rebalance_mode
         self.members[key] = Member(
             client_id=event.client_id,
             channel_id=event.channel_id,
@@ -120,9 +88,9 @@ class GroupState:
             version=event.version or self.settings.client_version,
             message_model=model,
             consume_from_where=event.consume_from_where or self.settings.consume_from_where,
-            rebalance_mode=event.rebalance_mode or self.settings.rebalance_mode,
+            rebalance_mode=mode,
             suspended=key in self.members and self.members[key].suspended,
-            retry_topic=self.retry_topic if self._has_retry_topic(model) else None,
+            retry_topic=self.retry_topic if self._has_retry_topic(model, mode) else None,
         )
 
     def _change_member(self, event: Event) -> None:
@@ -153,22 +121,26 @@ class GroupState:
                 for topic in member.subscriptions:
                     self.retry_brokers |= self.routes.brokers_of(topic)
 
-    def _has_retry_topic(self, message_model: str) -> bool:
-        """Only push CLUSTERING consumers subscribe the retry topic."""
+    def _has_retry_topic(self, message_model: str, rebalance_mode: str) -> bool:
+        """Only push CLUSTERING consumers subscribe the retry topic, and none behind a proxy
+        (rocketmq.md §14).
+        """
         return (
             self.include_retry_topics
             and self.settings.consumer_type == PUSH
             and message_model != BROADCASTING
+            and rebalance_mode != PROXY_REBALANCE
         )
 
-    def shared_topics(self) -> frozenset[str]:
-        """Topics that some member pops now: their queues have no single owner (rocketmq.md §14)."""
-        popped: set[str] = set()
-        for member in self.members.values() if self.pop_topics else ():
-            topics = member.subscriptions & self.pop_topics
-            if topics and member.asks_broker(self.settings):
-                popped |= topics
-        return frozenset(popped)
+    def shared_topics(self) -> dict[str, SharedTopic]:
+        """Topics that some member pops now, in Java order: nobody owns a queue of them alone
+        (rocketmq.md §14).
+        """
+        shared = shared_topics(self.members.values(), self.pop_shares, self.settings)
+        return {
+            topic: SharedTopic(tuple(self.readable_queues(topic)), share_queue_num)
+            for topic, share_queue_num in shared.items()
+        }
 
     def _subscribed_topics(self) -> frozenset[str]:
         # most members subscribe alike
@@ -188,13 +160,20 @@ class GroupState:
         )
 
     def readable_by_topic(self) -> dict[str, list[MessageQueue]]:
-        """MqAll of each topic of the group, in Java order of the topics; popped ones left out."""
+        """MqAll of each topic of the group, in Java order of the topics; shared ones left out."""
         shared = self.shared_topics()
         return {
             topic: self.readable_queues(topic)
             for topic in sorted(self.topics, key=java_string_key)
             if topic not in shared and (topic != self.retry_topic or self.retry_brokers)
         }
+
+    def lockless_brokers(self) -> frozenset[str]:
+        """Brokers with queues of the group that nobody gives the locks of; an orderly group's."""
+        if not (self.settings.ordered and self.routes.lockless):
+            return frozenset()
+        readable = self.readable_by_topic().values()
+        return self.routes.lockless & {q.broker_name for queues in readable for q in queues}
 
     def signature(self) -> tuple[object, ...]:
         """Equal before and after an instant exactly when no new epoch begins there."""
@@ -204,4 +183,5 @@ class GroupState:
             for m in self.members.values()
         )  # fmt: skip
         queues = tuple((topic, tuple(queues)) for topic, queues in self.readable_by_topic().items())
-        return members, queues
+        shared = tuple(self.shared_topics().items())
+        return members, queues, shared, self.lockless_brokers()

@@ -7,12 +7,14 @@ a ``GroupSpec`` to the same end.)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.ordering import java_string_key, sort_client_ids
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.group_state import GroupState, Member, ProcessKey
+from rebalance_core.replay.group_state import GroupState
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.shared_topics import SharedTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,15 @@ class GroupView:
         members: Its live processes.
         readable: mqAll of each of the group's topics, in Java's order of the topics; the shared
             ones left out.
-        shared_topics: Topics that some member pops: no client owns a queue of them alone.
+        shared: The topics that some member pops: no client owns a queue of them alone.
+        lockless: Brokers whose queues nobody gives the order locks of, and so no new owner.
     """
 
     settings: GroupSettings
     members: Mapping[ProcessKey, Member]
     readable: Mapping[str, Sequence[MessageQueue]]
-    shared_topics: frozenset[str] = frozenset()
+    shared: Mapping[str, SharedTopic] = field(default_factory=dict)
+    lockless: frozenset[str] = frozenset()
 
     def topics_of(self, member: Member) -> list[str]:
         """What the member subscribes, its retry topic included once that exists; in Java order."""
@@ -50,5 +54,6 @@ def group_view(state: GroupState) -> GroupView:
         settings=state.settings,
         members=dict(state.members),
         readable=state.readable_by_topic(),
-        shared_topics=state.shared_topics(),
+        shared=state.shared_topics(),
+        lockless=state.lockless_brokers(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from rebalance_core.model import events
@@ -12,9 +12,18 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import EMPTY, FROZEN, SETTLED
 from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS, window_ms
-from rebalance_core.replay.group_state import GroupState, Member, ProcessKey, UnknownMember
+from rebalance_core.replay.group_state import GroupState, UnknownMember
 from rebalance_core.replay.group_view import GroupView, group_view
-from rebalance_core.replay.settle import Holdings, Settled, StrategyKey, settle, strategy_key
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.settle import (
+    Holdings,
+    Settled,
+    StrategyKey,
+    Taken,
+    settle,
+    strategy_key,
+)
+from rebalance_core.replay.shared_topics import SharedTopic
 from rebalance_core.strategies import AllocationStrategy
 
 
@@ -72,6 +81,8 @@ class Epoch:
     frozen_topics: frozenset[str]
     before: Holdings
     holdings: dict[ProcessKey, frozenset[MessageQueue]]
+    taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
+    """What each process takes messages from beside its holdings."""
 
     @property
     def members(self) -> Mapping[ProcessKey, Member]:
@@ -84,9 +95,9 @@ class Epoch:
         return self.view.readable
 
     @property
-    def shared_topics(self) -> frozenset[str]:
-        """Topics that are popped: no client owns a queue of them."""
-        return self.view.shared_topics
+    def shared(self) -> Mapping[str, SharedTopic]:
+        """Topics that some member pops: no client owns a queue of them alone."""
+        return self.view.shared
 
     @property
     def status(self) -> str:
@@ -137,11 +148,11 @@ def replay_history(
     """
     strategies: dict[StrategyKey, AllocationStrategy] = {}
 
-    def settled(view: GroupView, before: Holdings) -> Settled:
+    def settled(view: GroupView, before: Settled) -> Settled:
         for key in map(strategy_key, view.members.values()):
             if key not in strategies:
                 strategies[key] = strategy_for(key)
-        return settle(view, before, strategies)
+        return settle(view, before.holdings, strategies, before.taken)
 
     return replay_events(
         history,
@@ -153,7 +164,7 @@ def replay_history(
 
 def replay_events(
     history: GroupHistory,
-    settled: Callable[[GroupView, Holdings], Settled],
+    settled: Callable[[GroupView, Settled], Settled],
     *,
     include_retry_topics: bool = True,
     strategy_override: str | None = None,
@@ -164,7 +175,7 @@ def replay_events(
 
     Args:
         history: the group's.
-        settled: of the group's view and the holdings before.
+        settled: of the group's view and what came of the view before.
         include_retry_topics: retry topics are topics of the group.
         strategy_override: of all members.
     """
@@ -172,15 +183,22 @@ def replay_events(
         history.consumer_group, history.settings, include_retry_topics, strategy_override
     )
     replay = Replay(history)
-    holdings: Holdings = {}
+    before = Settled({}, frozenset())
     settled_by = retry_settled_by = 0
     for at_ms, simultaneous in _instants(history.events):
         signature, retry_brokers = state.signature(), set(state.retry_brokers)
+        masterless = dict(state.routes.masterless)
         instant = _apply(state, simultaneous, replay.unknown_members)
+        turned = masterless.items() ^ state.routes.masterless.items()
+        unsettled_ms = _unsettled_ms(state, simultaneous, {name for name, _ in turned})
+        if replay.epochs:
+            settled_by = max(settled_by, unsettled_ms)
         if not (replay.epochs or state.members) or state.signature() == signature:
+            if replay.epochs:
+                replay.epochs[-1] = _prolonged(replay.epochs[-1], at_ms, unsettled_ms)
             continue
         view = group_view(state)
-        outcome = settled(view, holdings)
+        outcome = settled(view, before)
         settled_by = max(settled_by, at_ms, *(at_ms + window_ms(e) for e in instant.causing))
         if state.retry_brokers - retry_brokers:
             retry_settled_by = max(retry_settled_by, at_ms + ROUTE_MS)
@@ -196,12 +214,36 @@ def replay_events(
                 lost=frozenset(instant.lost - state.members.keys()),
                 view=view,
                 frozen_topics=outcome.frozen_topics,
-                before=holdings,
+                before=before.holdings,
                 holdings=outcome.holdings,
+                taken=outcome.taken,
             )
         )
-        holdings = outcome.holdings
+        before = outcome
     return replay
+
+
+def _unsettled_ms(state: GroupState, simultaneous: list[Event], turned: set[str]) -> int:
+    """Until when passes may differ because a master of the group's queues went or came; 0: not."""
+    readable = state.readable_by_topic().values()
+    concerned = turned & {queue.broker_name for queues in readable for queue in queues}
+    return max(
+        (
+            event.event_ms + window_ms(event)
+            for event in simultaneous
+            if event.event_type in events.MASTER_EVENTS and event.broker_name in concerned
+        ),
+        default=0,
+    )
+
+
+def _prolonged(epoch: Epoch, at_ms: int, unsettled_ms: int) -> Epoch:
+    """The epoch with its windows that are open at a moment open until a later one."""
+    latest_ms, retry_latest_ms = (
+        max(latest, unsettled_ms) if at_ms <= latest else latest
+        for latest in (epoch.latest_ms, epoch.retry_latest_ms)
+    )
+    return replace(epoch, latest_ms=latest_ms, retry_latest_ms=max(latest_ms, retry_latest_ms))
 
 
 def _instants(all_events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from rebalance_core.model.group_settings import GroupSettings
@@ -11,8 +11,9 @@ from rebalance_core.model.ordering import java_string_key, sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.thresholds import pull_threshold_per_queue
 from rebalance_core.replay.changes import holders_by_queue
-from rebalance_core.replay.group_state import ProcessKey
 from rebalance_core.replay.history import Epoch, Replay
+from rebalance_core.replay.member import ProcessKey
+from rebalance_core.replay.pop_reach import client_reaches, process_reach
 
 Row = dict[str, Any]
 Key = TypeVar("Key", bound=Hashable)
@@ -36,6 +37,22 @@ def ownership_rows(replay: Replay) -> list[Row]:
     return [
         queue._asdict() | {"client_id": client_id, "holders": count} | span
         for (queue, client_id), count, span in _intervals(replay, holders)
+    ]
+
+
+def pop_reach_rows(replay: Replay) -> list[Row]:
+    """One row per client id, entry of its reach and stretch of epochs in which it has it."""
+
+    def entries(epoch: Epoch) -> dict[tuple[MessageQueue, str], None]:
+        return {
+            (queue, client_id): None
+            for client_id, reach in client_reaches(epoch).items()
+            for queue in reach.entries
+        }
+
+    return [
+        queue._asdict() | {"client_id": client_id} | span
+        for (queue, client_id), _, span in _intervals(replay, entries)
     ]
 
 
@@ -72,19 +89,21 @@ def load_rows(replay: Replay) -> list[Row]:
         for key in sorted(epoch.members, key=lambda key: key[1] or ""):
             processes.setdefault(key[0], key)
         return {
-            client_id: _load(settings, epoch.holdings[processes[client_id]])
-            | {"client_id": client_id, "suspended": epoch.members[processes[client_id]].suspended}
+            client_id: _load(settings, epoch, processes[client_id])
             for client_id in sort_client_ids(processes)
         }
 
     return [row | span for _, row, span in _intervals(replay, loads)]
 
 
-def _load(settings: GroupSettings, held: Collection[MessageQueue]) -> Row:
+def _load(settings: GroupSettings, epoch: Epoch, process: ProcessKey) -> Row:
+    held, shared_queues = epoch.holdings[process], process_reach(epoch, process).queues
     by_topic = Counter(queue.topic for queue in held)
     retry_queues = sum(count for topic, count in by_topic.items() if is_retry_topic(topic))
     queues = len(held) - retry_queues
     return {
+        "client_id": process[0],
+        "suspended": epoch.members[process].suspended,
         "topics": sum(not is_retry_topic(topic) for topic in by_topic),
         "queues": queues,
         "retry_queues": retry_queues,
@@ -98,8 +117,8 @@ def _load(settings: GroupSettings, held: Collection[MessageQueue]) -> Row:
             current=settings.pull_threshold_size_for_queue,
             process_queues=len(held),
         ),
-        "idle": queues == 0,
-        "shared_queues": 0,
+        "idle": queues == 0 and not shared_queues,
+        "shared_queues": len(shared_queues),
     }
 
 
@@ -119,7 +138,7 @@ def _intervals(
     current: dict[Key, tuple[int, Value]] = {}
     for epoch in replay.epochs:
         values = snapshot(epoch)
-        ended = [key for key, (_, value) in current.items() if values.get(key) != value]
+        ended = [k for k, (_, value) in current.items() if k not in values or values[k] != value]
         for key in ended:
             start, value = current.pop(key)
             closed.append((key, value, _span(replay, start, epoch)))

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_STRATEGIES,
+    PROXY_REBALANCE,
+)
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.group_state import Member, ProcessKey
 from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.shared_topics import SharedTopic
 from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 
 CONFIG_STRATEGY = "CONFIG"
 
@@ -20,11 +26,33 @@ StrategyKey: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """What one process takes messages from, beside the queues that it alone may have.
+
+    Upstream: ``RebalanceImpl.processQueueTable`` and ``popProcessQueueTable``.
+
+    Attributes:
+        pulled: Queues of shared topics that it pulls.
+        popped: Queues that it pops; queue id `WHOLE_BROKER` stands for all of a broker.
+    """
+
+    pulled: frozenset[MessageQueue] = frozenset()
+    popped: frozenset[MessageQueue] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
-    """The holdings of every live process, and the topics that some member could not allocate."""
+    """What every live process holds, and the topics that some member could not allocate.
+
+    Attributes:
+        holdings: queues of topics that are not shared.
+        frozen_topics: those of which some member got no answer.
+        taken: of shared topics; processes that take nothing may be missing.
+    """
 
     holdings: dict[ProcessKey, frozenset[MessageQueue]]
     frozen_topics: frozenset[str]
+    taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
 
 
 def strategy_key(member: Member) -> StrategyKey:
@@ -33,34 +61,115 @@ def strategy_key(member: Member) -> StrategyKey:
 
 
 def settle(
-    state: GroupView, before: Holdings, strategies: Mapping[StrategyKey, AllocationStrategy]
+    state: GroupView,
+    before: Holdings,
+    strategies: Mapping[StrategyKey, AllocationStrategy],
+    taken_before: Mapping[ProcessKey, Taken] | None = None,
 ) -> Settled:
     """Run one pass of every member on the current view.
+
+    A member without an answer for a topic keeps what it pulled and popped of it; an answer to pull
+    ends what it popped, and the other way round (``RebalanceImpl.updateMessageQueueAssignment``).
+    Who comes new has nothing to keep.
+
+    A queue whose order lock nobody gives stays with who holds it, and has no new owner.
 
     Args:
         state: the group as its members see it now.
         before: what each process held until now; processes that are gone are ignored.
         strategies: one for the `strategy_key` of each member.
+        taken_before: what each process took of shared topics until now.
     """
     client_ids = state.sorted_client_ids()
     holdings: dict[ProcessKey, frozenset[MessageQueue]] = {}
+    taken: dict[ProcessKey, Taken] = {}
     frozen: set[str] = set()
     for key, member in state.members.items():
-        held = before.get(key, frozenset())
-        if state.shared_topics:
-            held = frozenset(queue for queue in held if queue.topic not in state.shared_topics)
-        taken: set[MessageQueue] = set()
-        for topic in state.topics_of(member):
-            if topic in state.shared_topics:
-                continue
-            share = _share(state, member, topic, state.readable[topic], client_ids, strategies)
-            if share is None:
-                frozen.add(topic)
-                share = [queue for queue in held if queue.topic == topic]
-            taken.update(share)
-        # A suspended member runs no pass, but everybody else goes on counting it.
-        holdings[key] = held if member.suspended else frozenset(taken)
-    return Settled(holdings, frozenset(frozen))
+        shared = (taken_before or {}).get(key, Taken())
+        held = Taken(before.get(key, frozenset()) | shared.pulled, shared.popped)
+        now = _pass(state, member, held, client_ids, strategies, frozen)
+        if member.suspended:  # it runs no pass, but everybody else goes on counting it
+            now = held
+        alone = frozenset(queue for queue in now.pulled if queue.topic not in state.shared)
+        holdings[key] = alone
+        if state.shared or now.popped:
+            taken[key] = Taken(now.pulled - alone, now.popped)
+    return Settled(holdings, frozenset(frozen), taken)
+
+
+def _pass(
+    state: GroupView,
+    member: Member,
+    held: Taken,
+    client_ids: list[str],
+    strategies: Mapping[StrategyKey, AllocationStrategy],
+    frozen: set[str],
+) -> Taken:
+    """What one member's pass leaves it with; topics without an answer are added to ``frozen``."""
+    pulled: set[MessageQueue] = set()
+    popped: set[MessageQueue] = set()
+    for topic in state.topics_of(member):
+        strategy = strategies[strategy_key(member)]
+        shared = state.shared.get(topic)
+        pops = shared is not None and pops_topic(state, member, shared)
+        answer: Sequence[MessageQueue] | None
+        if shared is not None and pops:
+            answer = _popped(state, member, shared, client_ids, strategy)
+        else:
+            queues = state.readable[topic] if shared is None else shared.queues
+            answer = _share(state, member, topic, queues, client_ids, strategy)
+            answer = _with_locks(state, member, answer, held.pulled)
+        if answer is None:
+            frozen.add(topic)
+            pulled.update(queue for queue in held.pulled if queue.topic == topic)
+            popped.update(queue for queue in held.popped if queue.topic == topic)
+        else:
+            (popped if pops else pulled).update(answer)
+    return Taken(frozenset(pulled), frozenset(popped))
+
+
+def _with_locks(
+    state: GroupView,
+    member: Member,
+    share: Sequence[MessageQueue] | None,
+    held: frozenset[MessageQueue],
+) -> Sequence[MessageQueue] | None:
+    """The share without new queues whose order lock nobody gives."""
+    if share is None or not state.lockless or member.message_model == BROADCASTING:
+        return share
+    return [q for q in share if q in held or q.broker_name not in state.lockless]
+
+
+def pops_topic(state: GroupView, member: Member, shared: SharedTopic) -> bool:
+    """The member pops this topic; others pull their share of it (rocketmq.md §2.8, §14)."""
+    if member.rebalance_mode == PROXY_REBALANCE:
+        return True
+    return shared.share_queue_num is not None and member.asks_broker(state.settings)
+
+
+def _popped(
+    state: GroupView,
+    member: Member,
+    shared: SharedTopic,
+    client_ids: list[str],
+    strategy: AllocationStrategy,
+) -> Sequence[MessageQueue] | None:
+    """Which queues one member pops of a topic; None when it gets no answer."""
+    if not shared.queues:
+        return None
+    if member.rebalance_mode == PROXY_REBALANCE:
+        if state.settings.ordered:
+            return shared.queues
+        return [queue._replace(queue_id=WHOLE_BROKER) for queue in shared.queues]
+    if strategy.name not in BROKER_STRATEGIES:
+        return None
+    assert shared.share_queue_num is not None
+    try:
+        return allocate_for_pop(
+            strategy, member.client_id, shared.queues, client_ids, shared.share_queue_num
+        )
+    except AllocationError:
+        return None
 
 
 def _share(
@@ -69,12 +178,11 @@ def _share(
     topic: str,
     queues: Sequence[MessageQueue],
     client_ids: list[str],
-    strategies: Mapping[StrategyKey, AllocationStrategy],
+    strategy: AllocationStrategy,
 ) -> Sequence[MessageQueue] | None:
     """One member's share of one topic; None when the pass leaves the topic as it is."""
     if member.message_model == BROADCASTING:
         return queues or None
-    strategy = strategies[strategy_key(member)]
     if strategy.name not in BROKER_STRATEGIES and member.asks_broker(state.settings):
         return None
     if strategy.name == CONFIG_STRATEGY:

@@ -12,6 +12,11 @@ WHOLE_BROKER = -1  # the queue id that stands for all queues of a broker
 DEFAULT_POP_SHARE_QUEUE_NUM = -1  # BrokerConfig.popShareQueueNum
 
 
+def pops_whole_brokers(pop_share_queue_num: int, members: int) -> bool:
+    """True if everybody pops every queue, whoever is a member."""
+    return pop_share_queue_num <= 0 or pop_share_queue_num >= members - 1
+
+
 def allocate_for_pop(
     inner: AllocationStrategy,
     client_id: str,
@@ -31,7 +36,7 @@ def allocate_for_pop(
     Raises:
         AllocationError: As `is_member`; never where everybody gets every broker.
     """
-    if pop_share_queue_num <= 0 or pop_share_queue_num >= len(client_ids) - 1:
+    if pops_whole_brokers(pop_share_queue_num, len(client_ids)):
         return [MessageQueue(q.topic, q.broker_name, WHOLE_BROKER) for q in queues]
     if len(client_ids) > len(queues):
         if not is_member(client_id, queues, client_ids, blank_is_empty=True):

@@ -14,7 +14,13 @@ CASES = 500
 
 @pytest.mark.parametrize(
     ("version", "charset"),
-    [("4.9.7", "UTF-8"), ("4.9.7", "GBK"), ("4.9.7", "ISO-8859-1"), ("5.3.3", "UTF-8")],
+    [
+        ("4.9.7", "UTF-8"),
+        ("4.9.7", "GBK"),
+        ("4.9.7", "ISO-8859-1"),
+        ("5.3.3", "UTF-8"),
+        ("5.5.0", "UTF-8"),
+    ],
 )
 def test_random_cases_agree(version: str, charset: str) -> None:
     # A process each: one JVM cannot hold two versions nor change its charset.

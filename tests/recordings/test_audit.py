@@ -38,6 +38,7 @@ HEALTHY = {"nightly": {"order-service", "pay-service", "stock-sync"}}
 ONLY_TRANSIENTS = (
     "broker-loss-4.9",
     "join-leave",
+    "join-leave-5.5",
     "orderly",
     "scale-out",
     "scale-out-4.9",

@@ -72,7 +72,7 @@ def check_members(name: str, ledger: Tables, derived: Tables) -> Comparison:
     events = rows(DATA / name / "tables" / "cluster_events.jsonl")
     for group in sorted({row["consumer_group"] for row in derived["memberships"]}):
         own = [e for e in events if e.get("consumer_group", group) == group]
-        for at_ms, _ in rest_points(own, truth(name).end_ms, ordered=False):
+        for at_ms, _ in rest_points(truth(name), own, ordered=False):
             found, real = (
                 Counter(
                     row["client_id"]

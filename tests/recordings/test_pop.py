@@ -21,6 +21,9 @@ EXCLUSIVE = ("g-pull", "g-srvpull", "pop-orderly", "pop-switch")
 SWITCHED = "pop-switch"
 SET_TO_POP_MS, SET_TO_PULL_MS = 1_795_331_531_194, 1_795_331_698_196
 """When setConsumeMode had returned (events.jsonl of the recording)."""
+RESHARED = "pop-2"
+RESHARED_MS = (1_795_331_531_194, 1_795_331_830_773)
+"""When its share number changed; only copies of the stores show it, the next one much later."""
 LATE_MS = 20_000
 """A client finds a change of mode on its own pass."""
 
@@ -129,6 +132,35 @@ def test_other_topics_are_owned_as_the_clients_own_them(group: str) -> None:
             assert owned_by(member["client_id"], group, at_ms) == real, (at_ms, file)
             compared += 1
     assert compared >= 8
+
+
+@pytest.mark.parametrize("group", sorted(POPPED["PopA"] | POPPED["PopS"]))
+def test_clients_pop_and_pull_what_the_ledger_lets_them_reach(group: str) -> None:
+    topic = "PopA" if group in POPPED["PopA"] else "PopS"
+    unseen = list(zip(RESHARED_MS, (at for at, _ in modes()[RESHARED, "PopA"][1:]), strict=True))
+    compared = 0
+    for at_ms in quiet_moments(group):
+        if group == RESHARED and any(since < at_ms < seen for since, seen in unseen):
+            continue
+        for member in ledger()["memberships"]:
+            if member["consumer_group"] != group or not covers(member, at_ms):
+                continue
+            file = file_of(member["client_id"], group)
+            assert file is not None
+            taken = truth().owned(file, group, at_ms, "popping") | truth().owned(file, group, at_ms)
+            reach = reached_by(member["client_id"], group, topic, at_ms)
+            assert reach == taken.get(topic, set()), (at_ms, file)
+            compared += 1
+    assert compared >= 4
+
+
+def reached_by(client_id: str, group: str, topic: str, at_ms: int) -> set[tuple[str, str, int]]:
+    return {
+        (row["topic"], row["broker_name"], row["queue_id"])
+        for row in ledger()["pop_reach"]
+        if (row["consumer_group"], row["client_id"], row["topic"]) == (group, client_id, topic)
+        and covers(row, at_ms)
+    }
 
 
 def quiet_moments(group: str) -> list[int]:

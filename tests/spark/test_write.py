@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,10 @@ from rebalance_core.spark.tables.write import row_hash, write_table
 pytestmark = pytest.mark.spark
 
 NAME = "memberships"
-ROW = ("c", "g", "1@1", None, ["a", "b"], "AVG", "5.3", "CLUSTERING", False, 0, None, 1, None)
+ROW = (
+    *("c", "g", "1@1", None, ["a", "b"], "AVG", "5.3", "CLUSTERING", False, "CLIENT"),
+    *(0, None, 1, None),
+)
 
 
 def rows_of(spark: SparkSession, *rows: tuple[object, ...], name: str = NAME) -> DataFrame:
@@ -124,8 +128,19 @@ def test_a_ledger_reads_back(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "_run.json").write_text(json.dumps({"contract_version": CONTRACT_VERSION - 1}))
     older = spark.createDataFrame([("c",)], "cluster STRING")
     older.write.mode("overwrite").parquet(f"{folder}/epochs")
-    (row,) = Ledger.read(spark, folder).epochs.collect()
+    newer = [name for name, table in LEDGER_TABLES.items() if table.since == CONTRACT_VERSION]
+    assert newer
+    for name in newer:
+        shutil.rmtree(f"{folder}/{name}")
+    ledger = Ledger.read(spark, folder)
+    (row,) = ledger.epochs.collect()
     assert (row.cluster, row.transient) == ("c", None)
+    for name in newer:
+        assert ledger.frames()[name].columns == list(LEDGER_TABLES[name].column_names)
+        assert ledger.frames()[name].collect() == []
+    (tmp_path / "_run.json").write_text(json.dumps({"contract_version": CONTRACT_VERSION}))
+    with pytest.raises(InputRefused, match="lacks a table"):
+        Ledger.read(spark, folder)
 
 
 def test_what_is_no_result_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.terminal import warn
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer, queue_text
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.time_text import utc
 
 
 def run_explain(options: ExplainOptions) -> JobReport:
@@ -20,7 +22,13 @@ def run_explain(options: ExplainOptions) -> JobReport:
     ledger = LedgerFolder(options.ledger)
     cluster = ledger.cluster_of(options.group, options.cluster)
     rows = ledger.around(cluster, options.group, options.queue, options.at_ms)
-    explanation = Explainer(rows).explain(options.queue, options.at_ms)
+    try:
+        explanation = Explainer(rows).explain(options.queue, options.at_ms)
+    except KeyError:
+        raise UsageError(
+            f"--queue {queue_text(options.queue)}: {options.group} cannot read it at "
+            f"{utc(options.at_ms)}; members share the topic then"
+        ) from None
     if options.dry_run:
         text = f"would explain {queue_text(options.queue)} of {options.group} in {cluster}"
         facts = {"job": "explain", "dry_run": True, "exit_code": 0, "cluster": cluster}

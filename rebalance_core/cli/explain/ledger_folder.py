@@ -10,6 +10,7 @@ from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.time_text import utc
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -92,9 +93,11 @@ class LedgerFolder:
         for column, value in zip(QUEUE_COLUMNS, queue, strict=True):
             of_queue = of_queue & (ds.field(column) == value)
         ownership = self.rows("ownership", of_group & covers)
-        if not any(_is_at(row, queue, epoch) for row in ownership):
-            raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         until = ds.field("epoch") <= epoch
+        metrics = self._added_later("pop_metrics", of_group & until)
+        shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
+        if queue.topic not in shared and not any(_is_at(row, queue, epoch) for row in ownership):
+            raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         added = of_queue & until & (ds.field("action") == "ADD")
         return GroupRows(
             epochs=epochs,
@@ -102,7 +105,13 @@ class LedgerFolder:
             memberships=self.rows("memberships", of_group & covers),
             diffs=self.rows("diffs", added | (of_group & (ds.field("epoch") == epoch))),
             pull_starts=self.rows("pull_starts", of_queue & until),
+            pop_reach=self._added_later("pop_reach", of_group & covers),
+            pop_metrics=metrics,
         )
+
+    def _added_later(self, table: str, condition: "ds.Expression") -> list[Row]:
+        """Rows of a table that ledgers of contract 1 do not have."""
+        return self.rows(table, condition) if (self.path / table).is_dir() else []
 
     def _no_queue(
         self,
@@ -114,6 +123,11 @@ class LedgerFolder:
     ) -> str:
         """What is wrong with a queue that has no row at the time."""
         text = "/".join(map(str, queue))
+        if queue.queue_id == WHOLE_BROKER:
+            return (
+                f"--queue {text}: no member shares {queue.topic} at {utc(at_ms)}, and only of a "
+                "shared topic is there a whole broker; ask for one queue"
+            )
         lives = self.rows("ownership", of_queue, "from_ms", "to_ms")
         if lives:
             ends = [row["to_ms"] for row in lives]

@@ -8,6 +8,7 @@ from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.scenario.time import read_instant
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,11 @@ def add_explain_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options; `read_explain_options` checks them."""
     parser.add_argument("--ledger", metavar="DIR", help="what simulate or audit wrote")
     parser.add_argument("--group", metavar="G", help="the consumer group")
-    parser.add_argument("--queue", metavar="T/BROKER/ID", help="the queue, e.g. orders/broker-a/3")
+    parser.add_argument(
+        "--queue",
+        metavar="T/BROKER/ID",
+        help="the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker",
+    )
     parser.add_argument("--at", metavar="TIME", help="epoch milliseconds or RFC 3339")
     parser.add_argument(
         "--cluster", metavar="C", help="needed if several clusters have a group of that name"
@@ -75,6 +80,7 @@ def read_explain_options(arguments: argparse.Namespace, argv: tuple[str, ...]) -
 def _queue(text: str) -> MessageQueue | None:
     topic, slash, rest = text.partition("/")
     broker, second, digits = rest.rpartition("/")
-    if not (slash and second and topic and broker and digits.isdecimal() and digits.isascii()):
+    number = digits.isdecimal() and digits.isascii()
+    if not (slash and second and topic and broker and (number or digits == str(WHOLE_BROKER))):
         return None
     return MessageQueue(topic, broker, int(digits))

@@ -1,17 +1,19 @@
 """An explanation as a person reads it."""
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby
 
+from rebalance_core.cli.explain.paragraphs import reason_lines, truncated
+from rebalance_core.cli.explain.sharing_text import (
+    before_line,
+    sharing_lines,
+    taker_lines,
+    takers_line,
+)
 from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
 from rebalance_core.explain.explainer import queue_text
-from rebalance_core.explain.reason import Reason
+from rebalance_core.explain.shared.answer import Sharing
 from rebalance_core.explain.start import start_lines
 from rebalance_core.model.time_text import utc_ms
-
-LONGEST_LIST = 40
-AROUND = 2
-"""Entries shown on either side of one that matters."""
 
 
 def render_explanation(explanation: Explanation) -> str:
@@ -23,15 +25,22 @@ def render_explanation(explanation: Explanation) -> str:
         "",
         *_event(explanation),
         "",
-        *_list_lines(explanation),
     ]
+    if explanation.sharing is not None:
+        lines += [*sharing_lines(explanation.sharing, explanation.after), ""]
+    lines += _list_lines(explanation)
+    if explanation.sharing is not None:
+        lines += taker_lines(explanation.sharing)
     for holder in explanation.holders:
         lines += ["", *_holder(holder)]
     if explanation.nobody is not None:
-        lines += ["", "Why nobody holds it", *_reason(explanation.nobody)]
+        what = "holds it" if explanation.sharing is None else "may take from it"
+        lines += ["", f"Why nobody {what}", *reason_lines(explanation.nobody)]
     if explanation.notes:
         lines += ["", "Notes", *(f"  {note}" for note in explanation.notes)]
-    if not explanation.agrees:
+    if not explanation.agrees and explanation.sharing is not None:
+        lines += ["", _differing(explanation.sharing)]
+    elif not explanation.agrees:
         expected = ", ".join(sorted(explanation.expected)) or "no owner"
         lines += [
             "",
@@ -41,7 +50,18 @@ def render_explanation(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
+def _differing(sharing: Sharing) -> str:
+    return (
+        f"THE LEDGER DIFFERS: worked out again from its own lists, it is not what "
+        f"{', '.join(sharing.differs)} may take from. This is a bug; please report it with the "
+        "ledger."
+    )
+
+
 def _owners(explanation: Explanation) -> Iterator[str]:
+    if explanation.sharing is not None:
+        yield takers_line(explanation.sharing)
+        return
     if not explanation.holders:
         yield "  nobody holds it"
     for holder in explanation.holders:
@@ -62,6 +82,9 @@ def _event(explanation: Explanation) -> Iterator[str]:
     if explanation.holders_before is None:
         yield "  there is no epoch before"
         return
+    if explanation.sharing is not None:
+        yield f"  {before_line(explanation.sharing)}"
+        return
     before = ", ".join(explanation.holders_before) or "no owner"
     same = set(explanation.holders_before) == {h.client_id for h in explanation.holders}
     yield f"  before: {before}" + ("; the event left this queue where it was" if same else "")
@@ -69,7 +92,9 @@ def _event(explanation: Explanation) -> Iterator[str]:
 
 def _settling(explanation: Explanation, event: Event) -> str:
     if event.latest_ms is None:
-        return "it moved no queue"
+        return "it moved no queue" + (
+            "" if explanation.sharing is None else " that one client owns"
+        )
     text = f"all its changes have happened by {utc_ms(event.latest_ms)}"
     if event.transient:
         return f"{text}, but it ended before (transient): they may never have happened"
@@ -86,6 +111,10 @@ def _list_lines(explanation: Explanation) -> Iterator[str]:
         None if before is None else (before.cid_all, before.client_indexes),
         (after.cid_all, after.client_indexes),
     )
+    if explanation.sharing is not None:
+        if not after.mq_all:
+            return  # the ledger does not say which queues there are
+        before = before if before is not None and before.mq_all else None
     yield ""
     yield from _one_list("mqAll", None if before is None else _queues(before), _queues(after))
 
@@ -102,32 +131,15 @@ def _one_list(
     same = before is not None and before[0] == now[0]
     if before is not None and not same:
         yield f"{name} before: {len(before[0]):,}"
-        yield from _truncated(*before)
+        yield from truncated(*before)
     yield f"{name} {'before and now' if same else 'now'}: {len(now[0]):,}"
-    yield from _truncated(*now)
-
-
-def _truncated(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]:
-    """The entries with their places; of a long list its beginning and what is marked."""
-    shown = set(range(len(entries)))
-    if len(entries) > LONGEST_LIST:
-        near = sorted({i + d for i in marked for d in range(-AROUND, AROUND + 1)} & shown)
-        near = near[:LONGEST_LIST]
-        shown = {*range(LONGEST_LIST - len(near)), *near}
-    for is_shown, run in groupby(range(len(entries)), key=shown.__contains__):
-        places = list(run)
-        if not is_shown:
-            yield f"    … and {len(places):,} more"
-            continue
-        for place in places:
-            sign = ">" if place in marked else " "
-            yield f"  {sign} [{place}] {entries[place]}"
+    yield from truncated(*now)
 
 
 def _holder(holder: Holder) -> Iterator[str]:
     place = "" if holder.index is None else f" ([{holder.index}] of cidAll)"
     yield f"Why {holder.client_id}{place}"
-    yield from _reason(holder.reason)
+    yield from reason_lines(holder.reason)
     if holder.taken is not None:
         yield from _taken(holder.taken)
     if holder.start is not None:
@@ -136,12 +148,6 @@ def _holder(holder: Holder) -> Iterator[str]:
     elif holder.taken is not None:
         yield "Where it started to read"
         yield "  unknown: it held the queue when the log began"
-
-
-def _reason(reason: Reason) -> Iterator[str]:
-    yield f"  {reason.text}"
-    if reason.formula is not None:
-        yield from (f"    {line}" for line in reason.formula.lines)
 
 
 def _taken(taken: Acquisition) -> Iterator[str]:

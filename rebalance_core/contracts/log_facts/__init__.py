@@ -11,5 +11,9 @@ from rebalance_core.contracts.fact_declaration import LogFact, log_facts
 from rebalance_core.contracts.log_facts.broker_facts import BROKER_LOG, LOCK_LOG
 from rebalance_core.contracts.log_facts.client_facts import CLIENT_LOG
 from rebalance_core.contracts.log_facts.name_server_facts import NAME_SERVER_LOG
+from rebalance_core.contracts.log_facts.pop_facts import POP_FACTS
+from rebalance_core.contracts.log_facts.proxy_facts import PROXY_LOG
 
-LOG_FACTS: dict[str, LogFact] = log_facts((*BROKER_LOG, *LOCK_LOG, *NAME_SERVER_LOG, *CLIENT_LOG))
+LOG_FACTS: dict[str, LogFact] = log_facts(
+    (*BROKER_LOG, *LOCK_LOG, *NAME_SERVER_LOG, *CLIENT_LOG, *POP_FACTS, *PROXY_LOG)
+)

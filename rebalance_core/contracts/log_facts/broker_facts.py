@@ -45,6 +45,16 @@ BROKER_LOG = (
         of_slaves=True,
     ),
     LogFact(
+        "group_topic", BROKER, GROUP, "group",
+        "group, topic, expression: new to the group's table; names no member",
+        of_slaves=True,
+    ),
+    LogFact(
+        "group_emptied", BROKER, GROUP, "group",
+        "group: its last member is gone, and its table with it",
+        of_slaves=True,
+    ),
+    LogFact(
         "topic_created", BROKER, TOPIC, "topic",
         "topic, read, write, perm: queues are new and empty",
     ),
@@ -64,11 +74,17 @@ BROKER_LOG = (
     LogFact("broker_booted", BROKER, CLUSTER, "", "broker, address"),
     LogFact(
         "broker_property", BROKER, CLUSTER, "",
-        "name (brokerName, brokerId: 4.9; brokerRole) and value, at the start",
+        "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, enableSlaveActingMaster) "
+        "and value, at the start",
     ),
     LogFact(
         "broker_follows", BROKER, CLUSTER, "",
         "address of the master that this slave copies from",
+        thinning=ONE_A_MINUTE,
+    ),
+    LogFact(
+        "broker_copy_failed", BROKER, CLUSTER, "",
+        "address of the master that this slave copies from, in vain",
         thinning=ONE_A_MINUTE,
     ),
     LogFact(

@@ -28,7 +28,8 @@ CLIENT_LOG = (
     ),
     LogFact(
         "broker_allocated", CLIENT, GROUP, "group",
-        "group, client_id, topic, strategy, mode (None: no queue): QueryAssignment",
+        "group, client_id, topic, strategy, mode (None: no queue), whole_brokers (any of its "
+        "queues stands for all of a broker): QueryAssignment",
     ),
     LogFact(
         "heartbeat", CLIENT, GROUP, "group",
@@ -115,6 +116,11 @@ CLIENT_LOG = (
             ),
         ),
         details=("address", LOG_FOLDER, PROCESS_ID),
+    ),
+    LogFact(
+        "pull_refused", CLIENT, CLUSTER, "",
+        "address of the broker that refused a pull ([REJECTREQUEST]): a slave not to be read",
+        thinning=ONE_A_MINUTE,
     ),
     LogFact(
         "broadcast_refused", CLIENT, GROUP, "group",

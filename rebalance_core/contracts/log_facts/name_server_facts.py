@@ -42,5 +42,9 @@ NAME_SERVER_LOG = (
         "broker_channel_closed", NAME_SERVER, CLUSTER, "",
         "no field: a broker's channel was seen closing",
     ),
+    LogFact(
+        "name_server_property", NAME_SERVER, CLUSTER, "",
+        "name (supportActingMaster) and value, at the start (5.x)",
+    ),
     LogFact("broker_expired", NAME_SERVER, CLUSTER, "", "address: no registration for 120 s"),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -12,18 +13,24 @@ NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG = (
     "lock_log",
     "client_log",
 )
-LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG)
+PROXY_LOG = "proxy_log"
+LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG, PROXY_LOG)
 TOPICS, GROUPS, OFFSETS = "topics_json", "subscription_group_json", "consumer_offset_json"
-MODES = "message_request_mode_json"
+MODES, ORDER_INFO = "message_request_mode_json", "consumer_order_info_json"
 LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_groups"
+PROXY_CONFIG = "proxy_config"
+PROXIES = "proxy/"
+"""Where proxies' files lie; the place of a proxy's file or dump is this and the proxy's name."""
 
 _STORES = {
     "topics.json": TOPICS,
     "subscriptionGroup.json": GROUPS,
     "consumerOffset.json": OFFSETS,
     "messageRequestMode.json": MODES,
+    "consumerOrderInfo.json": ORDER_INFO,
 }
 _BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG}
+_PROXY_LOGS = ("broker", "proxy")
 _ROTATED = re.compile(r"^(?P<stem>[A-Za-z_]+?)(?:-?\d*)(?:[.-]\d+)?\.log(?:\.\d+)?(?:\.gz)?$")
 _CONFIG = re.compile(r"^config(?:-(?P<ms>\d{10,16}))?$")
 _ADMIN = re.compile(r"^(?P<ms>\d{10,16})-(?P<command>[A-Za-z]+)(?:-(?P<arguments>.*))?$")
@@ -36,7 +43,8 @@ OLDER = ".bak"  # the generation before, which RocketMQ reads where the store it
 # Other logs and stores of RocketMQ that state nothing of ours.
 _OTHER_LOGS = re.compile(
     r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|pop|tools|"
-    r"broker_traffic|auth|proxy|namesrv_traffic|tiered_store|rocksdb|coldctr|dledger)[\w.-]*\.log"
+    r"broker_traffic|broker_default|auth|proxy|namesrv_traffic|tiered_store|rocksdb|coldctr|"
+    r"dledger|rocketmq-client)[\w.-]*\.log"  # the last: of the gRPC client
 )
 _OTHER_STORES = re.compile(r"^[A-Za-z]+\.json$")
 
@@ -106,6 +114,8 @@ def identify(name: str, size: int = 0) -> CollectedFile | None:
         return _broker(name, parts, size)
     if parts[0] == "clients" and len(parts) > 2:
         return _client(name, parts, size)
+    if name.startswith(PROXIES) and len(parts) > 2:
+        return _proxy(name, parts, size)
     return _admin(name, parts, size) if parts[0] == "mqadmin" else None
 
 
@@ -140,6 +150,16 @@ def _client(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | Non
     return None
 
 
+def _proxy(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    place = PROXIES + parts[1]
+    if parts[-1] == "rmq-proxy.json":
+        return CollectedFile(name, PROXY_CONFIG, place, size)
+    rotated = _ROTATED.match(parts[-1])
+    if rotated is not None and rotated["stem"] in _PROXY_LOGS:
+        return CollectedFile(name, PROXY_LOG, place, size)
+    return None
+
+
 def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
     stem = re.sub(r"\.(?:txt|json|log|out)$", "", parts[1])
     command = _ADMIN.match(stem)
@@ -149,6 +169,24 @@ def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None
     if len(parts) == 3:
         arguments = (*arguments, re.sub(r"\.txt$", "", parts[2]))
     return CollectedFile(name, ADMIN, "", size, int(command["ms"]), arguments)
+
+
+def asked_at(file: CollectedFile, proxies: Collection[str]) -> CollectedFile:
+    """The file; of a dump whose name ends in ``-<proxy>`` with that proxy as its place.
+
+    Args:
+        file: of any kind.
+        proxies: names.
+    """
+    if file.kind != ADMIN:
+        return file
+    command, argument, *client = file.arguments
+    ends = [proxy for proxy in proxies if f"-{argument}".endswith("-" + proxy)]
+    if not ends:
+        return file
+    proxy = max(ends, key=len)
+    asked = argument.removesuffix(proxy).removesuffix("-")
+    return replace(file, place=PROXIES + proxy, arguments=(command, asked, *client))
 
 
 def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:

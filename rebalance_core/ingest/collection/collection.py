@@ -11,7 +11,9 @@ from pathlib import Path
 
 from rebalance_core.ingest.collection.collected_file import (
     OLDER,
+    PROXIES,
     CollectedFile,
+    asked_at,
     identify,
     is_answer,
     is_other,
@@ -85,9 +87,12 @@ def open_collection(folder: Path) -> Collection:
     if not files:
         raise InputRefused(
             f"--collection {folder}: nothing to read beside {SETTINGS_NAME}; expected namesrv/, "
-            "brokers/<name>/, clients/<name>/ or mqadmin/ (docs/ingest.md)"
+            "brokers/<name>/, proxy/<name>/, clients/<name>/ or mqadmin/ (docs/ingest.md)"
         )
-    return Collection(root, settings, tuple(with_newest(files)), tuple(refused))
+    folders = {f.place.removeprefix(PROXIES) for f in files if f.name.startswith(PROXIES)}
+    proxies = {*folders, *settings.proxies}
+    files = [asked_at(file, proxies) for file in with_newest(files)]
+    return Collection(root, settings, tuple(files), tuple(refused))
 
 
 def _names(root: Path) -> Iterator[str]:

@@ -15,7 +15,7 @@ from rebalance_core.model.nearest import did_you_mean
 
 SETTINGS_NAME = "collection.toml"
 _KEYS = ("cluster", "admin_time_zone", "time_zones", "expected")
-_EXPECTED = ("brokers", "name_servers")
+_EXPECTED = ("brokers", "name_servers", "proxies")
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class CollectionSettings:
         time_zones: zone per pattern of a file's path in the collection; the first that fits holds.
         brokers: names of the brokers expected.
         name_servers: names of the name servers expected.
+        proxies: names of the proxies expected.
     """
 
     cluster: str
@@ -35,6 +36,7 @@ class CollectionSettings:
     time_zones: Mapping[str, str] = field(default_factory=dict)
     brokers: tuple[str, ...] = ()
     name_servers: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
 
     def zone_of(self, name: str) -> str | None:
         """The zone of a file by its path in the collection; None if no pattern fits."""
@@ -67,6 +69,7 @@ def read_settings(folder: Path) -> CollectionSettings:
         time_zones=dict(document.get("time_zones", {})),
         brokers=tuple(expected.get("brokers", ())),
         name_servers=tuple(expected.get("name_servers", ())),
+        proxies=tuple(expected.get("proxies", ())),
     )
 
 

@@ -1,4 +1,6 @@
-"""BROKER_UP and BROKER_DOWN from what the name servers log, else from the brokers themselves."""
+"""BROKER_UP and BROKER_DOWN from what the name servers log, else from the brokers themselves;
+MASTER_UP and MASTER_DOWN beside them.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,17 @@ from collections.abc import Iterable
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.masters.turn import MasterTurn
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
-from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, EXPIRED, OBSERVED
+from rebalance_core.model.events import (
+    BROKER_DOWN,
+    BROKER_UP,
+    EXPIRED,
+    MASTER_DOWN,
+    MASTER_UP,
+    OBSERVED,
+)
 from rebalance_core.model.versions import parse_version
 
 STOPPED, CLOSED = "STOPPED", "CLOSED"
@@ -38,6 +48,7 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
         if name not in seen or first[name]["event_type"] == BROKER_DOWN:
             source = first[name]["source"] if name in first else "collection.toml"
             rows.append(_up(name, context.start_ms, source, context, OBSERVED))
+    rows += [_turned(turn) for turn in context.master_turns]
     return {"cluster_events": rows, "findings": findings}
 
 
@@ -135,6 +146,11 @@ def _up(
 ) -> Row:
     version = context.versions.get(name)
     return event(BROKER_UP, at_ms, source, broker_name=name, version=version, detail=detail)
+
+
+def _turned(turn: MasterTurn) -> Row:
+    kind = MASTER_DOWN if turn.is_down else MASTER_UP
+    return event(kind, turn.at_ms, turn.source, broker_name=turn.broker_name, detail=turn.mode)
 
 
 def _no_name_server() -> Row:

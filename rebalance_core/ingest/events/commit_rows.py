@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.rows import Row
+
+STORE = "committed_offset"
+"""An entry of consumerOffset.json."""
 
 
 def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
     """One row of committed_offsets, None where the evidence says nothing certain.
 
     ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
-    counts for nothing; a negative offset is none. A slave's store is a copy of its master's.
+    counts for nothing; a negative offset is none. A slave's store is a copy of its master's, and
+    counts while the master is gone: that of the dead master then answers nobody.
     """
-    own = next(own_evidence((piece,), context), None)
+    own = _answering(piece, context)
     if own is None:
         return None
     piece, values = own, own.values
@@ -41,3 +47,15 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
         "observed_ms": context.time_of(piece),
         "committed_offset": offset,
     }
+
+
+def _answering(piece: Evidence, context: ClusterContext) -> Evidence | None:
+    """The evidence under its broker's name, if the replica it is of answers then."""
+    folder = context.folders.get(piece.place)
+    if piece.kind != STORE or folder is None:
+        return next(own_evidence((piece,), context), None)
+    name = folder.broker_name
+    if not context.is_masterless(name, context.time_of(piece)):
+        return replace(piece, place=name) if folder.authoritative else None
+    slaves = [one for one in context.folders.values() if one.slave and one.broker_name == name]
+    return replace(piece, place=name) if folder.slave or not slaves else None

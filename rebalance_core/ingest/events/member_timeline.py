@@ -100,7 +100,7 @@ class MemberTimeline:
     def _connected(self, piece: Evidence, at_ms: int) -> None:
         v = piece.values
         client_id = v["client_id"]
-        version = version_of_ordinal(v["version"])
+        version = None if v["version"] is None else version_of_ordinal(v["version"])
         if version is not None:
             self.versions[client_id] = version
         self._channels[piece.place, v["channel"]] = client_id

@@ -31,6 +31,10 @@ class Presence:
             if since <= at_ms and (until is None or at_ms < until)
         ]
 
+    def processes(self, at_ms: int) -> int:
+        """How many processes there are at that moment."""
+        return sum(len(self.channels(client_id, at_ms)) for client_id in self.stays)
+
     def clients(self, from_ms: int, to_ms: int) -> list[str]:
         """Client ids that were there all the time between."""
         return sorted(

@@ -47,12 +47,17 @@ def timed_evidence(
 def _best(piece: Evidence, second: int, before: int, notified: list[int]) -> int:
     """The line's time; `before` is that of the line before it in the same log."""
     if piece.kind == "consumer_connected":
-        beat = piece.values["beat_ms"]
-        at_ms = beat if second - SECOND_MS <= beat < second + SECOND_MS else second
+        at_ms = beat_ms(piece, second)
         return max(at_ms, before) if before < second + SECOND_MS else at_ms
     if piece.kind == "consumer_data" and second <= before < second + SECOND_MS:
         return before
     return inside_second(second, notified, before)
+
+
+def beat_ms(piece: Evidence, second: int) -> int:
+    """When the connection's first heartbeat came, if that agrees with the line's second."""
+    beat = int(piece.values["beat_ms"])
+    return beat if second - SECOND_MS <= beat < second + SECOND_MS else second
 
 
 def _notifications(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, list[int]]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.proxies.proxy_members import BEHIND
 from rebalance_core.ingest.rows import Row, event, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.queue import is_retry_topic
@@ -82,12 +84,22 @@ def unlogged_leaves(
     pieces = list(pieces)
     of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
     of_group -= context.slave_places  # what masters do not list and a slave does is listed
+    of_group = {place for place in of_group if not place.startswith(BEHIND)}
+    # brokers do not list who is behind a proxy, and each proxy lists who is behind any
+    behind = {
+        p.values["client_id"]
+        for p in pieces
+        if (p.kind == "consumer_connected" and p.place.startswith(BEHIND))
+        or (p.kind == "member" and p.place.startswith(PROXIES))
+    }
     for batch in _batches(pieces, context):
         if of_group - {p.place for p in batch}:
             continue
         first_ms = context.time_of(batch[0])
         last_ms = context.time_of(batch[-1])
         listed = {p.values["client_id"] for p in batch if p.kind == "member"}
+        if not any(p.place.startswith(PROXIES) for p in batch):
+            listed |= behind
         gone = set(presence.clients(first_ms - DUMP_MS, last_ms + DUMP_MS)) - listed
         for client_id in sorted(gone - {row["client_id"] for row in rows}):
             for channel in presence.channels(client_id, last_ms):

@@ -77,6 +77,8 @@ class BrokerDirectory:
         elif piece.kind == "route_broker":
             for broker_id, address in v["addresses"].items():
                 self.names[address] = v["broker_name"]
+                if v.get("acting") and int(broker_id) == MASTER_ID:
+                    continue  # a slave that acts as master stands there, too
                 self._routes.setdefault(address, set()).add(int(broker_id) != MASTER_ID)
             self.known.add(v["broker_name"])
         elif piece.kind == "broker_removed":
@@ -100,6 +102,12 @@ class BrokerDirectory:
         """Addresses whose last word is that of a slave."""
         roles = {address: self.role(address) for address in self.names}
         return frozenset(address for address, role in roles.items() if role and role[1])
+
+    @property
+    def masters(self) -> frozenset[str]:
+        """Addresses whose last word is that of a master."""
+        roles = {address: self.role(address) for address in self.names}
+        return frozenset(address for address, role in roles.items() if role and not role[1])
 
 
 def broker_folders(
@@ -147,11 +155,11 @@ def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
             clues.named.add(v["value"])
         elif v["name"] == "brokerId":
             clues.slave.append((at_ms, v["value"] != str(MASTER_ID)))
-        else:
+        elif v["name"] == "brokerRole":
             clues.slave.append((at_ms, v["value"] == "SLAVE"))
     elif piece.kind == "broker_local":
         clues.local.add(v["address"])
-    elif piece.kind == "broker_follows":
+    elif piece.kind in ("broker_follows", "broker_copy_failed"):
         clues.masters.add(v["address"])
         clues.slave.append((at_ms, True))
     elif piece.kind == "broker_topic":

@@ -35,7 +35,9 @@ def dump_fact(
         "rejected": len(results) - len(kinds),
         "error": _error(results),
     }
-    if command == "consumerConnection":
+    if command == "consumerConnection" and file.place:
+        values["group"] = argument
+    elif command == "consumerConnection":
         values["group"], values["broker"] = asked(argument, _subscriptions(results), brokers)
     elif command == "consumerStatus":
         values["group"] = argument
@@ -67,15 +69,22 @@ def _subscriptions(results: Iterable[Fact | Unread]) -> list[tuple[str, str]]:
     return [pair for fact in facts for pair in fact.values.get("subscriptions") or ()]
 
 
-def group_of_rows(argument: str, with_clients: bool) -> str:
-    """The group of ``consumerProgress-<group>``, or ``consumerProgress-s-<group>``."""
-    return argument.removeprefix("s-") if with_clients else argument
+def group_of_rows(argument: str, with_clients: bool, topic: str) -> str:
+    """The group of ``consumerProgress-<group>``, ``-s-<group>`` or ``-t-<topic>-<group>``.
+
+    Args:
+        argument: what follows the command in the file's name.
+        with_clients: run with ``-s true``.
+        topic: of the rows.
+    """
+    return (argument.removeprefix("s-") if with_clients else argument).removeprefix(f"t-{topic}-")
 
 
 def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str | None:
     for piece in results:
         if isinstance(piece, Fact) and piece.kind == "queue_progress":
-            return group_of_rows(argument, piece.values["with_clients"])
+            v = piece.values
+            return group_of_rows(argument, v["with_clients"], v["topic"])
     # without rows nothing but the name tells whether -s was given
     return None if argument in EVERYTHING else argument.removeprefix("s-")
 

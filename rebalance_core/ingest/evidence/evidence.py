@@ -63,13 +63,15 @@ _STORES = {
     "topic_config": (TOPIC, "topic"),
     "subscription_group": (GROUP, "consumer_group"),
     "request_mode": (GROUP, "consumer_group"),
+    "order_info": (GROUP, "consumer_group"),
+    "proxy_mode": (CLUSTER, ""),
     "committed_offset": (COMMIT, "consumer_group"),
     "local_offset": (COMMIT, "consumer_group"),
 }
 """Facts of stores: who puts them together, and the field that names the group or topic."""
-_FACTS_ONLY = ("subscription_group", "dump")
+_FACTS_ONLY = ("subscription_group", "order_info", "dump")
 """Facts of stores and dumps of which `observed_facts` alone is made."""
-_REPEATED = ("route_broker", "broker_local", "broker_topic")
+_REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local")
 """Evidence on the cluster from dumps and from facts on something else; each place says it often."""
 
 
@@ -133,6 +135,9 @@ def evidence_of(
     yield piece
     if file.kind in (BROKER_LOG, TOPICS):
         yield from _of_folder(piece)
+    elif fact.values.get("proxy_addr") and not fact.values["remote"]:
+        address = {"address": fact.values["proxy_addr"]}
+        yield replace(piece, part=CLUSTER, key="", kind="proxy_local", values=address)
 
 
 def _of_folder(piece: Evidence) -> Iterator[Evidence]:
@@ -154,16 +159,20 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
     """A dump's command line stands in its file's name: the group or topic asked for."""
     command, argument = file.arguments[:2]
     if command == "consumerConnection":
-        group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
+        group, broker = argument, file.place
+        if not broker:
+            group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
         yield replace(piece, part=GROUP, key=group, place=broker)
     elif command == "consumerStatus":
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
         yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})
     elif piece.kind == "queue_progress":
-        group = group_of_rows(argument, piece.values["with_clients"])
+        group = group_of_rows(argument, piece.values["with_clients"], piece.values["topic"])
         yield replace(piece, part=GROUP, key=group)
         yield replace(piece, part=COMMIT, key=group)
         yield replace(piece, part=TOPIC, key=piece.values["topic"])
+    elif command == "topicRoute" and file.place:
+        return  # a proxy answers with its own address for every broker's
     elif command in ("topicRoute", "topicStatus"):
         yield replace(piece, part=TOPIC, key=argument)
         if piece.kind == "route_broker":
@@ -178,7 +187,7 @@ def of_document(
     """What a document as a whole is evidence for: that it was collected, and how much it held."""
     if file.kind == ADMIN:
         fact = dump_fact(file, results, brokers)
-        group, place = fact.values["group"] or None, fact.values["broker"] or ""
+        group, place = fact.values["group"] or None, file.place or fact.values["broker"] or ""
     elif file.kind == GROUPS and file.newest:
         kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
         if results and not kinds:

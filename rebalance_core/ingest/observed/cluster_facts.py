@@ -12,6 +12,8 @@ from rebalance_core.ingest.collection.collected_file import (
     MODES,
     NAMESRV_LOG,
     OFFSETS,
+    ORDER_INFO,
+    PROXIES,
     TOPICS,
     CollectedFile,
 )
@@ -34,6 +36,7 @@ _BROKER_FILES = {
     GROUPS: (STORE, "subscriptionGroup.json"),
     OFFSETS: (STORE, "consumerOffset.json"),
     MODES: (STORE, "messageRequestMode.json"),
+    ORDER_INFO: (STORE, "consumerOrderInfo.json"),
 }
 _REGISTERS = ("broker_registered", "broker_address", "broker_known")
 
@@ -55,6 +58,7 @@ def cluster_facts(
     rows = FactRows()
     _expected(rows, collection, context)
     _files(rows, collection, stats, context)
+    _proxies(rows, collection, context)
     own = own_evidence(pieces, context)
     ordered = sorted(own, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
     for piece in ordered:
@@ -70,6 +74,23 @@ def _expected(rows: FactRows, collection: Collection, context: ClusterContext) -
         _spanning(rows, "EXPECTED_BROKER", context, SETTINGS_NAME, {}, broker)
     for name in collection.settings.name_servers:
         _spanning(rows, "EXPECTED_NAME_SERVER", context, SETTINGS_NAME, {"name": name})
+
+
+def _proxies(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
+    by_place: dict[str, list[CollectedFile]] = {
+        PROXIES + name: [] for name in collection.settings.proxies
+    }
+    for file in collection.files:
+        if file.name.startswith(PROXIES):
+            by_place.setdefault(file.place, []).append(file)
+    for place, files in sorted(by_place.items()):
+        details = {
+            "name": place.removeprefix(PROXIES),
+            "mode": context.proxies.modes.get(place),
+            "addresses": context.proxies.addresses.get(place, ()),
+            "files": len(files),
+        }
+        _spanning(rows, "PROXY", context, files[0].name if files else SETTINGS_NAME, details)
 
 
 def _spanning(

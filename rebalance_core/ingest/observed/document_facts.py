@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.observed.fact_rows import FactRows
+from rebalance_core.ingest.parse.mqadmin.command_output import NOT_ONLINE
 from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.model.queue import is_retry_topic
 
@@ -16,6 +18,11 @@ _HELD = (
     "commit_offset", "cached_messages", "locked", "try_unlock_times", "dropped", "last_lock_ms",
     "last_pull_ms", "last_consume_ms",
 )  # fmt: skip
+_POPPED = ("wait_ack_count", "dropped", "last_pop_ms")
+_ORDER = (
+    "attempt_id", "commit_bits", "offsets", "pop_ms", "invisible_ms", "next_visible_ms",
+    "blocked_until_ms",
+)  # fmt: skip
 _PROGRESS = ("broker_offset", "consumer_offset", "last_time_ms", "client_ip", "with_clients")
 _AT_BROKER = ("consume_type", "message_model", "consume_from_where")
 
@@ -24,8 +31,16 @@ def dump(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     """DUMP: one file with the output of mqadmin."""
     v = piece.values
     details = {name: v[name] for name in ("command", "rows", "rejected", "error")}
-    where = {"topic": v["topic"], "broker_name": piece.place, "client_id": v["client_id"]}
-    rows.add("DUMP", at_ms, piece.source, details, **where)
+    broker, proxy = _asked(piece)
+    where = {"topic": v["topic"], "broker_name": broker, "client_id": v["client_id"]}
+    rows.add("DUMP", at_ms, piece.source, details | proxy, **where)
+
+
+def _asked(piece: Evidence) -> tuple[str | None, dict[str, str]]:
+    """The broker asked, and the detail ``proxy`` where it was one: a proxy is no broker."""
+    if piece.place.startswith(PROXIES):
+        return None, {"proxy": piece.place.removeprefix(PROXIES)}
+    return piece.place, {}
 
 
 def queue_row(
@@ -61,15 +76,38 @@ def _at_broker(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     topics = sorted(topic for topic, _ in v.get("subscriptions") or ())
     details = {"members": v.get("members", 0), "topics": topics}
     details |= {name: v.get(name) for name in _AT_BROKER}
-    rows.add("GROUP_AT_BROKER", at_ms, piece.source, details, broker_name=piece.place)
+    broker, proxy = _asked(piece)
+    kind = "GROUP_AT_PROXY" if proxy else "GROUP_AT_BROKER"
+    rows.add(kind, at_ms, piece.source, details | proxy, broker_name=broker)
+
+
+def _nobody(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    _at_broker(rows, piece, at_ms)
+    if piece.values.get("code") == NOT_ONLINE:
+        broker, proxy = _asked(piece)
+        rows.add("NOT_ONLINE", at_ms, piece.source, proxy, broker_name=broker)
+
+
+def _order(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    v = piece.values
+    details = {name: v[name] for name in _ORDER}
+    where = {"topic": v["topic"], "broker_name": piece.place, "queue_id": v["queue_id"]}
+    rows.add("ORDER_BLOCK", at_ms, piece.source, details, **where)
+
+
+def _popped(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    details = {name: piece.values[name] for name in _POPPED}
+    queue_row(rows, "POP_QUEUE", piece, at_ms, details, piece.values.get("client_file"))
 
 
 def _connection(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     v = piece.values
-    version = plain_version(v["version"]) if v["version"] else None
+    broker, proxy = _asked(piece)
+    # a proxy answers its own version for every member's
+    version = plain_version(v["version"]) if v["version"] and not proxy else None
     details = {"client_addr": v["client_addr"], "language": v["language"], "version": version}
-    where = {"broker_name": piece.place, "client_id": v["client_id"]}
-    rows.add("CONNECTION", at_ms, piece.source, details, **where)
+    where = {"broker_name": broker, "client_id": v["client_id"]}
+    rows.add("CONNECTION", at_ms, piece.source, details | proxy, **where)
 
 
 def _client_topic(rows: FactRows, piece: Evidence, at_ms: int) -> None:
@@ -102,10 +140,12 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
     "dump": dump,
     "subscription_group": _config,
     "group_connection": _at_broker,
-    "no_members": _at_broker,
+    "no_members": _nobody,
     "member": _connection,
     "client_subscription": _client_topic,
     "client_queue": _held,
+    "client_pop_queue": _popped,
+    "order_info": _order,
     "stuck_queue": _stuck,
     "queue_progress": _progress,
 }

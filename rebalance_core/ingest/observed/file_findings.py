@@ -13,9 +13,11 @@ from rebalance_core.ingest.collection.collected_file import (
     LOCK_LOG,
     LOGS,
     NAMESRV_LOG,
+    PROXY_LOG,
 )
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.parse.text.client_version import is_later
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.severities import WARNING
 
@@ -31,6 +33,7 @@ def file_findings(
 ) -> list[Row]:
     """Findings on the collection as a whole and on single files."""
     findings = [*_missing(collection, context), *_zones(collection, assumed), *_folders(context)]
+    findings += _later_brokers(context)
     for one in stats:
         findings += _of_file(one)
     return findings
@@ -85,6 +88,22 @@ def _folders(context: ClusterContext) -> Iterator[Row]:
         )
 
 
+def _later_brokers(context: ClusterContext) -> Iterator[Row]:
+    """Brokers after the newest known line."""
+    for name, version in sorted(context.versions.items()):
+        if is_later(version):
+            yield finding(
+                "INGEST_VERSION_NOT_MODELLED",
+                f"{name} is of version {version}, later than any whose rules are known here; it is "
+                "taken as of the newest known line.",
+                "Look for a release of this project that knows the version; until then read starts "
+                "and windows with care.",
+                WARNING,
+                broker_name=name,
+                evidence={"version": version},
+            )
+
+
 def _zones(collection: Collection, assumed: Assumptions) -> list[Row]:
     settings = collection.settings
     rows = []
@@ -109,8 +128,10 @@ def _zone(key: str, what: str, assumed: Assumptions) -> Row:
 def _of_file(stats: FileStats) -> list[Row]:
     rows = []
     shown = {"file": stats.name, "lines": stats.lines, "understood": stats.understood}
-    foreign = stats.understood < WRONG_FILE_SHARE * stats.lines
-    silent = stats.facts == 0 and stats.kind != LOCK_LOG
+    # a proxy's lines go on in lines without a head, and one without members states nothing
+    share = 0 if stats.kind == PROXY_LOG else WRONG_FILE_SHARE
+    foreign = stats.understood < share * stats.lines or not stats.understood
+    silent = stats.facts == 0 and stats.kind not in (LOCK_LOG, PROXY_LOG)
     if stats.kind in LOGS and stats.lines and (foreign or silent):
         rows.append(
             finding(

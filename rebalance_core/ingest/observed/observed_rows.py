@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import plain_version
@@ -36,11 +37,13 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
         rows.append(
             {
                 "consumer_group": group,
-                "asked_broker": piece.place or None,
+                "asked_broker": None if _of_proxy(piece) else piece.place or None,
                 "client_id": client_id,
                 "client_addr": v.get("client_addr"),
                 "language": v.get("language"),
-                "version": plain_version(v["version"]) if v["version"] else None,
+                "version": plain_version(v["version"])
+                if v["version"] and not _of_proxy(piece)
+                else None,
                 "subscriptions": sorted(t for t in set(topics) if not is_retry_topic(t)),
                 "message_model": v["message_model"],
                 "consume_from_where": v["consume_from_where"],
@@ -49,6 +52,11 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
             }
         )
     return rows
+
+
+def _of_proxy(piece: Evidence) -> bool:
+    """A proxy is no broker, and answers its own version for every member's (rocketmq.md §14)."""
+    return piece.place.startswith(PROXIES)
 
 
 def ownership_rows(

@@ -18,6 +18,7 @@ from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
     LITE_PULL,
+    PROXY_REBALANCE,
     PULL,
     PUSH,
     GroupSettings,
@@ -42,17 +43,22 @@ class MemberSettings:
         strategies: see `group_strategies`.
         versions: client versions by client id.
         rebalance_modes: see `rebalance_modes`.
+        there: ids of all members that there ever were.
         popped: some topic's request mode is POP, at times.
     """
 
     strategies: GroupStrategies
     versions: Mapping[str, str]
     rebalance_modes: Mapping[str, str]
+    there: frozenset[str] = frozenset()
     popped: bool = False
 
     @property
     def rebalance_mode(self) -> str:
-        """The group's: BROKER if any member asks, as most then do."""
+        """The group's: PROXY if all are of gRPC, else BROKER if any asks, as most then do."""
+        of_grpc = {c for c, mode in self.rebalance_modes.items() if mode == PROXY_REBALANCE}
+        if of_grpc and self.there <= of_grpc:
+            return PROXY_REBALANCE
         asks = BROKER_REBALANCE in self.rebalance_modes.values()
         return BROKER_REBALANCE if asks else CLIENT_REBALANCE
 
@@ -77,6 +83,9 @@ def settings_row(
     shown = _shown(pieces, members.versions, zone_of, context)
     if members.rebalance_modes:
         shown["rebalance_mode"] = members.rebalance_mode
+    shared = shown.get("rebalance_mode") == PROXY_REBALANCE
+    if shared:
+        shown |= _of_proxies(pieces)
     if strategies.group is not None:
         shown["strategy"] = strategies.group
     given = context.given.get(group, {})
@@ -92,7 +101,8 @@ def settings_row(
         if value is None and name in assumed:
             value = assumed[name]
             default = name == "rebalance_mode" and connected and not members.popped
-            without = name == "strategy" and row["message_model"] == BROADCASTING  # it has none
+            # neither divides anything
+            without = name == "strategy" and (shared or row["message_model"] == BROADCASTING)
             if not (default or without):
                 findings.append(_assumption(group, name, value))
         if value is not None:
@@ -147,6 +157,16 @@ def _shown(
     if brokers:
         shown["broker_version"] = brokers[-1]
     return {name: value for name, value in shown.items() if value is not None}
+
+
+def _of_proxies(pieces: Iterable[Evidence]) -> dict[str, Any]:
+    """FIFO or not: the broker alone decides it, by the newest stores of the group's settings."""
+    orderly = [
+        piece.values["consume_message_orderly"]
+        for piece in pieces
+        if piece.kind == "subscription_group"
+    ]
+    return {"ordered": True in orderly} if orderly else {}
 
 
 def _of_client(values: Any, zone_of: Callable[[str], str]) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""Who divides the queues for each member: it itself, or the broker that it asks
-(rocketmq.md §2.8).
+"""Who divides the queues for each member: it itself, the broker that it asks, or nobody, as every
+gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
 """
 
 from __future__ import annotations
@@ -7,17 +7,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE
+from rebalance_core.ingest.parse.channels.proxied_channel import GRPC
+from rebalance_core.model.group_settings import (
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
+    PROXY_REBALANCE,
+)
 
 
 def rebalance_modes(pieces: Iterable[Evidence]) -> dict[str, str]:
-    """CLIENT or BROKER by client id, for members of which any file tells.
+    """CLIENT, BROKER or PROXY by client id, for members of which any file tells.
 
     ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
     the broker; one that divided itself may ask, too, and be orderly.
     """
     modes: dict[str, str] = {}
     divided: dict[str, str] = {}
+    proxied: dict[str, str] = {}
     for piece in pieces:
         v = piece.values
         if piece.kind == "client" and v["client_rebalance"] is not None and v.get("client_file"):
@@ -29,4 +35,6 @@ def rebalance_modes(pieces: Iterable[Evidence]) -> dict[str, str]:
             modes[v["client_id"]] = BROKER_REBALANCE
         elif piece.kind == "allocated":
             divided[v["client_id"]] = CLIENT_REBALANCE
-    return divided | modes
+        elif piece.kind == "consumer_connected" and v.get("protocol") == GRPC:
+            proxied[v["client_id"]] = PROXY_REBALANCE
+    return divided | modes | proxied

@@ -3,6 +3,8 @@
 Brokers log no change of a mode. Their stores show it when they were copied, clients when they got
 an assignment. So a change lies between the last statement of the old mode and the first of the
 new one, and all the time between counts as POP: no client is said to own what may have been shared.
+A change of the share number alone is dated by the first answer that only the new one explains: the
+number and the members decide whether clients are given whole brokers.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.rows import Row, event, finding
 from rebalance_core.model.events import REQUEST_MODE
@@ -22,7 +25,8 @@ from rebalance_core.model.request_mode import (
     can_be_popped,
     parse_request_mode,
 )
-from rebalance_core.protocol.windows import OWN_PASS_MS
+from rebalance_core.protocol.windows import NOTIFIED_MS, OWN_PASS_MS
+from rebalance_core.strategies.pop import pops_whole_brokers
 
 _ANY_BROKER = ""
 
@@ -37,16 +41,19 @@ class _Statement:
     """None: POP, with a share that the client does not tell."""
     broker: str | None = None
     client_id: str | None = None
+    whole_brokers: bool | None = None
+    """The client was given whole brokers; None: not told, or not popped."""
 
 
 def request_mode_events(
-    group: str, pieces: Iterable[Evidence], context: ClusterContext
+    group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
 ) -> tuple[list[Row], list[Row]]:
     """The events of every topic that was ever popped, and INFO findings on what is not certain.
 
     Args:
         group: its name.
         pieces: its evidence, in order of time and place.
+        presence: of its members.
         context: of the cluster.
     """
     events: list[Row] = []
@@ -58,7 +65,7 @@ def request_mode_events(
         if not shares:
             findings.append(_assumed(group, topic))
         share = shares[0] if shares else RequestMode(DEFAULT_SHARE_QUEUE_NUM)
-        history = _History(group, topic, context.start_ms, share)
+        history = _History(group, topic, context.start_ms, share, presence)
         statements += _absences(statements, context)
         statements.sort(key=lambda one: one.at_ms)
         for _, at_once in groupby(statements, key=lambda one: one.at_ms):
@@ -83,7 +90,8 @@ def _statement(piece: Evidence, at_ms: int) -> _Statement | None:
         return _Statement(at_ms, piece.source, parse_request_mode(v["mode"]), broker=piece.place)
     if piece.kind == "broker_allocated" and v["mode"] is not None:
         mode = PULL_MODE if v["mode"] == "PULL" else None
-        return _Statement(at_ms, piece.source, mode, client_id=v["client_id"])
+        whole = None if mode else v["whole_brokers"]
+        return _Statement(at_ms, piece.source, mode, client_id=v["client_id"], whole_brokers=whole)
     if piece.kind == "client_pop_queue" and not v["dropped"]:
         return _Statement(at_ms, piece.source, None, client_id=v.get("client_file"))
     return None
@@ -108,12 +116,15 @@ class _History:
     start_ms: int
     pop: RequestMode
     """What a client's POP is taken for where no store was seen before."""
+    presence: Presence
     events: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
     _now: RequestMode | None = None
     _brokers: dict[str, RequestMode] = field(default_factory=dict)
     _pulled_ms: int = 0
     _pulling: set[str] = field(default_factory=set)
+    _answers: list[_Statement] = field(default_factory=list)
+    """What clients were given since a store last showed the mode of now."""
 
     def take(self, at_once: list[_Statement]) -> None:
         """Statements of one moment."""
@@ -124,7 +135,11 @@ class _History:
             else:
                 self._answered(one)
         popped = [mode for mode in self._brokers.values() if mode.is_pop]
-        self._turn(popped[0] if popped else PULL_MODE, at_once[0])
+        mode = popped[0] if popped else PULL_MODE
+        self._turn(mode, self._first_of(mode, at_once[0]))
+        if any(one.broker is not None for one in at_once):
+            self._answers.clear()
+        self._answers += (one for one in at_once if one.whole_brokers is not None)
         if not popped:
             self._pulled_ms = at_once[0].at_ms
             self._pulling |= {one.client_id for one in at_once if one.client_id is not None}
@@ -151,6 +166,20 @@ class _History:
         if before is not None:
             self.findings.append(self._dated(before, mode, at_ms, one))
 
+    def _first_of(self, mode: RequestMode, one: _Statement) -> _Statement:
+        """The answer that showed a new share number first, or the statement that tells it."""
+        before = self._now
+        if before is None or not (before.is_pop and mode.is_pop) or before == mode:
+            return one
+        return next((a for a in self._answers if self._tells(a, before, mode)), one)
+
+    def _tells(self, answer: _Statement, before: RequestMode, mode: RequestMode) -> bool:
+        """Only the new share number explains the answer, also a moment earlier."""
+        return all(
+            _whole_brokers(before, members) != _whole_brokers(mode, members) == answer.whole_brokers
+            for members in map(self.presence.processes, (answer.at_ms - NOTIFIED_MS, answer.at_ms))
+        )
+
     def _since_ms(self, one: _Statement) -> int:
         """The earliest moment at which the topic may have been popped.
 
@@ -174,6 +203,10 @@ class _History:
             last_ms=one.at_ms,
             evidence={"before": before, "after": mode, "source": one.source},
         )
+
+
+def _whole_brokers(mode: RequestMode, members: int) -> bool:
+    return mode.share_queue_num is not None and pops_whole_brokers(mode.share_queue_num, members)
 
 
 def _assumed(group: str, topic: str) -> Row:

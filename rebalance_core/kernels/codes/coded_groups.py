@@ -46,7 +46,6 @@ from rebalance_core.kernels.codes.offset_rows import (
     read_commits,
     read_observations,
 )
-from rebalance_core.kernels.codes.rebalance_modes import mode_reasons
 from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
@@ -151,8 +150,6 @@ def read_coded_groups(
         read_groups(tables[GROUPS], codes, words, sets, retry=options.include_retry_topics),
         tables, numbers[EVENTS], codes, words, strategy_for,
     )  # fmt: skip
-    reason = mode_reasons(tables[EVENTS], tables[GROUPS], numbers[EVENTS], groups.reason)
-    groups = replace(groups, reason=reason)
     order = np.argsort(groups.kind, kind="stable")
     groups = groups.take(order)
     renumbered = np.argsort(order)

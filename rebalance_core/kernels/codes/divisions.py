@@ -30,7 +30,7 @@ class Divisions:
     listed: Ints
     """The list: index into the strategies of the coded."""
     mixed_models: Ints
-    """Groups of which some members are BROADCASTING and others are not."""
+    """Groups of which some members are BROADCASTING or behind a proxy, and others are not."""
 
     def allocations(self, strategy: Ints, version: Ints) -> Ints:
         """The strategy of members with these words."""
@@ -81,6 +81,7 @@ def find_divisions(
     allocation: Ints,
     everyone: Bools,
     lists: Bools,
+    no_retry: Bools,
 ) -> Divisions:
     """The divisions of groups.
 
@@ -91,11 +92,15 @@ def find_divisions(
         allocation: its strategy.
         everyone: it is BROADCASTING, so that its strategy is never asked.
         lists: its strategy is a CONFIG list.
+        no_retry: it subscribes no retry topic, whatever its group.
     """
     words, first = np.unique(pair(strategy, version), return_index=True)
     rows = (~everyone & ~lists, ~everyone & lists)
     pairs, listed = (np.unique(pair(group[mine], allocation[mine])) for mine in rows)
-    mixed = np.intersect1d(group[everyone], group[~everyone])
+    mixed = np.union1d(
+        np.intersect1d(group[everyone], group[~everyone]),
+        np.intersect1d(group[no_retry], group[~no_retry]),
+    )
     return Divisions(
         words, allocation[first], *halves(pairs), *halves(listed), mixed,
     )  # fmt: skip

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.kernels.codes.columns import EVENTS, Columns, Key, list_pointers
 from rebalance_core.kernels.codes.group_rows import OWN_WORDS, Groups
@@ -13,11 +15,15 @@ from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.model import events
 from rebalance_core.model.events import EVENT_TYPES, EXPIRED, OBSERVED, Event
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.model.request_mode import parse_request_mode
 from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 from rebalance_core.protocol.windows import window_ms
 
 CONSUMER_TYPES = len(events.CONSUMER_EVENTS)
 """Types below this are about a consumer."""
+NO_SHARE = -(2**40)
+"""No number that a REQUEST_MODE may state."""
 
 
 def type_code(event_type: str) -> int:
@@ -50,6 +56,8 @@ class Events:
     """Word of the version that a BROKER_UP names; -1: none."""
     observed: Bools
     window_ms: Ints
+    share: Ints
+    """What a REQUEST_MODE of POP shares; `NO_SHARE` for one of PULL and all others."""
 
     def __len__(self) -> int:
         return len(self.group)
@@ -102,6 +110,7 @@ def read_events(
         ],
         observed=given.equal("detail", OBSERVED)[order],
         window_ms=_windows(types, given.equal("detail", EXPIRED))[order],
+        share=_shares(given, types)[order],
     )
 
 
@@ -109,6 +118,20 @@ def _types(given: Columns) -> Ints:
     encoded = given.strings("event_type").dictionary_encode()
     known = np.array([type_code(name) for name in encoded.dictionary.to_pylist()], np.int64)
     return known[encoded.indices.to_numpy()]
+
+
+def _shares(given: Columns, types: Ints) -> Ints:
+    shares = np.full(len(types), NO_SHARE, np.int64)
+    modes = np.flatnonzero(types == type_code(events.REQUEST_MODE))
+    if not len(modes):
+        return shares
+    topic, detail = (given.strings(name).take(pa.array(modes)) for name in ("topic", "detail"))
+    encoded = detail.dictionary_encode()
+    said = [parse_request_mode(text).share_queue_num for text in encoded.dictionary.to_pylist()]
+    share = np.array([NO_SHARE if number is None else number for number in said], np.int64)
+    retry = pc.starts_with(topic, RETRY_TOPIC_PREFIX).to_numpy(zero_copy_only=False)
+    shares[modes] = np.where(retry, NO_SHARE, share[encoded.indices.to_numpy()])
+    return shares
 
 
 def _windows(types: Ints, expired: Bools) -> Ints:

@@ -14,12 +14,13 @@ from rebalance_core.kernels.codes.columns import EVENTS, GROUPS, Columns, Key, l
 from rebalance_core.kernels.codes.divisions import Divisions, find_divisions, strategies_of_groups
 from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints, pointers, sums
-from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.model.events import CONSUMER_JOIN, MASTER_DOWN
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
     LITE_PULL,
+    PROXY_REBALANCE,
     PULL,
     PUSH,
     GroupSettings,
@@ -180,19 +181,22 @@ def divided(
     joins, of = joins[order], of[order]
     own = {
         name: _own(codes[EVENTS, name][joins], getattr(groups, name)[of])
-        for name in ("strategy", "version", "message_model")
+        for name in ("strategy", "version", "message_model", "rebalance_mode")
     }
     strategies, allocation = _resolve(own["strategy"], own["version"], words, strategy_for)
     kinds = np.array([*map(eligibility.kind_of, strategies), eligibility.NO_KIND], np.int64)
     broadcasting = pc.index(words, BROADCASTING).as_py()
     lists = kinds[allocation] == eligibility.LISTED
     reads_all = own["message_model"] == broadcasting
-    divisions = find_divisions(of, own["strategy"], own["version"], allocation, reads_all, lists)
+    behind_proxy = own["rebalance_mode"] == pc.index(words, PROXY_REBALANCE).as_py()
+    divisions = find_divisions(
+        of, own["strategy"], own["version"], allocation, reads_all, lists, reads_all | behind_proxy
+    )
     bounds = pointers(np.bincount(of, minlength=len(groups)))
     unknown = sums(~reads_all & (kinds[allocation] == eligibility.NO_KIND), bounds) > 0
     everyone = (sums(reads_all, bounds) > 0) & (sums(~reads_all, bounds) == 0)
     foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
-    foreign &= tables[GROUPS].equal("rebalance_mode", BROKER_REBALANCE)[of]
+    foreign &= own["rebalance_mode"] == pc.index(words, BROKER_REBALANCE).as_py()
     refused = _refused(groups, of[foreign], {n: codes[foreign] for n, codes in own.items()}, words)
     first = divisions.of_number(0, len(groups))
     listing = np.isin(np.arange(len(groups)), divisions.listing)
@@ -206,14 +210,29 @@ def divided(
         [
             refused | unknown,
             strategies_of > eligibility.MOST_STRATEGIES,
+            sums(reads_all & behind_proxy, bounds) > 0,
+            _has_event(tables[EVENTS], MASTER_DOWN, group, len(groups)),
         ],
-        [eligibility.NO_KERNEL, eligibility.MANY_STRATEGIES],
+        [
+            eligibility.NO_KERNEL,
+            eligibility.MANY_STRATEGIES,
+            eligibility.BROADCASTING_PROXY,
+            eligibility.MASTERLESS,
+        ],
         eligibility.REGULAR,
     )
+    retrying = sums(~reads_all & ~behind_proxy, bounds) > 0
     settled = replace(
-        groups, kind=kind, allocation=first, reason=reason, has_retry=groups.has_retry & ~everyone
+        groups, kind=kind, allocation=first, reason=reason, has_retry=groups.has_retry & retrying
     )
     return settled, tuple(strategies), divisions
+
+
+def _has_event(events: Columns, event_type: str, group: Ints, groups: int) -> Bools:
+    """Groups with an event of this type; group: number of the group of each event."""
+    found = np.zeros(groups, np.bool_)
+    found[group[events.equal("event_type", event_type)]] = True
+    return found
 
 
 def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:
@@ -222,7 +241,7 @@ def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.String
 
     Args:
         groups: all of them.
-        of: the group of each join with such a strategy, in a group that rebalances on the brokers.
+        of: the group of each join with such a strategy and the rebalance mode BROKER.
         own: codes of these members' own words.
         words: what the codes stand for.
     """

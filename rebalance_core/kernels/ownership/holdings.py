@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
@@ -21,7 +21,16 @@ from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.process_passes import find_passes
 from rebalance_core.kernels.ownership.sharing import Sharing
 from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
-from rebalance_core.kernels.state.cells import ABSENT, NOBODY, Block, Cells, Piece, Queues, Readable
+from rebalance_core.kernels.state.cells import (
+    ABSENT,
+    NOBODY,
+    Block,
+    Cells,
+    Piece,
+    Queues,
+    Readable,
+    Shared,
+)
 from rebalance_core.kernels.state.grid import Places, places
 from rebalance_core.kernels.state.roster import ALL_TOPICS
 
@@ -103,7 +112,7 @@ class Holdings:
         for first, end in self._cuts(kind, pointers(weights[order])):
             cells = self._lay_out(order[first:end])
             if kind[first] == SHARED:
-                yield self._sharing.piece(cells, self._by_strategy(cells))
+                yield self.shared_piece(cells, self.divided(cells))
             elif kind[first] == EVERYONE:
                 yield broadcast(self._prepared, queues, stays, cells)
             else:
@@ -113,7 +122,22 @@ class Holdings:
     def _sharing(self) -> Sharing:
         return Sharing(self._prepared, self.queues, find_passes(self._prepared))
 
-    def _by_strategy(self, cells: Cells) -> Iterator[tuple[int, Ints, Ints]]:
+    def laid_out(self, room: Ints) -> Iterator[Cells]:
+        """All queues, whoever holds them, some at a time.
+
+        Args:
+            room: by queue: about how much an epoch of it takes.
+        """
+        queues, of_group = self.queues, self._prepared.epochs.of_group
+        weights = pointers(np.diff(of_group)[queues.group] * room)
+        for first, end in self._cuts(np.zeros(len(queues.group), np.int64), weights):
+            yield self._lay_out(np.arange(first, end))
+
+    def shared_piece(self, cells: Cells, owned: Iterable[tuple[int, Ints, Ints]]) -> Shared:
+        """Who holds cells of shared groups; ``owned`` as `divided` gives it."""
+        return self._sharing.piece(cells, owned)
+
+    def divided(self, cells: Cells) -> Iterator[tuple[int, Ints, Ints]]:
         """Cells that a group's strategy of each number divides, and the entry that owns each."""
         prepared = self._prepared
         cell = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))

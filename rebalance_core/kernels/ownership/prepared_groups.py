@@ -18,6 +18,7 @@ from rebalance_core.kernels.ownership.owners.consistent_hash import (
 )
 from rebalance_core.kernels.ownership.owners.machine_room import blank_groups
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import roomless_groups
+from rebalance_core.kernels.ownership.takers import pulling_groups
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.state.active_topics import RetryTopics, group_topics
 from rebalance_core.kernels.state.activity import (
@@ -31,7 +32,8 @@ from rebalance_core.kernels.state.activity import (
 from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
 from rebalance_core.kernels.state.grid import Grid, build_grid
 from rebalance_core.kernels.state.membership import Membership, follow_members
-from rebalance_core.kernels.state.reading import clustering, find_reading
+from rebalance_core.kernels.state.pops import find_pops
+from rebalance_core.kernels.state.reading import find_reading, retrying
 from rebalance_core.kernels.state.roster import Roster, build_roster
 from rebalance_core.kernels.state.routes import (
     TopicBrokers,
@@ -42,6 +44,13 @@ from rebalance_core.kernels.state.routes import (
     topic_configs,
 )
 from rebalance_core.kernels.state.runs import Runs, find_runs
+from rebalance_core.kernels.state.sharing_cells import (
+    SharedTopics,
+    owned_again,
+    share_topics,
+    sharing_groups,
+    unanswered,
+)
 from rebalance_core.model.events import SUBSCRIBE
 from rebalance_core.model.group_settings import BROADCASTING
 
@@ -57,6 +66,9 @@ class PreparedGroups:
     rings: tuple[Rings, ...]
     """By number of the strategy in its group, as `Divisions.number`."""
     grid: Grid
+    """Of queues that one process at a time may own."""
+    popped: SharedTopics | None
+    """Of queues that members share; None: there are none."""
     shared: Bools
     """By group: several processes may hold a queue, or one keeps what is given to another."""
     reason: Ints
@@ -74,40 +86,74 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     live = count_live(membership)
     subscribed = subscribed_periods(membership, coded.topic_sets)
     configs = topic_configs(events, groups)
-    divides = clustering(coded, membership)
+    retries = retrying(coded, membership)
     mixed = np.isin(np.arange(len(groups)), coded.divisions.mixed_models)
     dividing = subscribed
     if mixed.any():
-        dividing = subscribed_periods(membership, coded.topic_sets, divides)
+        dividing = subscribed_periods(membership, coded.topic_sets, retries)
     creations = retry_creations(configs, dividing, groups)
     created = retry_periods(creations)
     retry = RetryTopics(
         created.where(~mixed[created.group]),
-        live_periods(membership, divides, mixed & groups.has_retry, groups.retry_topic),
+        live_periods(membership, retries, mixed & groups.has_retry, groups.retry_topic),
         created,
     )
     topics = group_topics(events, subscribed, live, retry)
     listed = listed_places(coded)
     brokers, routes = follow_routes(events, configs.joined(creations), topics, listed)
-    turns = find_turns(events, membership, topics, brokers, routes, created)
+    pops = find_pops(coded, membership)
+    turns = find_turns(events, membership, topics, brokers, routes, created, pops)
     epochs = build_epochs(events, turns, live, creations, len(groups))
     runs, unclear = find_runs(events, membership, epochs)
+    read = joined_periods(subscribed, retry.since_created(retry.varying))
+
+    def grids(epochs: Epochs) -> tuple[Grid, SharedTopics | None]:
+        grid = build_grid(events, epochs, topics, read, retry.constant, brokers, routes)
+        return share_topics(events, epochs, pops, grid)
+
     reason = _reasons(coded, membership, live, topics, brokers, runs, unclear)
+    if pops.any():
+        _left_for_sharing(reason, coded, membership, epochs, runs, *grids(epochs))
     left_out = reason != eligibility.REGULAR
     if left_out.any():
         turns = turns.without(left_out[events.group[first_of_run(events.instant)]])
         epochs = build_epochs(events, turns, live, creations, len(groups))
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
-    read = joined_periods(subscribed, retry.since_created(retry.varying))
-    grid = build_grid(events, epochs, topics, read, retry.constant, brokers, routes)
+    grid, popped = grids(epochs)
     shared = np.zeros(len(groups), np.bool_)
     shared[coded.divisions.listing] = shared[coded.divisions.mixed_models] = True
     shared |= strategies_of_groups(coded.divisions, len(groups)) > 1
     shared[roster.twice] = shared[membership.suspended] = True
     grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))
     rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
-    return PreparedGroups(coded, membership, epochs, roster, rings, grid, shared, reason)
+    return PreparedGroups(coded, membership, epochs, roster, rings, grid, popped, shared, reason)
+
+
+def _left_for_sharing(
+    reason: Ints,
+    coded: CodedGroups,
+    membership: Membership,
+    epochs: Epochs,
+    runs: Runs,
+    grid: Grid,
+    shared: SharedTopics | None,
+) -> None:
+    """Set the reason of groups whose shared topics are too odd; changed in place."""
+    if shared is None:
+        return
+    pulling = pulling_groups(coded, membership, epochs, runs, shared)
+    unread, after_owners = unanswered(grid, shared)
+    kept = (
+        np.intersect1d(sharing_groups(shared), membership.suspended),
+        np.intersect1d(pulling, unread),
+        after_owners,
+    )
+    for code, groups in (
+        *((eligibility.SHARED_AND_KEPT, found) for found in kept),
+        (eligibility.SHARED_AND_OWNED_AGAIN, owned_again(grid, shared)),
+    ):
+        reason[groups[reason[groups] == eligibility.REGULAR]] = code
 
 
 def _frozen(

@@ -14,6 +14,7 @@ from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.periods import Periods
 from rebalance_core.kernels.segments import (
+    NEVER,
     Bools,
     Ints,
     first_of_run,
@@ -72,19 +73,21 @@ def find_passes(prepared: PreparedGroups) -> Passes:
     kind = _kinds(prepared, states.message_model[state], allocation)
     # a topic without a readable queue is frozen, but not for CONFIG
     listed, whole = kind == eligibility.LISTED, (runs.from_epoch[run], runs.to_epoch[run])
-    parts = [
-        _parts(prepared, mask, np.flatnonzero(rows), group_topic, *whole)
+    stretches = [
+        parts(prepared, mask, np.flatnonzero(rows), group_topic, *whole)
         for rows, mask in ((listed, prepared.grid.active), (~listed, prepared.grid.queues > 0))
     ]
-    of, begin, end = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    of, begin, end = (np.concatenate(columns) for columns in zip(*stretches, strict=True))
     process = runs.process[run[of]]
     order = np.lexsort((begin, process, group_topic[of]))
     of, begin, end, process = of[order], begin[order], end[order], process[order]
     following = np.append(begin[1:], 0)
     last = last_of_run(group_topic[of], process)
+    kept = np.where(last, kept[of], np.minimum(kept[of], following))
+    if prepared.grid.elsewhere.any():
+        kept = np.minimum(kept, _next_elsewhere(prepared, group_topic[of], begin))
     return Passes(
-        group_topic[of], process, begin, end,
-        np.where(last, kept[of], np.minimum(kept[of], following)),
+        group_topic[of], process, begin, end, kept,
         prepared.roster.node_of_run[run[of]], kind[of], allocation[of],
         prepared.coded.divisions.numbers(runs.group[run[of]], allocation[of]),
     )  # fmt: skip
@@ -141,7 +144,18 @@ def _kept(prepared: PreparedGroups, reading: Reading, suspended: Bools) -> Ints:
     return held.end[at]
 
 
-def _parts(
+def _next_elsewhere(prepared: PreparedGroups, group_topic: Ints, epoch: Ints) -> Ints:
+    """The first epoch from this one on of which the grid does not say who takes from the topic."""
+    grid, of_group = prepared.grid, prepared.epochs.of_group[:-1]
+    cells = np.arange(len(grid.elsewhere))
+    following = np.where(grid.elsewhere, cells, NEVER)
+    following = np.minimum.accumulate(following[::-1])[::-1]
+    offset = grid.topic_first[group_topic] - of_group[grid.topics.group[group_topic]]
+    found = following[epoch + offset]
+    return np.where(found < grid.topic_first[group_topic + 1], found - offset, NEVER)
+
+
+def parts(
     prepared: PreparedGroups, mask: Bools, rows: Ints, group_topic: Ints, begin: Ints, end: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """(row, begin, end) of each part of [begin, end) in which the row's topic cells are True."""

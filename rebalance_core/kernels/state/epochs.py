@@ -19,6 +19,7 @@ from rebalance_core.kernels.segments import (
 )
 from rebalance_core.kernels.state.activity import GroupTopics, LiveCounts, TopicPeriods
 from rebalance_core.kernels.state.membership import LOST, Membership
+from rebalance_core.kernels.state.pops import Pops
 from rebalance_core.kernels.state.routes import RouteChanges, TopicBrokers, TopicConfigs
 from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS
 
@@ -81,6 +82,7 @@ def find_turns(
     known: TopicBrokers,
     routes: RouteChanges,
     retry: TopicPeriods,
+    pops: Pops,
 ) -> Turns:
     """The events that change the state of their group, and the instants that do."""
     instants = int(events.instant[-1]) + 1 if len(events) else 0
@@ -107,6 +109,9 @@ def find_turns(
     instant = events.instant[retry.start]
     there = topics.active(topics.index(retry.group, retry.topic), _last_ordinals(events)[instant])
     changed[instant[there]] = True
+    # A mode is nothing to a topic that no member asks a broker to pop.
+    causing[pops.causing()] = True
+    changed[pops.changed(events.instant, _last_ordinals(events))] = True
     return Turns(causing, changed)
 
 

@@ -6,7 +6,7 @@ one topic on one broker in one epoch; the epochs of one topic (on one broker) st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -56,6 +56,19 @@ class Grid:
     """By broker cell."""
     most_readable: Ints
     """By topic broker: the most in any epoch."""
+    elsewhere: Bools
+    """By topic cell: this grid does not say who takes from its queues."""
+
+    def only(self, cells: Bools) -> Grid:
+        """The same with nothing but these topic cells."""
+        topic_cell = ranges(self.topic_first[:-1][self.topic_of], np.diff(self.broker_first))
+        readable = self.readable * cells[topic_cell]
+        frozen = self.frozen & cells
+        return replace(
+            self, active=self.active & cells, read=self.read & cells, queues=self.queues * cells,
+            frozen=frozen, thawed=_thawed(frozen, self.topic_first), readable=readable,
+            most_readable=_most(readable, self.broker_first), elsewhere=~cells,
+        )  # fmt: skip
 
 
 def build_grid(
@@ -86,18 +99,49 @@ def build_grid(
     per_broker *= active[topic_cell]
     queues = np.bincount(topic_cell, per_broker, minlength=len(active)).astype(np.int64)
     frozen = read & (queues == 0)
-    first = np.zeros(len(frozen), np.bool_)
-    first[topic_first[:-1][np.diff(topic_first) > 0]] = True
-    cells = np.arange(len(frozen))
-    known = last_true(~frozen, first)
-    most = np.zeros(len(brokers.group), np.int64)
-    filled = broker_cells > 0
-    if filled.any():
-        most[filled] = np.maximum.reduceat(per_broker, broker_first[:-1][filled])
     return Grid(
         topics, brokers, topic_of, topic_first, broker_first, active, read, queues, frozen,
-        np.where(known >= 0, cells - known, -1), per_broker, most,
+        _thawed(frozen, topic_first), per_broker, _most(per_broker, broker_first),
+        np.zeros(len(active), np.bool_),
     )  # fmt: skip
+
+
+def _thawed(frozen: Bools, topic_first: Ints) -> Ints:
+    first = np.zeros(len(frozen), np.bool_)
+    first[topic_first[:-1][np.diff(topic_first) > 0]] = True
+    known = last_true(~frozen, first)
+    return np.where(known >= 0, np.arange(len(frozen)) - known, -1)
+
+
+def _most(readable: Ints, broker_first: Ints) -> Ints:
+    most = np.zeros(len(broker_first) - 1, np.int64)
+    filled = np.diff(broker_first) > 0
+    if filled.any():
+        most[filled] = np.maximum.reduceat(readable, broker_first[:-1][filled])
+    return most
+
+
+def spread(
+    events: Events, epochs: Epochs, topics: GroupTopics, topic_first: Ints, given: TopicPeriods
+) -> Bools:
+    """By topic cell: whether one of these periods covers the end of the instant."""
+    index = topics.index(given.group, given.topic)
+    known = given.where(index >= 0)
+    return _spread(events, epochs, topics, topic_first, index[index >= 0], known.start, known.end)
+
+
+def spread_values(
+    events: Events,
+    epochs: Epochs,
+    topics: GroupTopics,
+    topic_first: Ints,
+    given: TopicPeriods,
+    values: Ints,
+) -> Ints:
+    """By topic cell: the value of the one period that covers the end of the instant; 0: none."""
+    index = topics.index(given.group, given.topic)
+    known, values = given.where(index >= 0), values[index >= 0]
+    return np.cumsum(_steps(events, epochs, topics, topic_first, index[index >= 0], known, values))
 
 
 def _cells_of(group_topic: Ints, topic_first: Ints, count: int) -> Bools:
@@ -125,12 +169,27 @@ def _spread(
     end: Ints,
 ) -> Bools:
     """By topic cell: whether one of these periods covers the end of the instant."""
+    given = TopicPeriods(topics.group[group_topic], topics.topic[group_topic], start, end)
+    ones = np.ones(len(start), np.int64)
+    return np.cumsum(_steps(events, epochs, topics, topic_first, group_topic, given, ones)) > 0
+
+
+def _steps(
+    events: Events,
+    epochs: Epochs,
+    topics: GroupTopics,
+    topic_first: Ints,
+    group_topic: Ints,
+    given: TopicPeriods,
+    values: Ints,
+) -> Ints:
+    """By topic cell: what it has more than the cell before."""
     group = topics.group[group_topic]
     offset = topic_first[:-1][group_topic] - epochs.of_group[:-1][group]
     step = np.zeros(topic_first[-1] + 1, np.int64)
-    np.add.at(step, offset + _epoch_after(events, epochs, group, start), 1)
-    np.add.at(step, offset + _epoch_after(events, epochs, group, end), -1)
-    return np.cumsum(step)[:-1] > 0
+    np.add.at(step, offset + _epoch_after(events, epochs, group, given.start), values)
+    np.add.at(step, offset + _epoch_after(events, epochs, group, given.end), -values)
+    return step[:-1]
 
 
 def _readable(

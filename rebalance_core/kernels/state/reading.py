@@ -11,7 +11,7 @@ from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.state.activity import GroupTopics
 from rebalance_core.kernels.state.membership import Membership
 from rebalance_core.kernels.state.runs import Runs
-from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,12 @@ def clustering(coded: CodedGroups, membership: Membership) -> Bools:
     return ~everyone[membership.states.message_model]
 
 
+def retrying(coded: CodedGroups, membership: Membership) -> Bools:
+    """By state: its members subscribe the retry topic, if their group has one."""
+    proxied = np.isin(coded.names.words, [PROXY_REBALANCE])
+    return clustering(coded, membership) & ~proxied[membership.states.rebalance_mode]
+
+
 def find_reading(
     coded: CodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
 ) -> Reading:
@@ -42,10 +48,10 @@ def find_reading(
     """
     wanted = np.flatnonzero(groups[runs.group])
     row, topic = coded.topic_sets.members(membership.states.subscriptions[runs.state[wanted]])
-    divides = clustering(coded, membership)[runs.state[wanted]]
-    retrying = wanted[coded.groups.has_retry[runs.group[wanted]] & divides]
-    run = np.concatenate([wanted[row], retrying])
-    topic = np.concatenate([topic, coded.groups.retry_topic[runs.group[retrying]]])
+    retries = retrying(coded, membership)[runs.state[wanted]]
+    more = wanted[coded.groups.has_retry[runs.group[wanted]] & retries]
+    run = np.concatenate([wanted[row], more])
+    topic = np.concatenate([topic, coded.groups.retry_topic[runs.group[more]]])
     group_topic = topics.index(runs.group[run], topic)
     known = group_topic >= 0
     run, group_topic = run[known], group_topic[known]

@@ -76,3 +76,7 @@ class Clients:
         end = np.minimum(end[row], self._stays.end[stay])
         group_topic = queues.group_topic[queue[row]]
         counts.add(group_topic, self._node[stay] + begin, np.maximum(0, end - begin))
+
+    def nodes(self, group: Ints, client: Ints, epoch: Ints) -> Ints:
+        """Where the client's entry of each epoch is in `Roster.by_client`; it must be there."""
+        return self._node[self._stays.at(group, client, epoch)] + epoch

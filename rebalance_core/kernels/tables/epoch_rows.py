@@ -33,6 +33,11 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
     epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
     queues = np.bincount(epoch, grid.queues, minlength=count)
     frozen = np.bincount(epoch[grid.frozen], minlength=count) > 0
+    popped = prepared.popped
+    pop_queues = np.zeros(count, np.int64)
+    if popped is not None:
+        frozen |= np.bincount(epoch[popped.grid.frozen], minlength=count) > 0
+        pop_queues += np.bincount(epoch, popped.grid.queues, minlength=count).astype(np.int64)
     status = np.select([epochs.live == 0, frozen], [EMPTY, FROZEN], SETTLED)
     causes = pa.ListArray.from_arrays(
         pa.array(epochs.first_cause, pa.int32()), words(EVENT_TYPES, epochs.causes)
@@ -54,6 +59,7 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
             "shared": shared,
             "status": words(EPOCH_STATUSES, status),
             "transient": epochs.to_ms < epochs.latest_ms,
-            "pop_queues": np.zeros(count, np.int64),
+            "pop_queues": pop_queues,
+            "masterless_queues": np.zeros(count, np.int64),
         },
     )

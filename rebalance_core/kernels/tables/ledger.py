@@ -8,13 +8,17 @@ import pyarrow as pa
 
 from rebalance_core.kernels.ownership.changes import Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.pop_answers import PopAnswers
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.reach import Reach
 from rebalance_core.kernels.tables.diffs import diff_rows
 from rebalance_core.kernels.tables.epoch_rows import epoch_rows
 from rebalance_core.kernels.tables.loads import load_rows
 from rebalance_core.kernels.tables.membership_rows import membership_rows
 from rebalance_core.kernels.tables.metrics import metric_rows
 from rebalance_core.kernels.tables.ownership import ownership_rows
+from rebalance_core.kernels.tables.pop_metrics import pop_metric_rows
+from rebalance_core.kernels.tables.pop_reach import pop_reach_rows
 from rebalance_core.kernels.tables.starts.pull_starts import PullStarts
 
 Batches = Iterator[pa.RecordBatch]
@@ -64,8 +68,14 @@ def _pull_starts(prepared: PreparedGroups, holdings: Holdings) -> Batches:
         yield starts.rows(piece)
 
 
-def _none(prepared: PreparedGroups, holdings: Holdings) -> Batches:
-    yield from ()
+def _pop_reach(prepared: PreparedGroups, holdings: Holdings) -> Batches:
+    if prepared.popped is not None:
+        yield from pop_reach_rows(Reach(PopAnswers(prepared, prepared.popped)))
+
+
+def _pop_metrics(prepared: PreparedGroups, holdings: Holdings) -> Batches:
+    if prepared.popped is not None:
+        yield pop_metric_rows(Reach(PopAnswers(prepared, prepared.popped)), prepared.popped)
 
 
 _TABLES: dict[str, Callable[[PreparedGroups, Holdings], Batches]] = {
@@ -76,6 +86,6 @@ _TABLES: dict[str, Callable[[PreparedGroups, Holdings], Batches]] = {
     "memberships": _memberships,
     "consumer_load": _consumer_load,
     "group_metrics": _group_metrics,
-    "pop_reach": _none,
-    "pop_metrics": _none,
+    "pop_reach": _pop_reach,
+    "pop_metrics": _pop_metrics,
 }

@@ -7,11 +7,14 @@ import pyarrow as pa
 
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.pop_answers import PopAnswers
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.reach import Reach
 from rebalance_core.kernels.segments import AnyInts, Ints, first_of_run
 from rebalance_core.kernels.state.cells import Block, Broadcast
 from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
 from rebalance_core.kernels.tables.process_loads import ProcessLoads
+from rebalance_core.kernels.tables.shared_loads import shared_queues
 from rebalance_core.kernels.tables.topic_members import ManyHolders, add_block, topic_members_of
 from rebalance_core.protocol.thresholds import THRESHOLD_OFF
 
@@ -23,6 +26,9 @@ def load_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
     """
     roster = prepared.roster
     topics, queues, retry_queues = _counts(prepared, holdings)
+    shared = np.zeros(len(roster), np.int64)
+    if prepared.popped is not None:
+        shared = shared_queues(prepared, Reach(PopAnswers(prepared, prepared.popped)))
     suspended = prepared.membership.states.suspended[roster.runs.state[roster.run[:-2]]]
     entry = roster.by_client
     if len(roster.twice):
@@ -33,7 +39,13 @@ def load_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
         roster.epoch[entry],
     )
     turns = first_of_run(
-        group, client, topics[entry], queues[entry], retry_queues[entry], suspended[entry]
+        group,
+        client,
+        topics[entry],
+        queues[entry],
+        retry_queues[entry],
+        shared[entry],
+        suspended[entry],
     )
     turns[1:] |= epoch[1:] != epoch[:-1] + 1
     starts = np.flatnonzero(turns)
@@ -50,8 +62,8 @@ def load_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
             "topics": topics[at],
             "queues": queues,
             "retry_queues": retry_queues,
-            "idle": queues == 0,
-            "shared_queues": np.zeros(len(queues), np.int64),
+            "idle": (queues == 0) & (shared[at] == 0),
+            "shared_queues": shared[at],
             "suspended": suspended[at],
         },
     )

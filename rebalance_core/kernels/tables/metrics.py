@@ -53,11 +53,11 @@ def metric_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
     shown = np.flatnonzero(grid.active & ~prepared.coded.topic_is_retry[topic])
     epoch = epochs_of_cells(prepared)[shown]
     minimum, known = _minimum_moves(prepared, topic_members, counts.kept_per_seat)
-    balance = _balance(topic_members.subscribed, counts.per_topic_member, topic_members.first)
+    of_members = balance(topic_members.subscribed, counts.per_topic_member, topic_members.first)
     by_topic = _Rows(
         epoch, topic[shown], grid.queues[shown], counts.moved[shown], counts.voluntary[shown],
         minimum[shown], known[shown], counts.held[shown], counts.kept[shown],
-        balance[:, shown],
+        of_members[:, shown],
     )  # fmt: skip
     whole = _whole(prepared, topic_members, by_topic, counts.per_topic_member)
     return _rows(prepared, by_topic.and_then(whole))
@@ -178,7 +178,7 @@ def _has_broadcasting(prepared: PreparedGroups) -> Bools:
     return covered(runs.from_epoch[mine], runs.to_epoch[mine], len(prepared.epochs)) > 0
 
 
-def _balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
+def balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
     """Members, most queues, fewest queues and members without one, of each segment."""
     mine = np.flatnonzero(counted)
     bounds = pointers(counted)[first]
@@ -215,7 +215,7 @@ def _whole(
         total(topics.voluntary), total(topics.minimum),
         (shown > 0) & (total(topics.known.astype(np.int64)) == shown),
         total(topics.held), total(topics.kept),
-        _balance(reading, queues, prepared.roster.first),
+        balance(reading, queues, prepared.roster.first),
     )  # fmt: skip
 
 

@@ -104,16 +104,17 @@ class ManyHolders:
         """By group topic: where its row of `by_client` is in the steps."""
         self._steps = np.zeros(nodes[-1] + 1, np.int32)
 
-    def add(self, group_topic: Ints, node: Ints, epochs: Ints) -> None:
+    def add(self, group_topic: Ints, node: Ints, epochs: Ints, queues: Ints | int = 1) -> None:
         """Count holdings of queues.
 
         Args:
             group_topic: of each queue.
             node: where the client's entry in the first epoch is in `Roster.by_client`.
             epochs: how many epochs it lasts.
+            queues: how many queues it is.
         """
-        np.add.at(self._steps, self._offset[group_topic] + node, 1)
-        np.add.at(self._steps, self._offset[group_topic] + node + epochs, -1)
+        np.add.at(self._steps, self._offset[group_topic] + node, queues)
+        np.add.at(self._steps, self._offset[group_topic] + node + epochs, np.negative(queues))
 
     def add_broadcast(self, queues: Queues, piece: Broadcast) -> None:
         """Count the queues of a piece."""

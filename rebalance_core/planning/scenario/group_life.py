@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance_core.model import events
+from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE
+from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.planning.scenario.edited_rows import Row, RowLog, entity_of
 from rebalance_core.planning.scenario.ids import ProcessKey, newcomer, restarted
 from rebalance_core.planning.scenario.timeline import Timeline
@@ -63,8 +65,11 @@ class GroupLife(Timeline):
         self.consumer_group = consumer_group
         self.group_topics = tuple((group_row or {}).get("subscriptions") or ())
         self.group_strategy: str = (group_row or {}).get("strategy") or "AVG"
+        self.group_rebalance_mode: str = (group_row or {}).get("rebalance_mode") or CLIENT_REBALANCE
+        self.topics = frozenset(self.group_topics) | _topics_named(rows)
         self.join_rules: list[JoinRule] = []
         self.last: Member | None = None
+        self._modes: set[str] = set()
         self._seed = seed
         self._places: dict[ProcessKey, Member] = {}
         self._members: list[Member] = []
@@ -154,8 +159,21 @@ class GroupLife(Timeline):
             self._topics_changed(member, events.SUBSCRIBE, topic)
             self.tell(member, events.SUBSCRIBE, source, topic=topic)
 
+    def set_request_mode(self, topic: str, mode: RequestMode, source: str) -> None:
+        """Brokers serve the topic in this mode from now on; recorded modes of it are dropped."""
+        self._modes.add(topic)
+        self.log.add(self.now_ms, events.REQUEST_MODE, source, topic=topic, detail=str(mode))
+
+    def asks_broker(self) -> bool:
+        """True if a live member lets a broker divide."""
+        modes = {member.settings["rebalance_mode"] for member in self.members()}
+        return BROKER_REBALANCE in {mode or self.group_rebalance_mode for mode in modes}
+
     def recorded(self, row: Row) -> None:
         """A recorded row about the process or the one in its place."""
+        if row["event_type"] == events.REQUEST_MODE and row["topic"] in self._modes:
+            self.log.drop(row)
+            return
         key = (row["client_id"], row["channel_id"])
         member = self._places.get(key)
         if row["event_type"] == events.CONSUMER_JOIN:
@@ -219,3 +237,9 @@ class GroupLife(Timeline):
         topics = set(self.topics_of(member.settings))
         topics = topics | {topic} if event_type == events.SUBSCRIBE else topics - {topic}
         member.settings = member.settings | {"subscriptions": sorted(topics)}
+
+
+def _topics_named(rows: Sequence[Row]) -> frozenset[str]:
+    """Every topic that a row of the group names."""
+    own = (row["topic"] for row in rows if row["topic"] is not None)
+    return frozenset(own).union(*(row["subscriptions"] or () for row in rows))

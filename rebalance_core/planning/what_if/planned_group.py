@@ -16,8 +16,8 @@ from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies.known_strategies import as_planning_strategy
 from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy, by_topic
 from rebalance_core.planning.what_if.queue_numbers import queues_of_numbers
-from rebalance_core.replay.group_state import Member, ProcessKey
 from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.strategies import AllocationStrategy
 
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"

@@ -33,6 +33,8 @@ class Instant:
     diffs: list[Row]
     pull_starts: list[Row]
     metrics: list[Row]
+    reach: list[Row]
+    pop_metrics: list[Row]
     before: Holders
     holders: Holders
 
@@ -221,8 +223,9 @@ def _load_errors(instant: Instant) -> Iterator[str]:
             exact = processes[client_id] == 1
             if row[column] != value if exact else row[column] > value:
                 yield f"load of {client_id!r}: {column} is {row[column]}; ownership says {value}"
-        if row["idle"] != (row["queues"] == 0):
-            yield f"load of {client_id!r}: idle with {row['queues']} queues"
+        if row["idle"] != (row["queues"] == row["shared_queues"] == 0):
+            shared = row["shared_queues"]
+            yield f"load of {client_id!r}: idle with {row['queues']} queues and {shared} shared"
         if (client_id, row["suspended"]) not in suspended:
             yield f"load of {client_id!r}: suspended is {row['suspended']}; no such member"
 

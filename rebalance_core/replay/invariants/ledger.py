@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from rebalance_core.contracts import SIMULATED_TABLES
 from rebalance_core.replay.invariants.epoch import Holders, Instant, Row, epoch_errors, queue_of
+from rebalance_core.replay.invariants.sharing import sharing_errors
 
-INTERVAL_TABLES = ("ownership", "memberships", "consumer_load")
+INTERVAL_TABLES = ("ownership", "memberships", "consumer_load", "pop_reach")
+EPOCH_TABLES = ("diffs", "pull_starts", "group_metrics", "pop_metrics")
 
 
 def check_ledger(tables: Mapping[str, Sequence[Row]]) -> list[str]:
@@ -78,12 +80,12 @@ def _group_errors(ledger: dict[str, list[Row]]) -> Iterator[str]:
     for name in INTERVAL_TABLES:
         yield from _interval_errors(name, ledger[name], epochs)
     yield from _overlap_errors(ledger)
-    for name in ("diffs", "pull_starts", "group_metrics"):
+    for name in EPOCH_TABLES:
         for row in ledger[name]:
             if not 0 <= row["epoch"] < len(epochs):
                 yield f"{name}: epoch {row['epoch']} does not exist"
     for instant in _instants(ledger, epochs):
-        for error in epoch_errors(instant):
+        for error in chain(epoch_errors(instant), sharing_errors(instant)):
             yield f"epoch {instant.epoch['epoch']}: {error}"
 
 
@@ -122,9 +124,9 @@ def _overlap_errors(ledger: dict[str, list[Row]]) -> Iterator[str]:
         chains: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for row in ledger[name]:
             chains[tuple(row[column] for column in identity)].append(row)
-        for who, chain in chains.items():
-            chain.sort(key=lambda row: row["from_epoch"])
-            for earlier, later in pairwise(chain):
+        for who, of_identity in chains.items():
+            of_identity.sort(key=lambda row: row["from_epoch"])
+            for earlier, later in pairwise(of_identity):
                 if earlier["to_epoch"] is None or earlier["to_epoch"] > later["from_epoch"]:
                     yield f"{name}: overlapping rows of {who} at epoch {later['from_epoch']}"
                 elif earlier["to_epoch"] == later["from_epoch"] and all(
@@ -135,20 +137,21 @@ def _overlap_errors(ledger: dict[str, list[Row]]) -> Iterator[str]:
 
 def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Instant]:
     by_epoch: dict[str, dict[int, list[Row]]] = {}
-    for name in ("diffs", "pull_starts", "group_metrics"):
+    for name in EPOCH_TABLES:
         by_epoch[name] = defaultdict(list)
         for row in ledger[name]:
             by_epoch[name][row["epoch"]].append(row)
     before: Holders = {}
     active = (_active(ledger[name], len(epochs)) for name in INTERVAL_TABLES)
-    for epoch, owned, members, loads in zip(epochs, *active, strict=True):
+    for epoch, owned, members, loads, reach in zip(epochs, *active, strict=True):
         holders: Holders = defaultdict(dict)
         for row in owned:
             holders[queue_of(row)][row["client_id"]] = row["holders"]
         number = epoch["epoch"]
         yield Instant(
             epoch, members, loads, by_epoch["diffs"][number], by_epoch["pull_starts"][number],
-            by_epoch["group_metrics"][number], before, holders,
+            by_epoch["group_metrics"][number], reach, by_epoch["pop_metrics"][number],
+            before, holders,
         )  # fmt: skip
         before = holders
 

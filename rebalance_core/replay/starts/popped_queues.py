@@ -21,12 +21,12 @@ class PoppedQueues:
 
     def follow(self, epoch: Epoch, changes: Iterable[Change]) -> None:
         """Remember which topics are popped now, and which queues have an owner again."""
-        for topic in epoch.shared_topics:
+        for topic in epoch.shared:
             self._since.setdefault(topic, epoch.from_ms)
         self._owned_again |= {change.queue for change in changes if change.action == ADD}
-        if epoch.shared_topics:
+        if epoch.shared:
             self._owned_again = {
-                queue for queue in self._owned_again if queue.topic not in epoch.shared_topics
+                queue for queue in self._owned_again if queue.topic not in epoch.shared
             }
 
     def since_ms(self, queue: MessageQueue) -> int | None:

@@ -13,12 +13,13 @@ from rebalance_core.model.statuses import FAILED, UNKNOWN
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 from rebalance_core.protocol.first_pull import first_pull_correction
 from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
-from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory
+from rebalance_core.replay.member import Member
 from rebalance_core.replay.starts.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.starts.offset_observations import CommittedOffsets, QueueOffsets
 from rebalance_core.replay.starts.outages import Outages
 from rebalance_core.replay.starts.popped_queues import PoppedQueues, popped_start
+from rebalance_core.replay.starts.role_switches import RoleSwitches
 from rebalance_core.replay.starts.start_rule import (
     BROKER_ZERO,
     LOCAL_STORE,
@@ -31,6 +32,7 @@ from rebalance_core.replay.starts.start_rule import (
     Start,
     missing_queue,
     uncommitted_start,
+    without_end,
     zero,
 )
 from rebalance_core.replay.starts.stored_start import Handover, Past, StoredStarts, highest
@@ -57,7 +59,8 @@ class PullStarts:
         self._deletions = Deletions(history)
         self._offsets = QueueOffsets(history.queue_offsets or (), self._deletions)
         self._commits = CommittedOffsets(history.committed_offsets or (), Outages(history.events))
-        self._stored = StoredStarts(self._offsets, self._commits, self._deletions)
+        self._switches = RoleSwitches(history.events)
+        self._stored = StoredStarts(self._offsets, self._commits, self._deletions, self._switches)
         self._past: dict[MessageQueue, Past] = {}
         self._popped = PoppedQueues()
         self._added: dict[MessageQueue, list[tuple[Change, Epoch]]] = {}
@@ -79,6 +82,8 @@ class PullStarts:
         self, epoch: Epoch, queue: MessageQueue, changes: list[Change], held: Mapping[str, int]
     ) -> list[Row]:
         past = self._past.setdefault(queue, Past())
+        for change in changes:
+            self._stored.follow_masters(past, change)
         adds = [change for change in changes if change.action == ADD]
         drops = [change for change in changes if change.action != ADD]
         gone_ms = max([past.gone_ms, *(change.latest_ms for change in drops)])
@@ -133,6 +138,8 @@ class PullStarts:
         elif (popped_ms := self._popped.since_ms(queue)) is not None:
             forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)
             start = popped_start(change, popped_ms, forgotten_ms, self._commits, self._offsets)
+            if handover.past.switch is not None and start.low is not None:
+                start = replace(start, low=0)
         else:
             start = self._group_start(handover, member)
         deleted = self._deletions.last(queue, change.latest_ms) > change.earliest_ms
@@ -144,8 +151,8 @@ class PullStarts:
         """The broker's answer, or what the client does without one."""
         change, past, queue = handover.change, handover.past, handover.queue
         uncommitted = None
-        if self._stored.may_be_unknown(queue, change.earliest_ms):
-            uncommitted = uncommitted_start(self._history, self._offsets, change, member)
+        if self._stored.may_be_unknown(queue, past, change.earliest_ms):
+            uncommitted = self._uncommitted(change, member)
             if handover.others_start and uncommitted.low is not None:
                 top = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
                 uncommitted = replace(uncommitted, low=0, high=highest(uncommitted.high, top))
@@ -159,12 +166,17 @@ class PullStarts:
             return replace(uncommitted, high=None)
         return uncommitted
 
+    def _uncommitted(self, change: Change, member: Member) -> Start:
+        """Without a commit; the end of a queue is only known to its master."""
+        start = uncommitted_start(self._history, self._offsets, change, member)
+        return without_end(start) if self._switches.has_no_end(change) else start
+
     def _local_start(self, handover: Handover, member: Member) -> Start:
         """BROADCASTING: each client's own offset file."""
         change, queue = handover.change, handover.queue
         commit = self._commits.newest(queue, change.earliest_ms, change.client_id)
         if commit is None and change.client_id not in handover.past.clients:
-            return uncommitted_start(self._history, self._offsets, change, member)
+            return self._uncommitted(change, member)
         high = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
         if commit is None:
             return Start(LOCAL_STORE, None, 0, high, UNKNOWN)

@@ -18,8 +18,8 @@ from rebalance_core.protocol.start_offset import (
 )
 from rebalance_core.protocol.timestamp_search import timestamp_search_bounds
 from rebalance_core.replay.changes import Change
-from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import GroupHistory, QueueOffset
+from rebalance_core.replay.member import Member
 from rebalance_core.replay.starts.offset_observations import QueueOffsets
 
 STORED = "STORED"
@@ -43,6 +43,15 @@ class Start:
     low: int | None = None
     high: int | None = None
     status: str = OK
+
+
+def without_end(start: Start) -> Start:
+    """The start where nobody answers where the queue ends: only a 0 of the broker is one."""
+    if start.rule not in (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH):
+        return start
+    if start.low is None or start.low == start.offset:
+        return Start(QUERY_FAILED, status=FAILED)
+    return Start(BROKER_ZERO, None, 0, 0, UNKNOWN)
 
 
 def zero(rule: str) -> Start:

@@ -9,7 +9,7 @@ owner itself, made when nobody else could write any more, or else that owner's o
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import OK, UNKNOWN
@@ -19,10 +19,11 @@ from rebalance_core.protocol.commits import (
     OWN_COMMIT_STORED_MS,
 )
 from rebalance_core.protocol.windows import ROUTE_MS
-from rebalance_core.replay.changes import Change
+from rebalance_core.replay.changes import ADD, NEW, Change
 from rebalance_core.replay.history import CommittedOffset
 from rebalance_core.replay.starts.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.starts.offset_observations import CommittedOffsets, QueueOffsets, newer
+from rebalance_core.replay.starts.role_switches import RoleSwitch, RoleSwitches, copied_ms
 from rebalance_core.replay.starts.start_rule import STORED, Start
 
 
@@ -46,6 +47,8 @@ class Past:
     """By when all had done so that ever gave it up."""
     low: int | None = None
     """The lowest offset at which the last holder can have started."""
+    switch: RoleSwitch | None = None
+    """The last loss of its broker's master."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +84,60 @@ class StoredStarts:
         offsets: of its queues.
         commits: of the group.
         deletions: of its queues.
+        switches: of its masters.
     """
 
     def __init__(
-        self, offsets: QueueOffsets, commits: CommittedOffsets, deletions: Deletions
+        self,
+        offsets: QueueOffsets,
+        commits: CommittedOffsets,
+        deletions: Deletions,
+        switches: RoleSwitches,
     ) -> None:
         self._offsets, self._commits, self._deletions = offsets, commits, deletions
+        self._switches = switches
 
     def newest(self, queue: MessageQueue, at_ms: int) -> CommittedOffset | None:
-        """The newest commit that the broker still knows."""
-        return self._commits.newest(queue, at_ms, after_ms=self._deletions.forgotten(queue, at_ms))
+        """The newest commit that the broker still knows, whichever replica answers."""
+        after_ms, until_ms = self._deletions.forgotten(queue, at_ms), at_ms
+        while row := self._commits.newest(queue, until_ms, after_ms=after_ms):
+            if not self._switches.went_to_slaves(queue.broker_name, row.observed_ms, at_ms):
+                return row
+            until_ms = row.observed_ms - 1
+        return None
 
-    def may_be_unknown(self, queue: MessageQueue, at_ms: int) -> bool:
-        """Nothing says that a commit had arrived by then."""
+    def may_be_unknown(self, queue: MessageQueue, past: Past, at_ms: int) -> bool:
+        """Nothing says that a commit had arrived by then, and that no loss of a master took it."""
         after_ms = self._deletions.forgotten(queue, at_ms)
-        return self._commits.newest_arrived(queue, at_ms, after_ms) is None
+        arrived = self._commits.newest_arrived(queue, at_ms, after_ms)
+        if past.switch is None or arrived is None:
+            return arrived is None
+        kept = self._commits.newest_arrived(queue, past.switch.copied_ms, after_ms)
+        settled_ms = past.switch.settled_ms
+        if settled_ms is not None:
+            later_ms = max(after_ms, settled_ms)
+            kept = kept or self._commits.newest_arrived(queue, at_ms, later_ms)
+        return kept is None or self.newest(queue, at_ms) is None
+
+    def follow_masters(self, past: Past, change: Change) -> None:
+        """Note every loss of the queue's master until the end of a change's window.
+
+        To be told of every change of the queue, in order, before it is counted.
+        """
+        queue = change.queue
+        noted_ms = BEFORE_ALL_MS if past.switch is None else past.switch.outage.down_ms
+        for outage in self._switches.until(queue.broker_name, change.latest_ms):
+            if outage.down_ms > noted_ms:
+                low = self._lowest(queue, past, min(copied_ms(outage), change.earliest_ms))
+                past.switch = RoleSwitch(outage, min([low, *_lows(past.switch)]))
+
+    def _lowest(self, queue: MessageQueue, past: Past, at_ms: int) -> int:
+        """The lowest offset that the master can have had at a moment."""
+        nobody = Change(queue, ADD, "", None, NEW, at_ms, at_ms)
+        asked = Handover(
+            nobody, past, past.gone_ms, stays=False, others_start=False, persists=frozenset()
+        )
+        return self._floor(asked, self._base(asked))
 
     def start(self, handover: Handover, uncommitted: Start | None) -> Start:
         """The start of the new owner.
@@ -104,19 +146,22 @@ class StoredStarts:
             handover: who had the queue before.
             uncommitted: where it starts if the broker knows no commit; None: it knows one.
         """
+        handover = self._settled(handover)
         change, past, queue = handover.change, handover.past, handover.queue
         stored = self.newest(queue, change.earliest_ms)
         inside = self._commits.within(queue, change.earliest_ms, change.latest_ms, past.clients)
         values = [row.committed_offset for row in inside]
         if stored is not None:
             values.append(stored.committed_offset)
-            if not handover.shared and self._is_final(handover, stored):
+            if past.switch is None and not handover.shared and self._is_final(handover, stored):
                 return Start(STORED, stored.committed_offset, min(values), max(values))
         values += [row.committed_offset for row in self._of_last_holders(handover)]
         estimate = self._estimate(handover, stored, inside)
         base = self._base(handover)
         low = min([self._floor(handover, base), *values])
         high = None if self._may_be_old(handover, base) else self._high(handover, inside, values)
+        if past.switch is not None:
+            low = min(low, past.switch.low)
         if uncommitted is not None:
             low = min(low, uncommitted.low or 0)
             high = highest(high, uncommitted.high)
@@ -179,6 +224,25 @@ class StoredStarts:
             return base.committed_offset
         return 0 if self._outlived(handover) else handover.past.low or 0
 
+    def _settled(self, handover: Handover) -> Handover:
+        """The handover as if its queue had no role switch, where a later commit decides."""
+        past = handover.past
+        if past.switch is None or past.switch.settled_ms is None:
+            return handover
+        settled_ms = past.switch.settled_ms
+        alone_ms = None if past.alone_ms is None else max(past.alone_ms, settled_ms)
+        since = replace(
+            past,
+            switch=None,
+            alone_ms=alone_ms,
+            taken_ms=max(past.taken_ms, settled_ms),
+            gone_ms=max(past.gone_ms, settled_ms),
+        )
+        later = replace(handover, past=since, gone_ms=max(handover.gone_ms, settled_ms))
+        base = self._base(later)
+        newer_ms = settled_ms + FINAL_COMMIT_STORED_MS
+        return later if base is not None and base.observed_ms >= newer_ms else handover
+
     def _base(self, handover: Handover) -> CommittedOffset | None:
         """The newest commit after which nobody wrote less."""
         past, queue, at_ms = handover.past, handover.queue, handover.change.earliest_ms
@@ -206,10 +270,19 @@ class StoredStarts:
         change, past = handover.change, handover.past
         end_ms = min(handover.gone_ms, change.latest_ms)
         back = any(row.observed_ms > end_ms + COMMIT_TRANSIT_MS for row in inside)
+        back |= past.switch is not None
         if back or handover.shared or not past.last_holders:
             end_ms = change.latest_ms
         top = self._offsets.max_by(handover.queue, end_ms, change.earliest_ms)
+        if top is not None and past.switch is not None:
+            # a slave may know a commit of messages that it has not got
+            life = self._offsets.life(handover.queue, change.earliest_ms)
+            values = [*values, *(r.max_offset for r in life if r.observed_ms <= change.latest_ms)]
         return None if top is None else max([top, *values])
+
+
+def _lows(switch: RoleSwitch | None) -> list[int]:
+    return [] if switch is None else [switch.low]
 
 
 def highest(*bounds: int | None) -> int | None:

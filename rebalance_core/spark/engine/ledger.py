@@ -45,17 +45,19 @@ class Ledger:
     def read(cls, spark: SparkSession, path: str) -> Ledger:
         """The ledger a finished run wrote into ``path``.
 
-        Columns that an older contract did not have are null.
+        Columns that an older contract did not have are null, its missing tables empty.
 
         Raises:
             InputRefused: the folder is not a finished result, its contract is newer than this
                 library's or older than the one before, or a table is missing.
         """
         folder = str(path).rstrip("/")
-        _check_run(folder, _run_record(spark, folder))
+        written_by = _contract_version(folder, _run_record(spark, folder))
         try:
             tables: dict[str, Any] = {
                 name: spark.read.schema(table.ddl).parquet(f"{folder}/{name}")
+                if table.since <= written_by
+                else spark.createDataFrame([], table.plain_ddl)
                 for name, table in LEDGER_TABLES.items()
             }
             return cls(**tables)
@@ -88,10 +90,14 @@ def _run_record(spark: SparkSession, folder: str) -> str | None:
     return HadoopFolder(folder, spark).read_text(RUN_NAME)
 
 
-def _check_run(folder: str, text: str | None) -> None:
+def _contract_version(folder: str, text: str | None) -> int:
+    """What the record says, once it is known to be one that can be read."""
     try:
         record = None if text is None else json.loads(text)
     except ValueError as error:
         raise InputRefused(f"{folder}/{RUN_NAME} is not JSON: {error}") from error
     foreign = record is not None and not isinstance(record, dict)
     refuse_unreadable({} if foreign else record, folder, CONTRACT_VERSION)
+    assert record is not None
+    version: int = record["contract_version"]
+    return version

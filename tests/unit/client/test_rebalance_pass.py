@@ -20,6 +20,9 @@ from tests.unit.replay.one_process import (
     RETRY,
     V4,
     V5,
+    V51,
+    V54,
+    V55,
     T,
     brokers,
     holding,
@@ -75,17 +78,43 @@ def test_a_client_missing_from_the_list_drops_everything(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ALL)
-@pytest.mark.parametrize(("members", "queues"), [(None, T), (("c1",), ())])
-def test_no_member_list_or_no_queue_keeps_everything(
-    version: str, members: tuple[str, ...] | None, queues: tuple[MessageQueue, ...]
+def test_no_member_list_keeps_everything(version: str) -> None:
+    client = holding(version, *T)
+    record = run_pass(client, view(None), brokers())
+    assert set(client.table) == set(T)
+    assert record.changed == {}
+    # An unknown member list is no reason to hurry.
+    assert record.balanced is (None if version == V4 else True)
+
+
+@pytest.mark.parametrize("version", [V4, V51, V5, V54])
+@pytest.mark.parametrize(("members", "queues"), [((), T), (("c1",), ())])
+def test_nobody_or_nothing_to_divide_is_the_strategy_s_exception_to_5_4(
+    version: str, members: tuple[str, ...], queues: tuple[MessageQueue, ...]
 ) -> None:
     client = holding(version, *T)
     record = run_pass(client, view(members, T=queues), brokers())
     assert set(client.table) == set(T)
-    assert record.changed == {}
-    # An empty queue set is the strategy's exception; an unknown member list is no reason to hurry.
-    expected = members is None
-    assert record.balanced is (None if version == V4 else expected)
+    assert record == PassRecord(balanced=None if version == V4 else False)
+
+
+def test_from_5_5_on_an_empty_queue_set_is_an_unknown_topic() -> None:
+    client = holding(V55, *T, pull_threshold_for_topic=8)
+    before = client.threshold_for_queue
+    record = run_pass(client, view(T=()), brokers())
+    assert set(client.table) == set(T)
+    assert record == PassRecord(changed={"T": Changed(0, frozenset())}, heartbeats=1, balanced=True)
+    assert client.threshold_for_queue == before == 2
+    # it ends before the member list is asked for
+    assert run_pass(client, view(None, T=()), brokers()) == record
+    retry = run_pass(process(V55), view(("c1",), **{"%RETRY%G": ()}), brokers())
+    assert retry == PassRecord(balanced=True)
+
+
+def test_from_5_5_on_an_empty_member_list_is_a_failed_query() -> None:
+    client = holding(V55, *T)
+    assert run_pass(client, view(()), brokers()) == PassRecord(balanced=True)
+    assert set(client.table) == set(T)
 
 
 def test_an_unknown_topic_heartbeats_in_every_pass_of_5x_but_not_for_retry() -> None:

@@ -8,9 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.explain.explainer import Explainer, queue_text
-from rebalance_core.explain.view import view_of
+from rebalance_core.explain.view import View, view_of
 from rebalance_core.replay.group_replay import replay_group
-from rebalance_core.replay.history import GroupHistory, replay_history
+from rebalance_core.replay.history import Epoch, GroupHistory, replay_history
+from rebalance_core.replay.pop_reach import client_reaches
+from rebalance_core.strategies.pop import WHOLE_BROKER
 from tests.unit.explain.ledgers import group_rows
 from tests.unit.kernels.random_groups import groups
 from tests.unit.replay.histories import strategy_for
@@ -40,7 +42,46 @@ def check(history: GroupHistory) -> Counter[str]:
             reasons = [holder.reason for holder in found.holders]
             codes.update(r.code for r in [*reasons, *([found.nobody] if found.nobody else [])])
             assert "UNKNOWN" not in codes, where
+        for topic in truth.shared:
+            check_shared(explainer, view, truth, topic, codes)
     return codes
+
+
+def check_shared(
+    explainer: Explainer, view: View, truth: Epoch, topic: str, codes: Counter[str]
+) -> None:
+    """Every queue of a shared topic, each broker as a whole, and what is reached in spite of all.
+
+    Also that what is said of the share number and of mqAll is so.
+    """
+    reaches = {
+        client_id: [queue for queue in reach.entries if queue.topic == topic]
+        for client_id, reach in client_reaches(truth).items()
+    }
+    readable = truth.shared[topic].queues
+    entries = {queue for of_client in reaches.values() for queue in of_client}
+    whole = {queue._replace(queue_id=WHOLE_BROKER) for queue in entries}
+    for queue in {*readable, *entries, *whole}:
+        found = explainer.explain(queue, truth.from_ms)
+        where = (truth.number, queue, found)
+        assert found.agrees, where
+        assert found.sharing is not None, where
+        takers = {
+            client_id
+            for client_id, own in reaches.items()
+            if any(e in (queue, queue._replace(queue_id=WHOLE_BROKER)) for e in own)
+            or (queue in whole and any(e.broker_name == queue.broker_name for e in own))
+        }
+        assert [taker.client_id for taker in found.sharing.takers] == sorted(takers), where
+        assert (found.nobody is None) == bool(takers), where
+        if found.sharing.mq_all_known:
+            assert found.after.mq_all == tuple(map(queue_text, readable)), where
+        number = found.sharing.share_queue_num
+        assert number in (None, truth.shared[topic].share_queue_num), where
+        reasons = [taker.reason for taker in found.sharing.takers]
+        codes.update(r.code for r in [*reasons, *([found.nobody] if found.nobody else [])])
+        assert "UNKNOWN" not in codes, where
+    assert view.shared.keys() == truth.shared.keys()
 
 
 @given(st.one_of(groups(), histories()))

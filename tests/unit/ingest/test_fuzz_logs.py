@@ -15,6 +15,7 @@ from rebalance_core.ingest.collection.collected_file import (
     LOCK_LOG,
     LOGS,
     NAMESRV_LOG,
+    PROXY_LOG,
     CollectedFile,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
@@ -39,6 +40,8 @@ FILES = {
     LOCK_LOG: ("orderly/collection/brokers/broker-a/filter.log",),
     CLIENT_LOG: ("broker-loss-4.9/collection/clients/t1/rocketmq_client.log",
                  "pathologies/collection/clients/x2/rocketmq_client.log"),
+    PROXY_LOG: ("grpc/collection/proxy/proxy-2/broker.log",
+                "grpc/collection/proxy/proxy-2/proxy.log"),
 }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def grid(topics: list[Topic]) -> Grid:
         topic_of=np.repeat(np.arange(len(topics)), brokers),
         topic_first=NOTHING, broker_first=pointers(np.array(sizes, np.int64)),
         active=none, read=none, queues=NOTHING, frozen=none, thawed=NOTHING, readable=NOTHING,
-        most_readable=NOTHING,
+        most_readable=NOTHING, elsewhere=none,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.model.versions import Version, is_known_line, parse_version
 
 pytestmark = pytest.mark.unit
 
@@ -16,6 +16,8 @@ pytestmark = pytest.mark.unit
         ("5.1", (5, 1, 4)),
         ("5.2", (5, 2, 0)),
         ("5.3", (5, 3, 3)),
+        ("5.4", (5, 4, 0)),
+        ("5.5", (5, 5, 0)),
         ("5.9", (5, 9, 0)),  # not known
         ("4.9.0", (4, 9, 0)),
         ("5.3.0", (5, 3, 0)),
@@ -42,6 +44,21 @@ def test_no_version(text: str) -> None:
 def test_lines_that_are_not_modelled(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not modelled; the oldest line is 4\.9"):
         parse_version(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("4.9.0", True),
+        ("5.3.4", True),
+        ("5.4", True),
+        ("5.5.1", True),
+        ("5.6", False),
+        ("6.0.0", False),
+    ],
+)
+def test_lines_whose_rules_are_known(text: str, known: bool) -> None:
+    assert is_known_line(parse_version(text)) is known
 
 
 def test_versions_compare_as_numbers() -> None:

@@ -32,6 +32,20 @@ def test_a_table_that_is_not_there(tmp_path: Path) -> None:
         read_written(tmp_path, "findings")
 
 
+def test_a_table_that_the_contract_before_did_not_have_is_empty(tmp_path: Path) -> None:
+    for name, table in SIMULATED_TABLES.items():
+        if table.since == 1:
+            with TableWriter(tmp_path, name) as writer:
+                writer.write(batch_of_rows(table, [{"cluster": "c", "consumer_group": "g"}]))
+    older = LedgerFiles(tmp_path, contract_version=1)
+    rows = {name: len(rows) for name, rows in older.of([("c", "g")]).items()}
+    assert rows == {name: int(table.since == 1) for name, table in SIMULATED_TABLES.items()}
+    assert sum(rows.values()) < len(rows)
+    assert older.rows_by_group() == {("c", "g"): sum(rows.values())}
+    with pytest.raises(FileNotFoundError):
+        LedgerFiles(tmp_path).of([("c", "g")])
+
+
 def test_the_rows_of_some_groups_of_a_ledger(tmp_path: Path) -> None:
     names = [("c", "a"), ("c", "b"), ("c", "\U0001f600"), ("d", "a")]
     for name, table in SIMULATED_TABLES.items():

@@ -103,6 +103,17 @@ def owners(tables: Tables, epoch: int = -1) -> dict[str, str]:
     return {name: ", ".join(sorted(clients)) for name, clients in sorted(held.items())}
 
 
+def reaches(tables: Tables, epoch: int = -1) -> dict[str, str]:
+    """Client -> what it may take from in an epoch; ``a*`` for every queue of broker a."""
+    epoch = epoch % len(tables["epochs"])
+    reached: dict[str, list[str]] = {}
+    for row in tables["pop_reach"]:
+        if row["from_epoch"] <= epoch and (row["to_epoch"] is None or epoch < row["to_epoch"]):
+            entry = short(row).replace("-1", "*")
+            reached.setdefault(row["client_id"], []).append(entry)
+    return {client_id: " ".join(sorted(entries)) for client_id, entries in sorted(reached.items())}
+
+
 def diffs(tables: Tables, epoch: int = -1) -> list[str]:
     """``"ADD a0 x < y FORCED"``: x adds queue a0, y is the other client."""
     epoch = epoch % len(tables["epochs"])

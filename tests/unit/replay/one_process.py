@@ -10,8 +10,8 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import make_strategy
 
-V4, V51, V5 = "4.9.7", "5.1.4", "5.3.3"
-ALL = (V4, V51, V5)
+V4, V51, V5, V54, V55 = "4.9.7", "5.1.4", "5.3.3", "5.4.0", "5.5.0"
+ALL = (V4, V51, V5, V54, V55)
 T = tuple(MessageQueue("T", "a", i) for i in range(4))
 RETRY = (MessageQueue("%RETRY%G", "a", 0),)
 

@@ -114,8 +114,11 @@ def test_a_mode_that_was_there_before_the_members_begins_nothing() -> None:
     assert owners(tables) == {}
 
 
-def test_another_share_changes_nothing_here() -> None:
-    assert len(popped(*TWO, mode(1_000), mode(2_000, "POP(share_queue_num=1)"))["epochs"]) == 2
+def test_another_share_begins_an_epoch_if_somebody_pops() -> None:
+    events = (*TWO, mode(1_000), mode(2_000, "POP(share_queue_num=1)"))
+    causes = [row["causes"] for row in popped(*events)["epochs"]]
+    assert causes == [["CONSUMER_JOIN"], ["REQUEST_MODE"], ["REQUEST_MODE"]]
+    assert len(popped(*events, rebalance_mode="PROXY")["epochs"]) == 1
 
 
 def test_a_suspended_member_gives_up_what_others_pop() -> None:
@@ -130,7 +133,7 @@ def test_with_nobody_left_the_queues_are_nobody_s() -> None:
 
 def test_topics_that_grow_while_they_are_popped() -> None:
     tables = popped(*TWO, mode(1_000), topic(9_000, 3), mode(60_000, PULL))
-    assert len(tables["epochs"]) == 3
+    assert [row["pop_queues"] for row in tables["epochs"]] == [0, 2, 3, 0]
     assert owners(tables) == {"a0": "x", "a1": "x", "a2": "y"}
 
 

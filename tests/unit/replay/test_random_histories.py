@@ -51,7 +51,7 @@ EVENTS = st.one_of(
             "strategy": st.sampled_from((None,) * 9 + STRATEGIES),
             "message_model": st.sampled_from((None, None, None, *MODELS)),
             "version": st.sampled_from((None, None, None, "4.9", "5.3")),
-            "rebalance_mode": st.sampled_from((None, None, None, "CLIENT", "BROKER")),
+            "rebalance_mode": st.sampled_from((None, None, None, "CLIENT", "BROKER", "PROXY")),
             "detail": st.sampled_from((None, None, "OBSERVED")),
         }
     ),
@@ -97,9 +97,10 @@ EVENTS = st.one_of(
 MODE_CHANGES = st.lists(
     st.builds(
         lambda at, name, detail: event(at, "REQUEST_MODE", topic=name, detail=detail),
-        MOMENT, st.sampled_from(TOPICS), st.sampled_from(("POP(share_queue_num=0)", "PULL")),
+        MOMENT, st.sampled_from(TOPICS),
+        st.sampled_from(("PULL", *(f"POP(share_queue_num={n})" for n in (-1, 0, 1, 1, 2)))),
     ),
-    max_size=3,
+    max_size=4,
 )  # fmt: skip
 TIMED = st.builds(lambda at, fields: {"event_ms": at, **fields}, MOMENT, EVENTS)
 # Offsets only grow: a queue that shrinks is another queue.
@@ -132,7 +133,7 @@ def histories(draw: Any) -> GroupHistory:
         strategy=draw(st.sampled_from(("AVG", "AVG_BY_CIRCLE", *STRATEGIES))),
         message_model=draw(st.sampled_from(("CLUSTERING", "CLUSTERING", "BROADCASTING"))),
         consumer_type=draw(st.sampled_from(("PUSH", "PUSH", "PUSH", "LITE_PULL", "PULL"))),
-        rebalance_mode=draw(st.sampled_from(("CLIENT", "CLIENT", "BROKER"))),
+        rebalance_mode=draw(st.sampled_from(("CLIENT", "CLIENT", "BROKER", "BROKER", "PROXY"))),
         ordered=draw(st.booleans()),
         consume_from_where=draw(st.sampled_from((
             "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"))),

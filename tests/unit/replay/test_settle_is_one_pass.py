@@ -20,8 +20,8 @@ from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES,
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.asks_broker import asks_broker
-from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import Epoch, GroupHistory, replay_history
+from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.settle import CONFIG_STRATEGY, strategy_key
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.config import Config
@@ -42,15 +42,18 @@ RANDOM = settings(
 def test_the_settled_state_is_one_pass_of_every_member(
     unreadable: Route, group: GroupHistory
 ) -> None:
+    pulled: dict[ProcessKey, frozenset[MessageQueue]] = {}
     for epoch in replay_history(group, strategy_for).epochs:
         for key, member in epoch.members.items():
+            before = epoch.before.get(key, frozenset()) | pulled.get(key, frozenset())
             if member.suspended:
-                assert epoch.holdings[key] <= epoch.before.get(key, frozenset())  # runs no pass
+                assert epoch.holdings[key] <= before  # runs no pass
                 continue
             differ = topics_that_differ(epoch, member, unreadable)
-            held = after_one_pass(epoch, member, group.settings, unreadable)
+            held = after_one_pass(epoch, member, group.settings, unreadable, before)
             expected = {queue for queue in epoch.holdings[key] if queue.topic not in differ}
             assert {queue for queue in held if queue.topic not in differ} == expected, member
+        pulled = {key: taken.pulled for key, taken in epoch.taken.items()}
 
 
 def topics_that_differ(epoch: Epoch, member: Member, unreadable: Route) -> set[str]:
@@ -69,15 +72,19 @@ def topics_of(epoch: Epoch, member: Member) -> list[str]:
 
 
 def after_one_pass(
-    epoch: Epoch, member: Member, group: GroupSettings, unreadable: Route
+    epoch: Epoch,
+    member: Member,
+    group: GroupSettings,
+    unreadable: Route,
+    before: frozenset[MessageQueue],
 ) -> set[MessageQueue]:
-    """What the member holds, who held what it did before, once it has run a pass."""
+    """What the member holds, who pulled this before, once it has run a pass."""
     own = replace(group, client_version=member.version, message_model=member.message_model)
     strategy = strategy_for(strategy_key(member))
     process = start_process(member.client_id, own, strategy)
-    before = epoch.before.get(member.key, frozenset())
     process.table = {queue: ProcessQueue(0) for queue in before}
-    run_pass(process, view_of(epoch, member, strategy, group, unreadable), answers(epoch, strategy))
+    view = view_of(epoch, member, strategy, group, unreadable)
+    run_pass(process, view, answers(epoch, strategy, before))
     return {queue for queue, state in process.table.items() if not state.dropped}
 
 
@@ -101,9 +108,11 @@ def view_of(
     )
 
 
-def answers(epoch: Epoch, strategy: AllocationStrategy) -> BrokerAnswers:
+def answers(
+    epoch: Epoch, strategy: AllocationStrategy, before: Iterable[MessageQueue]
+) -> BrokerAnswers:
     """Every queue can be started on and locked."""
-    queues: list[Iterable[MessageQueue]] = [*epoch.readable.values(), *epoch.before.values()]
+    queues: list[Iterable[MessageQueue]] = [*epoch.readable.values(), before]
     if isinstance(strategy, Config):
         queues.append(strategy.queues or ())
     known = QueueAnswers(committed=5, max_offset=9, by_timestamp=7)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from rebalance_core.ingest.parse.logs import pop_log
+from rebalance_core.ingest.parse.logs.pop_log import QUERY
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.java_numbers import long_of
 from rebalance_core.ingest.parse.text.rendered import INT_MAX, MS_MAX, whole
@@ -14,9 +16,13 @@ _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
 _DELETED = "delete subscription group OK, subscription group:"
 _CHANGED = "subscription changed, group: "
+_ADDED = "subscription changed, add new topic, group: "
+_EMPTIED = (
+    "unregister consumer ok, no any connection, and remove consumer group, ",
+    "SCAN: remove expired channel from ConsumerManager consumerTable, all clear, consumerGroup=",
+)
 _REFUSED = "the consumer's subscription not exist, group: "
 _BACK = "[NOTIFYME]update consumer offset less than store. clientHost="
-_QUERY = "QueryLoad: no assignment for group["
 _THREW = "], allocate message queue exception. strategy name: "
 
 
@@ -82,19 +88,31 @@ def _back(message: str) -> Fields:
 
 
 def _query(message: str) -> Fields:
-    pieces = between(message, _QUERY, "] topic[", _THREW, ", ex: ", "")
+    pieces = between(message, QUERY, "] topic[", _THREW, ", ex: ", "")
     if pieces is None:
         return None if _THREW in message else NOTHING
     fields = named(("group", "topic", "strategy"), pieces[:3])
     return None if fields is None else fields | {"message": pieces[3]}
 
 
+def _added(message: str) -> Fields:
+    pieces = between(message, _ADDED, " SubscriptionData [", ", topic=", ", subString=", ", tags")
+    return named(("group", "topic", "expression"), [pieces[0], *pieces[2:]] if pieces else None)
+
+
+def _last_word(message: str) -> Fields:
+    return named(("group",), [message.rpartition(" ")[2].rpartition("=")[2]])
+
+
 TEMPLATES: tuple[Template, ...] = (
     ("subscription_changed", _CHANGED, _changed),
+    ("group_topic", _ADDED, _added),
+    *(("group_emptied", words, _last_word) for words in _EMPTIED),
     ("no_subscription", _REFUSED, _refused),
     ("offset_went_back", _BACK, _back),
     ("group_created", _AUTO, _auto),
     ("group_created", _ADMIN, _admin),
     ("group_deleted", _DELETED, _group_config),
-    ("broker_allocation_failed", _QUERY, _query),
+    ("broker_allocation_failed", QUERY, _query),
+    *pop_log.BROKER_TEMPLATES,
 )

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.channels.client_channel import channel_info
 from rebalance_core.ingest.parse.logs import broker_group_log
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.clock import Clock
 from rebalance_core.ingest.parse.text.log_line import server_line
 from rebalance_core.ingest.parse.text.rendered import (
     PERM_MAX,
-    channel_info,
     consumer_data,
     topic_config,
     whole,
@@ -112,12 +112,14 @@ def _property(message: str) -> Fields:
 
 
 def _follows(message: str) -> Fields:
-    """``Update slave … from master, ADDR`` and ``Sync… Exception, ADDR`` of SlaveSynchronize."""
+    """``Update slave … from master, ADDR``, or ``Sync… Exception, ADDR``, of SlaveSynchronize."""
     address = message.rpartition(", ")[2]
     return {"address": address} if ":" in address else NOTHING
 
 
-_PROPERTIES = ("brokerName=", "brokerId=", "brokerRole=")
+_PROPERTIES = (
+    "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=", "enableSlaveActingMaster=",
+)  # fmt: skip
 """What a broker prints at its start stands in other lines too: without a time it is not ours."""
 
 TEMPLATES: tuple[Template, ...] = (
@@ -137,10 +139,10 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_booted", "The broker[", _booted),
     *(("broker_property", name, _property) for name in _PROPERTIES),
     ("broker_follows", "Update slave ", _follows),
-    ("broker_follows", "SyncTopicConfig Exception, ", _follows),
-    ("broker_follows", "SyncConsumerOffset Exception, ", _follows),
-    ("broker_follows", "SyncDelayOffset Exception, ", _follows),
-    ("broker_follows", "SyncSubscriptionGroup Exception, ", _follows),
+    ("broker_copy_failed", "SyncTopicConfig Exception, ", _follows),
+    ("broker_copy_failed", "SyncConsumerOffset Exception, ", _follows),
+    ("broker_copy_failed", "SyncDelayOffset Exception, ", _follows),
+    ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
     *broker_group_log.TEMPLATES,
 )

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.logs import client_trouble_log
+from rebalance_core.ingest.parse.logs import client_trouble_log, pop_log
 from rebalance_core.ingest.parse.logs.client_trouble_log import (
     BROADCAST,
     NO_LIST,
     PULL_FAILED,
+    REJECTED,
     broadcast_refused,
     no_member_list,
+    pull_refused,
 )
+from rebalance_core.ingest.parse.logs.pop_log import FORBIDDEN, pop_forbidden
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.log_line import ClientClock, LogLine, client_line
 from rebalance_core.ingest.parse.text.rendered import LONG_MAX, consumer_data, message_queues, whole
@@ -62,7 +65,8 @@ def _broker_allocated(message: str) -> Fields:
     if fields is None or pieces is None:
         return None
     modes = [mode for mode in ("POP", "PULL") if f"], Mode={mode}]" in pieces[4]]
-    return fields | {"mode": modes[0] if modes else None}
+    whole = bool(modes) and ", queueId=-1]" in pieces[4]
+    return fields | {"mode": modes[0] if modes else None, "whole_brokers": whole}
 
 
 def _committed(message: str) -> Fields:
@@ -127,11 +131,12 @@ TEMPLATES: tuple[Template, ...] = (
     ("order_lock", "message queue lock ", _order_lock),
     ("order_lock", "the message queue lock ", _order_lock),
     *client_trouble_log.TEMPLATES,
+    *pop_log.CLIENT_TEMPLATES,
 )
 _BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
 HEARTBEAT = "HeartbeatData [clientID="
 REBALANCE = "doRebalance, "
-WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *client_trouble_log.WORDS)
+WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *client_trouble_log.WORDS, *pop_log.CLIENT_WORDS)
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
@@ -140,6 +145,10 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
     if line is None:
         if BROADCAST in text:
             return broadcast_refused(text, source, clock)
+        if REJECTED in text:
+            return pull_refused(text, source, clock)
+        if FORBIDDEN in text:
+            return pop_forbidden(text, source, clock)
         return headless(WORDS, text, source)
     message = line.message
     if message.startswith(PULL_FAILED):

@@ -13,6 +13,8 @@ from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template
 NO_LIST = ", get consumer id list failed"
 PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
 """The line before the refusal of a pull, which stands in the exception's own line."""
+REJECTED = "[REJECTREQUEST]"
+"""In the exception of a pull that a busy broker, or a slave that is not to be read, refuses."""
 BROADCAST = "] can not consume by broadcast way"
 _REBALANCE = "doRebalance, "
 _NOT_LISTED = "[BUG] ConsumerGroup: "
@@ -84,6 +86,19 @@ def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact 
     return (Fact("broadcast_refused", failed.at_ms, values, source),)
 
 
+def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """``…CODE: 2  DESC: [REJECTREQUEST]system busy, … BROKER: {address}``.
+
+    The time is that of the failed pull before it. Lines without the address state nothing: 4.9
+    prints none.
+    """
+    address = text.rpartition(" BROKER: ")[2].strip()
+    failed, clock.failed_pull = clock.failed_pull, None
+    if failed is None or ":" not in address or " " in address:
+        return ()
+    return (Fact("pull_refused", failed.at_ms, {"address": address}, source),)
+
+
 TEMPLATES: tuple[Template, ...] = (
     ("not_in_member_list", _NOT_LISTED, _not_listed),
     ("allocation_failed", _THREW, _threw),
@@ -91,4 +106,4 @@ TEMPLATES: tuple[Template, ...] = (
     ("heartbeat_failed", _HEARTBEAT, _heartbeat),
     ("heartbeat_failed", _HEARTBEAT_V2, _heartbeat),
 )
-WORDS = (*(words for _, words, _ in TEMPLATES), NO_LIST, *PULL_FAILED, BROADCAST)
+WORDS = (*(words for _, words, _ in TEMPLATES), NO_LIST, *PULL_FAILED, BROADCAST, REJECTED)

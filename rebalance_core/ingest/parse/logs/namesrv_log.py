@@ -10,6 +10,7 @@ from rebalance_core.ingest.parse.text.clock import Clock
 from rebalance_core.ingest.parse.text.log_line import server_line
 from rebalance_core.ingest.parse.text.rendered import queue_data
 from rebalance_core.ingest.parse.text.templates import (
+    NOTHING,
     Fields,
     Template,
     headless,
@@ -86,6 +87,13 @@ def _expired(message: str) -> Fields:
     return _address(text)
 
 
+def _property(message: str) -> Fields:
+    name, _, value = message.partition("=")
+    return {"name": name, "value": value} if value else NOTHING
+
+
+_PROPERTY = "supportActingMaster="
+"""What a name server prints at its start stands in other lines too: without a time not ours."""
 TEMPLATES: tuple[Template, ...] = (
     ("broker_registered", "new broker registered, ", _registered),
     ("broker_address", "cluster [", _named),
@@ -97,15 +105,17 @@ TEMPLATES: tuple[Template, ...] = (
     ("topic_registered", "new topic registered, ", _topic_registered),
     ("topic_route", "topic changed, ", _topic_route),
     ("broker_expired", "The broker channel expired, ", _expired),
+    ("name_server_property", _PROPERTY, _property),
 )
 WORDS = tuple(words for _, words, _ in TEMPLATES)
+_HEADLESS_WORDS = tuple(words for words in WORDS if words != _PROPERTY)
 
 
 def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
     """What one line of namesrv.log states."""
     line = server_line(text, clock)
     if line is None:
-        return headless(WORDS, text, source)
+        return headless(_HEADLESS_WORDS, text, source)
     results = read_message(TEMPLATES, line, text, source)
     if line.message.startswith("cluster [") and _repeated(line.message):
         known = (piece for piece in results if isinstance(piece, Fact))

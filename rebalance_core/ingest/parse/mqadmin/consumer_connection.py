@@ -33,7 +33,9 @@ KINDS = {
         "the group at the broker asked: members (connections listed), subscriptions, consume_type, "
         "message_model, consume_from_where"
     ),
-    "no_members": "the broker asked knows no member of the group; no fields",
+    "no_members": (
+        "the broker asked knows no member of the group: code (206; None: nothing was printed)"
+    ),
     "admin_error": command_output.KINDS["admin_error"],
 }
 
@@ -75,7 +77,7 @@ def _no_members(other: Fact | Unread) -> Fact | Unread:
         other.kind == "admin_error" and other.values["code"] != NOT_ONLINE
     ):
         return other
-    return Fact("no_members", None, {}, other.source)
+    return Fact("no_members", None, {"code": other.values.get("code")}, other.source)
 
 
 class _Table:

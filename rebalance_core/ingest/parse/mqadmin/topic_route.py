@@ -36,7 +36,7 @@ KINDS = {
     ),
     "route_broker": (
         "a broker that has the topic: cluster, broker_name, addresses (broker id to address; id 0 "
-        "is the master)"
+        "is the master), acting (5.x: its slaves may act as master)"
     ),
     "order_topic_conf": "the queues of an ordered topic, from the name server: conf",
     "queue_mapping": "a static topic (5.x): broker_name, mapping (as printed)",
@@ -74,11 +74,13 @@ def _parse(document: Mapping[str, Any], source: str) -> Results:
 
     def broker(_: int, value: Any) -> Iterator[Fact]:
         entry = Entry(value, "an entry of brokerDatas")
-        values = {
+        values: dict[str, Any] = {
             "cluster": entry.text("cluster"),
             "broker_name": name_of(entry.text("brokerName"), "brokerName"),
             "addresses": dict(map(_address, entry.mapping("brokerAddrs").items())),
         }
+        if (acting := entry.flag("enableActingMaster")) is not None:
+            values["acting"] = acting
         yield Fact("route_broker", None, values, source)
 
     def mapping(broker_name: str, value: Any) -> Iterator[Fact]:

@@ -1,13 +1,15 @@
 """Versions as the wire carries them: the ordinal of ``MQVersion.Version``.
 
-From 4.0.0 on the enum lists ``Vx_y_z_SNAPSHOT, Vx_y_z`` for every y and z of 0 to 9; real clusters
-send 407 for 4.9.7 and 479 for 5.3.3.
+From 4.0.0 to 5.9.9 the enum lists ``Vx_y_z_SNAPSHOT, Vx_y_z`` for every y and z of 0 to 9, then
+``HIGHER_VERSION``; real clusters send 407 for 4.9.7, 479 for 5.3.3 and 513 for 5.5.0.
 """
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.versions import is_known_line, parse_version
 
 V5_0_0 = 413
+HIGHER_VERSION = 612
+"""After the last of 5.x; a later enum may put releases there, so it names none."""
 V4_0_0 = 213  # below it the enum is irregular, and those releases are not modelled
 
 
@@ -16,9 +18,13 @@ def version_of_ordinal(ordinal: int) -> str | None:
 
     >>> version_of_ordinal(407), version_of_ordinal(478), version_of_ordinal(12)
     ('4.9.7', '5.3.3', None)
+    >>> version_of_ordinal(513), version_of_ordinal(612)
+    ('5.5.0', 'HIGHER.VERSION')
     """
     if ordinal < V4_0_0:
         return None
+    if ordinal >= HIGHER_VERSION:
+        return plain_version("HIGHER_VERSION")
     number = 500 + ((ordinal | 1) - V5_0_0) // 2  # releases are odd, 5.0.0 is 500
     return f"{number // 100}.{number // 10 % 10}.{number % 10}"
 
@@ -30,6 +36,15 @@ def plain_version(text: str) -> str:
     '4.9.7'
     """
     return text.removeprefix("V").replace("_", ".").removesuffix("-SNAPSHOT")
+
+
+def is_later(version: str) -> bool:
+    """True for a version after the newest line whose rules the simulator has.
+
+    >>> is_later("5.5.1"), is_later("5.6.0"), is_later("4.3.0"), is_later("HIGHER.VERSION")
+    (False, True, False, False)
+    """
+    return is_modelled(version) and not is_known_line(parse_version(version))
 
 
 def is_modelled(version: str) -> bool:

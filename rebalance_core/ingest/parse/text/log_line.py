@@ -13,9 +13,11 @@ LINE_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[,.]\d{3})? (?:TRACE|DEBUG|INFO|
 """RE2 and Python: what the first characters of every line of these logs look like."""
 
 STACK_LINE = (
-    r"^(?:\s|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|For more )"
+    r"^(?:\s|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|For more "
+    r"|.*TID: \d+ STATE: |.*\.[\w$<>]+\((?:Native Method|Unknown Source|\w+\.java))"
 )
-"""What follows a line about an exception: frames, causes, the exception's own line."""
+"""What follows a line about an exception: frames, causes, the exception's own line; and the frames
+of a thread dump (UtilAll.jstack), each after the name of its thread."""
 
 
 class LogLine(NamedTuple):

@@ -14,40 +14,6 @@ _LONG_DIGITS = 19
 _PERM_LETTERS = {"R": PERM_READ, "W": PERM_WRITE, "X": PERM_INHERIT, "-": 0}
 
 
-def channel_info(text: str) -> dict[str, Any] | None:
-    """``ClientChannelInfo [channel=[id: 0x…, L:/ip:port - R:/ip:port], clientId=…, …]``.
-
-    A closed channel prints ``!`` for ``-`` and may lack its remote part; ``channel`` is then the
-    channel's id, else the remote address. ``local`` is the broker's own address, empty if missing.
-    """
-    pieces = between(
-        text,
-        "ClientChannelInfo [channel=[id: ",
-        "], clientId=",
-        ", language=",
-        ", version=",
-        ", lastUpdateTimestamp=",
-        "]",
-    )
-    if pieces is None:
-        return None
-    channel, client_id, language, version, beat = pieces
-    version_ordinal, beat_ms = whole(version, INT_MAX), whole(beat, MS_MAX)
-    if not client_id or version_ordinal is None or beat_ms is None:
-        return None
-    channel_id, _, addresses = channel.partition(", ")
-    remote = addresses.partition("R:")[2].rpartition("/")[2]
-    local = addresses.partition("R:")[0].partition("L:")[2].rpartition("/")[2].rstrip(" -!")
-    return {
-        "channel": remote or channel_id,
-        "local": local,
-        "client_id": client_id,
-        "language": language,
-        "version": version_ordinal,
-        "beat_ms": beat_ms,
-    }
-
-
 def consumer_data(text: str) -> dict[str, Any] | None:
     """``ConsumerData [groupName=…, …, subscriptionDataSet=[SubscriptionData […], …]]``."""
     pieces = between(
@@ -78,21 +44,29 @@ def _subscriptions(text: str) -> dict[str, Any]:
     ``versions`` has the subVersion of each topic: a client sets it when it subscribes and again
     when its queues of the topic change. It was there at the lowest, ``known_ms``.
     """
-    topics: dict[str, str] = {}
+    topics = subscribed_topics(text)
     versions: dict[str, int] = {}
     for part in text.split("SubscriptionData [classFilterMode=")[1:]:
         pieces = between(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
-        if pieces is not None and pieces[1]:
-            topics[pieces[1]] = pieces[2].rpartition(", tagsSet=")[0] or pieces[2]
-            version = whole(pieces[3], MS_MAX)
-            if version is not None:
-                versions[pieces[1]] = version
+        version = whole(pieces[3], MS_MAX) if pieces is not None and pieces[1] else None
+        if pieces is not None and version is not None:
+            versions[pieces[1]] = version
     return {
         "topics": sorted(topics),
         "expressions": topics,
         "versions": versions,
         "known_ms": min(versions.values(), default=None),
     }
+
+
+def subscribed_topics(text: str) -> dict[str, str]:
+    """Expressions by topic of ``SubscriptionData […, topic=…, subString=…, …], …``."""
+    topics: dict[str, str] = {}
+    for part in text.split("SubscriptionData [classFilterMode=")[1:]:
+        pieces = between(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
+        if pieces is not None and pieces[1]:
+            topics[pieces[1]] = pieces[2].rpartition(", tagsSet=")[0] or pieces[2]
+    return topics
 
 
 def topic_config(text: str) -> dict[str, Any] | None:

@@ -16,7 +16,8 @@ Template = tuple[str, str, Reader]
 
 NOT_OURS: tuple[()] = ()
 NOTHING: dict[str, Any] = {"": None}
-"""The fields of a message that is one of ours and says nothing new: it makes no fact."""
+"""The fields of a message that is none of this template, though it begins like one: it makes no
+fact unless a later template reads it."""
 
 
 def read_message(
@@ -31,7 +32,7 @@ def read_message(
         if message.startswith(words):
             fields = reader(message)
             if fields is NOTHING:
-                return NOT_OURS
+                continue
             if fields is None:
                 return (not_read(text, source, words),)
             return (Fact(kind, line.at_ms, fields, source),)

@@ -13,6 +13,7 @@ from rebalance_core.planning.scenario.edits.new_topic import NewTopic
 from rebalance_core.planning.scenario.edits.remove_consumers import RemoveConsumers
 from rebalance_core.planning.scenario.edits.rolling_restart import RollingRestart
 from rebalance_core.planning.scenario.edits.scale_queues import ScaleQueues
+from rebalance_core.planning.scenario.edits.switch_request_mode import SwitchRequestMode
 from rebalance_core.planning.scenario.edits.switch_strategy import SwitchStrategy
 
 EDIT_KINDS: dict[str, type[Edit]] = {
@@ -25,6 +26,7 @@ EDIT_KINDS: dict[str, type[Edit]] = {
         ScaleQueues,
         NewTopic,
         SwitchStrategy,
+        SwitchRequestMode,
         LoseRoom,
         MixedSubscriptions,
     )

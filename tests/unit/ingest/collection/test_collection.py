@@ -19,6 +19,16 @@ JOIN = (
 )
 
 
+CLUSTER_LIST = (
+    "#Cluster Name           #Broker Name            #BID  #Addr                  #Version      "
+    "        #InTPS(LOAD)                   #OutTPS(LOAD)  #Timer(Progress)        #PCWait(ms)  "
+    "#Hour         #SPACE    #ACTIVATED\n"
+    "C                       a                       0     127.0.0.1:28020        {}            "
+    "     1.50(0,0ms)               2.99(0,0ms|0,0ms)  0-0(0.0w, 0.0, 0.0)               0  "
+    "0.03          0.2100          true\n"
+)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     root = tmp_path / "collection"
@@ -243,3 +253,28 @@ def test_a_client_of_a_version_that_is_not_modelled_still_counts(folder: Path) -
     }
     assert versions == {"old": None, "new": "5.3.3"}
     assert "INGEST_VERSION_NOT_MODELLED" in rules(done)
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "version", "found"),
+    [(513, "5.5.0", False), (515, "5.5.1", False), (533, "5.6.0", True), (612, None, True)],
+)
+def test_a_client_after_the_newest_known_line_is_a_finding(
+    folder: Path, ordinal: int, version: str | None, found: bool
+) -> None:
+    log = folder / "brokers" / "a" / "broker.log"
+    log.write_text(JOIN.format("new").replace("version=479", f"version={ordinal}"))
+    done = ingest_collection(folder)
+    (row,) = (r for r in done.tables["cluster_events"] if r["event_type"] == "CONSUMER_JOIN")
+    assert row.get("version") == version
+    assert ("INGEST_VERSION_NOT_MODELLED" in rules(done)) is found
+
+
+@pytest.mark.parametrize(("version", "found"), [("V5_5_1", False), ("V5_6_0", True)])
+def test_a_broker_after_the_newest_known_line_is_a_finding(
+    folder: Path, version: str, found: bool
+) -> None:
+    dump = folder / "mqadmin" / "1795231735135-clusterList.txt"
+    dump.parent.mkdir(exist_ok=True)
+    dump.write_text(CLUSTER_LIST.format(version))
+    assert ("INGEST_VERSION_NOT_MODELLED" in rules(ingest_collection(folder))) is found

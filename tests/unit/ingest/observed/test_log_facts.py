@@ -22,7 +22,13 @@ from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.ingest.evidence.evidence import thinning_of
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.observed.log_rows import READERS
-from rebalance_core.ingest.parse.logs import broker_log, client_log, lock_log, namesrv_log
+from rebalance_core.ingest.parse.logs import (
+    broker_log,
+    client_log,
+    lock_log,
+    namesrv_log,
+    proxy_log,
+)
 from tests.unit.ingest import made_up_fact
 from tests.unit.ingest.made_up_fact import DECLARATION
 
@@ -31,9 +37,12 @@ TEMPLATES = (
     *lock_log.TEMPLATES,
     *namesrv_log.TEMPLATES,
     *client_log.TEMPLATES,
+    *proxy_log.TEMPLATES,
 )
 WITHOUT_TEMPLATE = {
     "heartbeat", "unsubscribed", "no_member_list", "broadcast_refused", "broker_known",
+    "pull_refused",
+    "pop_forbidden", "proxy_mode", "proxy_alive",
 }  # fmt: skip
 """What their lines begin with does not tell them from others."""
 

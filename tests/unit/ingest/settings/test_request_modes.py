@@ -4,6 +4,7 @@ import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
 from rebalance_core.ingest.settings.request_modes import request_mode_events
@@ -19,17 +20,25 @@ def store(at_ms: int, mode: str | None = POP, broker: str = "a", topic: str = "T
     return Evidence(GROUP, "g", "request_mode", at_ms, broker, 0, f"{broker}-{at_ms}", values)
 
 
-def line(at_ms: int, mode: str | None, client: str = "x", topic: str = "T") -> Evidence:
-    values = {"group": "g", "topic": topic, "client_id": client, "strategy": "AVG", "mode": mode}
+def line(
+    at_ms: int, mode: str | None, client: str = "x", topic: str = "T", *, whole: bool = False
+) -> Evidence:
+    values = {"group": "g", "topic": topic, "client_id": client, "strategy": "AVG", "mode": mode,
+              "whole_brokers": whole}  # fmt: skip
     return Evidence(GROUP, "g", "broker_allocated", at_ms, client, 1, f"{client}:{at_ms}", values)
 
 
-def found(*pieces: Evidence, copies: tuple[tuple[str, int], ...] = ()) -> list[tuple[int, str]]:
+def found(
+    *pieces: Evidence, copies: tuple[tuple[str, int], ...] = (), joined_ms: tuple[int, ...] = ()
+) -> list[tuple[int, str]]:
     """(moment, mode) of the events; copies: stores that were read, with an entry or not."""
+    joins = [{"client_id": f"m{i}", "event_ms": at_ms, "event_type": "CONSUMER_JOIN",
+              "source": f"b:{i}"}
+             for i, at_ms in enumerate(joined_ms)]  # fmt: skip
     stores = {(p.place, p.at_ms, p.source) for p in pieces if p.kind == "request_mode" and p.at_ms}
     stores |= {(broker, at_ms, f"{broker}-{at_ms}") for broker, at_ms in copies}
     context = ClusterContext("c", START, END, mode_stores=tuple(sorted(stores)))
-    events, _ = request_mode_events("g", pieces, context)
+    events, _ = request_mode_events("g", pieces, Presence(joins), context)
     assert {(row["consumer_group"], row["topic"]) for row in events} <= {("g", "T")}
     return [(row["event_ms"], row["detail"]) for row in events]
 
@@ -79,6 +88,34 @@ def test_another_share() -> None:
     assert found(store(4_000_000), store(5_000_000, other)) == [(START, POP), (5_000_000, other)]
 
 
+@pytest.mark.parametrize(
+    ("answers", "changed_ms"),
+    [
+        pytest.param([(4_500_000, True)], 4_500_000, id="only the new number gives whole brokers"),
+        pytest.param([(4_500_000, False)], 5_000_000, id="the old number explains it"),
+        pytest.param([(4_400_000, False), (4_500_000, True), (4_600_000, True)], 4_500_000,
+                     id="the first of them counts"),
+        pytest.param([(3_500_000, True)], 5_000_000, id="before a store showed the old number"),
+        pytest.param([(3_000_500, True)], 5_000_000, id="a member joined just then"),
+        pytest.param([], 5_000_000, id="no answer"),
+    ],
+)  # fmt: skip
+def test_a_new_share_is_dated_by_the_answers(
+    answers: list[tuple[int, bool]], changed_ms: int
+) -> None:
+    other = "POP(share_queue_num=5)"
+    pieces = [line(at_ms, "POP", whole=whole) for at_ms, whole in answers]
+    members = (1_000_000, 1_000_000, 1_000_000, 3_000_000)  # four: 1 shares, 5 shares all
+    dated = found(*pieces, store(4_000_000), store(5_000_000, other), joined_ms=members)
+    assert dated == [(START, POP), (changed_ms, other)]
+
+
+def test_a_share_that_any_number_of_members_explains_is_dated_by_the_store() -> None:
+    other = "POP(share_queue_num=2)"
+    pieces = store(4_000_000), line(4_500_000, "POP", whole=True), store(5_000_000, other)
+    assert found(*pieces, joined_ms=(1_000_000,) * 2) == [(START, POP), (5_000_000, other)]
+
+
 def test_retry_topics_are_never_popped() -> None:
     assert found(store(4_000_000, topic="%RETRY%g")) == []
 
@@ -86,7 +123,7 @@ def test_retry_topics_are_never_popped() -> None:
 def test_findings_say_what_is_not_known() -> None:
     context = ClusterContext("c", START, END)
     pieces = line(4_000_000, "PULL"), line(5_000_000, "POP")
-    _, findings = request_mode_events("g", pieces, context)
+    _, findings = request_mode_events("g", pieces, Presence([]), context)
     assert [row["rule_id"] for row in findings] == ["INGEST_ASSUMED", "INGEST_REQUEST_MODE_CHANGED"]
     assert (findings[1]["first_ms"], findings[1]["last_ms"]) == (4_977_000, 5_000_000)
     assert "went from PULL to POP(share_queue_num=-1)" in findings[1]["summary"]

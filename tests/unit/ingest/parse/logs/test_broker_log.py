@@ -144,9 +144,42 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
             "subscription_changed",
             {"group": "crm", "topic": "orders"},
         ),
+        (
+            f"subscription changed, add new topic, group: g {SUBSCRIPTION.format('*', 5)}",
+            "group_topic",
+            {"group": "g", "topic": "orders", "expression": "*"},
+        ),
+        (
+            "unregister consumer ok, no any connection, and remove consumer group, g-remote",
+            "group_emptied",
+            {"group": "g-remote"},
+        ),
+        (
+            "SCAN: remove expired channel from ConsumerManager consumerTable, all clear, "
+            "consumerGroup=g-remote",
+            "group_emptied",
+            {"group": "g-remote"},
+        ),
+        (
+            # a broker with a proxy inside: no channel id, and the version is the proxy's
+            "new consumer connected, group: g CONSUME_PASSIVELY CLUSTERING channel: "
+            "ClientChannelInfo [channel=GrpcClientChannel{clientId=vm@1@0@x, "
+            "remoteAddress=10.0.0.1:40976, localAddress=10.0.0.9:8081}, clientId=vm@1@0@x, "
+            "language=JAVA, version=513, lastUpdateTimestamp=1795331438812]",
+            "consumer_connected",
+            {"group": "g", "consume_type": "CONSUME_PASSIVELY", "message_model": "CLUSTERING",
+             "channel": "10.0.0.1:40976", "proxy_addr": "10.0.0.9:8081", "protocol": "GRPC",
+             "remote": False, "topics": None, "client_id": "vm@1@0@x", "language": "JAVA",
+             "version": None, "beat_ms": 1795331438812},
+        ),
         ("brokerName=b", "broker_property", {"name": "brokerName", "value": "b"}),
         ("brokerId=1", "broker_property", {"name": "brokerId", "value": "1"}),
         ("brokerRole=SLAVE", "broker_property", {"name": "brokerRole", "value": "SLAVE"}),
+        (
+            "slaveReadEnable=true",
+            "broker_property",
+            {"name": "slaveReadEnable", "value": "true"},
+        ),
         (
             "Update slave topic config from master, 127.0.0.1:26020",
             "broker_follows",
@@ -154,7 +187,7 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
         ),
         (
             "SyncConsumerOffset Exception, 127.0.0.1:26020",
-            "broker_follows",
+            "broker_copy_failed",
             {"address": "127.0.0.1:26020"},
         ),
         (
@@ -193,9 +226,8 @@ def test_a_closed_channel_without_a_remote_part_goes_by_its_id() -> None:
     "message",
     [
         "new producer connected, group: g channel: " + CHANNEL,
-        f"subscription changed, add new topic, group: g {SUBSCRIPTION.format('*', 5)}",
         f"load exist subscription group, {GROUP_5}",
-        "QueryLoad: no assignment for group[g] topic[T], get consumer id list failed",
+        "QueryLoad: no assignment for group[g] topic[T], another reason",
         "Update slave Message Request Mode from master, null",
         "brokerRole=",
         "",

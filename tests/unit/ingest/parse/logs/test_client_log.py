@@ -47,7 +47,8 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
             "broker rebalanced result changed. allocateMessageQueueStrategyName=AVG, group=g, "
             "topic=T, clientId=c, assignmentSet=[]",
             "broker_allocated",
-            {"strategy": "AVG", "group": "g", "topic": "T", "client_id": "c", "mode": None},
+            {"strategy": "AVG", "group": "g", "topic": "T", "client_id": "c", "mode": None,
+             "whole_brokers": False},
         ),
         *(
             (
@@ -55,7 +56,8 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
                 "topic=T, clientId=c, assignmentSet=[MessageQueueAssignment [MessageQueue="
                 f"MessageQueue [topic=T, brokerName=b, queueId={number}], Mode={mode}]]",
                 "broker_allocated",
-                {"strategy": "AVG", "group": "g", "topic": "T", "client_id": "c", "mode": mode},
+                {"strategy": "AVG", "group": "g", "topic": "T", "client_id": "c", "mode": mode,
+                 "whole_brokers": number == -1},
             )
             for number, mode in ((-1, "POP"), (3, "PULL"))
         ),

@@ -1,0 +1,31 @@
+"""What a person should know of a shared topic beside the rule."""
+
+from __future__ import annotations
+
+from rebalance_core.explain.shared.answer import Sharing
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.pop import WHOLE_BROKER
+
+
+def sharing_notes(sharing: Sharing, queue: MessageQueue) -> tuple[str, ...]:
+    """The notes on a queue, the gravest first."""
+    notes = []
+    pulling = [taker.client_id for taker in sharing.takers if taker.pulls]
+    if pulling:
+        notes.append(
+            f"{', '.join(pulling)} pulls while others pop: both commit to one offset, so messages "
+            "are consumed twice; set clientRebalance=false on every member, or the mode to PULL"
+        )
+    if not sharing.mq_all_known:
+        text = "the ledger has the number of readable queues and not which they are"
+        if queue.queue_id != WHOLE_BROKER:
+            text += f"; that {queue.queue_id} is one of {queue.broker_name} is taken for granted"
+        notes.append(text)
+    if sharing.pops and sharing.share_queue_num is None:
+        notes.append(
+            f"a ledger has no request modes: its rows fit a share_queue_num of "
+            f"{sharing.share_queue_nums}"
+        )
+    elif sharing.pops:
+        notes.append("a ledger has no request modes: share_queue_num is worked out from its rows")
+    return tuple(notes)

@@ -1,0 +1,204 @@
+"""What each client takes of a shared topic, worked out again from the ledger's own lists.
+
+The rules are those of `replay.settle` for topics that members share (rocketmq.md §2.8, §14); tests
+hold the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from rebalance_core.explain.settlement import (
+    BROKER_MODE,
+    KEEPING,
+    NO_QUEUE,
+    NOT_SUBSCRIBED,
+    OTHER,
+    SUSPENDED,
+    THROWS,
+    Settlement,
+)
+from rebalance_core.explain.shared.share_numbers import ShareNumbers
+from rebalance_core.explain.view import Row, View
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.group_settings import (
+    BROKER_STRATEGIES,
+    CLIENT_REBALANCE,
+    PROXY_REBALANCE,
+    PUSH,
+)
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
+
+POP, PROXY, PROXY_FIFO = "POP", "PROXY", "PROXY_FIFO"
+Entries = frozenset[MessageQueue]
+NOTHING: Entries = frozenset()
+
+
+@dataclass(frozen=True)
+class SharedSettlement:
+    """One shared topic of one epoch under one assumption on what the ledger leaves open.
+
+    Attributes:
+        view: the epoch.
+        before: the epoch before, if there is one.
+        topic: the topic.
+        queues: mqAll.
+        share: share numbers of its request mode; None: no member pops it by asking a broker.
+        ordered: the group consumes in order.
+    """
+
+    view: View
+    before: View | None
+    topic: str
+    queues: tuple[MessageQueue, ...]
+    share: ShareNumbers | None
+    ordered: bool = False
+
+    @cached_property
+    def _pulling(self) -> dict[bool, Settlement]:
+        """The rules of members that pull, by whether they ask a broker."""
+        return {
+            asks: Settlement(self.view, self.before, self.topic, self.queues, asks)
+            for asks in (False, True)
+        }
+
+    @cached_property
+    def _popped(self) -> dict[tuple[str, str], Entries | str]:
+        return {}
+
+    def pulling(self, member: Row) -> Settlement:
+        """The rules that a member follows where it pulls."""
+        return self._pulling[self._asks_broker(member)]
+
+    def outcome(self, member: Row) -> str:
+        """What a pass of the process does with the topic.
+
+        POP, PROXY, PROXY_FIFO, or as `Settlement.outcome`.
+        """
+        outcome = self.pulling(member).outcome(member)
+        if outcome in (SUSPENDED, NOT_SUBSCRIBED):
+            return outcome
+        if _mode(member) == PROXY_REBALANCE:
+            if not self.queues:
+                return NO_QUEUE
+            return PROXY_FIFO if self.ordered else PROXY
+        if self.share is None or not self._asks_broker(member) or outcome == BROKER_MODE:
+            return outcome
+        if not self.queues:
+            return NO_QUEUE
+        return THROWS if isinstance(self._pops(member), str) else POP
+
+    def entries(self, member: Row) -> Entries | None:
+        """What a pass of the process leaves it with, as answers name it; None: what it had."""
+        outcome = self.outcome(member)
+        if outcome in KEEPING or outcome == OTHER:
+            return None
+        if outcome == NOT_SUBSCRIBED:
+            return NOTHING
+        if outcome == PROXY:
+            return frozenset(queue._replace(queue_id=WHOLE_BROKER) for queue in self.queues)
+        if outcome == PROXY_FIFO:
+            return frozenset(self.queues)
+        if outcome == POP:
+            popped = self._pops(member)
+            assert not isinstance(popped, str)
+            return popped
+        return self.pulling(member).taken_by(member)
+
+    @cached_property
+    def expected(self) -> Mapping[str, tuple[Entries, Entries | None]]:
+        """Client id -> what it reaches for sure, and what it may reach; None: anything.
+
+        The two differ only where some of several processes of one id keep what they had, and where
+        a strategy is not RocketMQ's.
+        """
+        processes: dict[str, list[Row]] = {}
+        for member in self.view.members:
+            processes.setdefault(member["client_id"], []).append(member)
+        return {client_id: self._expected(client_id, own) for client_id, own in processes.items()}
+
+    @cached_property
+    def differing(self) -> frozenset[str]:
+        """Clients of which the ledger's rows of the topic are not the expected ones."""
+        rows = self.view.reach.get(self.topic, {})
+        wrong = {
+            client_id
+            for client_id, (sure, possible) in self.expected.items()
+            if not _within(sure, rows.get(client_id, NOTHING))
+            or not (possible is None or _within(rows.get(client_id, NOTHING), possible))
+        }
+        return frozenset(wrong | (rows.keys() - self.expected.keys()))
+
+    @property
+    def agrees(self) -> bool:
+        """True if the ledger's rows of the topic are the expected ones."""
+        return not self.differing
+
+    def _expected(self, client_id: str, processes: list[Row]) -> tuple[Entries, Entries | None]:
+        sure, possible, anything = NOTHING, NOTHING, False
+        for member in processes:
+            entries = self.entries(member)
+            if entries is not None:
+                sure |= entries
+            elif self.outcome(member) == OTHER:
+                anything = True
+            else:
+                kept, alone = self._kept(client_id, member)
+                possible |= kept
+                sure |= kept if alone else NOTHING
+        return sure, None if anything else sure | possible
+
+    def _kept(self, client_id: str, member: Row) -> tuple[Entries, bool]:
+        """What a process had, or some of it, and whether it had all of that alone."""
+        if self.before is None:
+            return NOTHING, True
+        earlier = {key for key in self.before.processes if key[0] == client_id}
+        if (client_id, member["channel_id"]) not in earlier:
+            return NOTHING, True
+        reached = self.before.reach.get(self.topic, {}).get(client_id, NOTHING)
+        held = frozenset(
+            queue
+            for queue in self.before.queues.get(self.topic, ())
+            if client_id in self.before.holders[queue]
+        )
+        return reached | held, len(earlier) == 1
+
+    def _asks_broker(self, member: Row) -> bool:
+        return asks_broker(
+            _mode(member), PUSH, member["message_model"], self.ordered, member["version"]
+        )
+
+    def _pops(self, member: Row) -> Entries | str:
+        """What the member pops, or the exception of its strategy."""
+        key = (member["strategy"], member["client_id"])
+        if key not in self._popped:
+            strategy = self.pulling(member).strategy_of(member)
+            assert strategy is not None
+            assert strategy.name in BROKER_STRATEGIES
+            assert self.share is not None
+            ids = self.view.client_ids
+            try:
+                popped = allocate_for_pop(
+                    strategy, member["client_id"], self.queues, ids, self.share.any_of
+                )
+                self._popped[key] = frozenset(popped)
+            except AllocationError as error:
+                self._popped[key] = str(error)
+        return self._popped[key]
+
+
+def _mode(member: Row) -> str:
+    return str(member.get("rebalance_mode") or CLIENT_REBALANCE)
+
+
+def covers(entries: Entries, queue: MessageQueue) -> bool:
+    """True if the entries name the queue or its whole broker."""
+    return queue in entries or queue._replace(queue_id=WHOLE_BROKER) in entries
+
+
+def _within(entries: Entries, others: Entries) -> bool:
+    return all(covers(others, queue) for queue in entries)

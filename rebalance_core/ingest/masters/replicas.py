@@ -1,0 +1,46 @@
+"""Which address is of which broker's master or slave, as far as any file tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
+from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
+
+MIDDLE_OF_SECOND_MS = MIDDLE_MS
+"""Servers' logs say the second: what happened in it is dated by its middle."""
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """The processes of all brokers.
+
+    Attributes:
+        names: broker name by address.
+        slaves: addresses of slaves.
+        masters: addresses of masters.
+        folders: whose files lie in each folder of brokers/.
+        lone_slaves: brokers whose slave has a route without its master (5.0 and later).
+    """
+
+    names: Mapping[str, str]
+    slaves: frozenset[str]
+    masters: frozenset[str]
+    folders: Mapping[str, BrokerFolder]
+    lone_slaves: frozenset[str] = frozenset()
+
+    @property
+    def replicated(self) -> frozenset[str]:
+        """Names of brokers that have a slave."""
+        of_addresses = {self.names[address] for address in self.slaves if address in self.names}
+        of_folders = {folder.broker_name for folder in self.folders.values() if folder.slave}
+        return frozenset(of_addresses | of_folders)
+
+    def is_master(self, address: str) -> bool:
+        """True if it is stated, or if all other addresses of the broker are of slaves."""
+        if address in self.masters or address in self.slaves:
+            return address not in self.slaves
+        name = self.names.get(address)
+        others = {one for one, its in self.names.items() if its == name} - {address}
+        return name is not None and bool(others) and others <= self.slaves

@@ -1,0 +1,69 @@
+"""What the slaves of a broker do while it has no master: refuse, be read, or act as master."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.masters.replicas import Replicas
+from rebalance_core.model.events import ACTING, REFUSED, SLAVE_READ
+
+SLAVE_READ_ENABLE, ACTING_ENABLE = "slaveReadEnable", "enableSlaveActingMaster"
+"""Properties that a broker logs at its start."""
+ACTING_SUPPORT = "supportActingMaster"
+"""The property of the name server without which no slave stands in for its master."""
+
+
+class SlaveModes:
+    """The settings of the slaves, and what was seen of them.
+
+    Args:
+        pieces: evidence on the cluster, in order of time.
+        replicas: of its brokers.
+    """
+
+    def __init__(self, pieces: Iterable[Evidence], replicas: Replicas) -> None:
+        self._reads: dict[str, list[tuple[int, bool]]] = {}
+        self._acts: dict[str, list[tuple[int, bool]]] = {}
+        self._supports: list[tuple[int, bool]] = []
+        self._refused: dict[str, list[int]] = {}
+        for piece in pieces:
+            self._take(piece, piece.at_ms or 0, replicas)
+
+    def _take(self, piece: Evidence, at_ms: int, replicas: Replicas) -> None:
+        v, folder = piece.values, replicas.folders.get(piece.place)
+        if piece.kind == "broker_property" and folder is not None:
+            on = v["value"].strip() == "true"
+            if v["name"] == ACTING_ENABLE:
+                self._acts.setdefault(folder.broker_name, []).append((at_ms, on))
+            elif v["name"] == SLAVE_READ_ENABLE and folder.slave:
+                self._reads.setdefault(folder.broker_name, []).append((at_ms, on))
+        elif piece.kind == "route_broker" and v.get("acting") is not None:
+            self._acts.setdefault(v["broker_name"], []).append((at_ms, v["acting"]))
+        elif piece.kind == "name_server_property":
+            self._supports.append((at_ms, v["value"].strip() == "true"))
+        elif piece.kind == "pull_refused" and v["address"] in replicas.slaves:
+            name = replicas.names.get(v["address"])
+            self._refused.setdefault(name or "", []).append(at_ms)
+
+    def of(self, broker_name: str, down_ms: int, up_ms: int | None) -> str | None:
+        """The mode of one outage of a broker's master.
+
+        None where no file tells it. A setting that was never seen before the outage is that of the
+        first time it was seen.
+        """
+        if _last(self._acts.get(broker_name, ()), down_ms):
+            return None if _last(self._supports, down_ms) is False else ACTING
+        reads = _last(self._reads.get(broker_name, ()), down_ms)
+        if reads is not None:
+            return SLAVE_READ if reads else REFUSED
+        times = self._refused.get(broker_name, ())
+        refused = any(down_ms <= t and (up_ms is None or t < up_ms) for t in times)
+        return REFUSED if refused else None
+
+
+def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
+    """The last value stated by then, else the first after it; None: none at all."""
+    before = [on for since_ms, on in stated if since_ms <= at_ms]
+    after = [on for since_ms, on in stated if since_ms > at_ms]
+    return before[-1] if before else next(iter(after), None)

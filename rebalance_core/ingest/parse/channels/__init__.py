@@ -1,0 +1,4 @@
+"""How brokers and proxies render the connections of their clients.
+
+Begin with `client_channel`. May import `parse.text`.
+"""

@@ -1,0 +1,103 @@
+"""Channels behind a proxy as its log, or a broker with a proxy inside, renders them
+(rocketmq.md §14).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rebalance_core.ingest.parse.text.between import between
+from rebalance_core.ingest.parse.text.rendered import subscribed_topics
+
+GRPC, REMOTING = "GRPC", "REMOTING"
+"""How a client speaks to its proxy."""
+
+_TYPES = {"GRPC_V2": GRPC, "GRPC_V1": GRPC, "REMOTING": REMOTING}
+"""ChannelProtocolType."""
+
+
+def proxied_channel(text: str) -> dict[str, Any] | None:
+    """The fields of a ``GrpcClientChannel``, ``RemotingChannel`` or ``RemoteChannel``.
+
+    channel (the client's address), proxy_addr (the proxy's end of the connection), protocol
+    (`GRPC`, `REMOTING`), remote (True: of another proxy, which told this one), topics (of a
+    remoting client: what it subscribes; None: not told). None if it is none of these.
+    """
+    if text.startswith("GrpcClientChannel{"):
+        return _grpc(text)
+    if text.startswith("RemotingChannel{"):
+        return _remoting(text)
+    return _remote(text) if text.startswith("RemoteChannel{") else None
+
+
+def _grpc(text: str) -> dict[str, Any] | None:
+    pieces = between(
+        text, "GrpcClientChannel{clientId=", ", remoteAddress=", ", localAddress=", "}"
+    )
+    return None if pieces is None else _channel(pieces[1], pieces[2], GRPC)
+
+
+def _remoting(text: str) -> dict[str, Any] | None:
+    pieces = between(
+        text,
+        "RemotingChannel{parent=",
+        ", clientId=",
+        ", remoteAddress=",
+        ", localAddress=",
+        ", subscriptionData=[",
+        "",
+    )
+    if pieces is None:
+        return None
+    topics = sorted(subscribed_topics(pieces[4]))
+    return _channel(pieces[2], pieces[3], REMOTING, topics=topics or None)
+
+
+def _remote(text: str) -> dict[str, Any] | None:
+    pieces = between(
+        text,
+        "RemoteChannel{channelId=RemoteChannelId{id=",
+        "}, type=",
+        ", remoteProxyIp=",
+        ", extendAttribute=",
+        "",
+    )
+    words = pieces[0].rsplit("@", 3) if pieces else []
+    if pieces is None or len(words) != 4 or pieces[1] not in _TYPES:
+        return None
+    protocol = _TYPES[pieces[1]]
+    topics = _listed(pieces[3].removesuffix("}")) if protocol == REMOTING else None
+    return _channel(words[1], words[2], protocol, remote=True, topics=topics)
+
+
+def _channel(
+    channel: str,
+    proxy_addr: str,
+    protocol: str,
+    *,
+    remote: bool = False,
+    topics: list[str] | None = None,
+) -> dict[str, Any] | None:
+    addresses = [address.rpartition("/")[2] for address in (channel, proxy_addr)]
+    if not all(addresses):
+        return None
+    return {
+        "channel": addresses[0],
+        "proxy_addr": addresses[1],
+        "protocol": protocol,
+        "remote": remote,
+        "topics": topics,
+    }
+
+
+def _listed(text: str) -> list[str] | None:
+    """Topics of the JSON list of a remoting client's subscriptions."""
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entries, list):
+        return None
+    topics = {entry.get("topic") for entry in entries if isinstance(entry, dict)}
+    return sorted(topic for topic in topics if isinstance(topic, str) and topic) or None

@@ -1,0 +1,200 @@
+"""Members behind proxies, out of what each proxy logs of its own clients and the others'
+(rocketmq.md §14).
+
+A proxy logs its clients' connections, and those of other proxies that tell it of theirs; the
+client's address says which of them are one. What its own proxy says of a connection counts. The
+others' word counts where that proxy is dead or its log is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rebalance_core.contracts.fact_declaration import GROUP
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection.collected_file import PROXIES
+from rebalance_core.ingest.events.connections import RETURN_MS
+from rebalance_core.ingest.events.timed_evidence import beat_ms
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.parse.channels.proxied_channel import GRPC
+from rebalance_core.ingest.proxies.proxy_topics import GroupTopics
+from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
+
+MEMBER_LINES = (
+    "consumer_connected", "consumer_left", "consumer_closed", "consumer_expired", "group_topic",
+    "group_emptied", "subscription_changed",
+)  # fmt: skip
+BEHIND = "behind " + PROXIES
+"""The place of members behind proxies; a gRPC client's connections each have a place of their own,
+as one that uses several is one process all the same."""
+SILENT_MS = 90_000
+"""A proxy whose log says nothing for so long is dead: its clients' heartbeats come every 10 s."""
+
+_Key = tuple[str, str]
+
+
+@dataclass
+class _Channel:
+    """One client's connection: its own proxy if that logs it, and all that know of it."""
+
+    protocol: str
+    own: str | None = None
+    known_at: set[str] = field(default_factory=set)
+
+
+def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
+    """The evidence on a group, that of proxies as the connections of its members.
+
+    Connections to a broker with a proxy inside (LOCAL mode) keep their place. Members whose lines
+    name no topics get those of the group there.
+    """
+    pieces = list(pieces)
+    topics = GroupTopics(pieces, context)
+    rest: list[Evidence] = []
+    of_proxies: list[Evidence] = []
+    for piece in pieces:
+        at_proxy = piece.kind in MEMBER_LINES and piece.place.startswith(PROXIES)
+        (of_proxies if at_proxy else rest).append(piece)
+    local = [
+        told
+        for piece in rest
+        if piece.kind == "consumer_connected"
+        for told in topics.told(piece, piece.place)
+    ]
+    members = _Members(context, topics, _listed(rest))
+    members.take(of_proxies)
+    return [*rest, *local, *members.evidence]
+
+
+def _listed(pieces: Iterable[Evidence]) -> dict[str, str]:
+    """Client id by address, as consumerConnection of proxies lists them."""
+    return {
+        p.values["client_addr"]: p.values["client_id"]
+        for p in pieces
+        if p.kind == "member" and p.place.startswith(PROXIES)
+    }
+
+
+@dataclass
+class _Members:
+    context: ClusterContext
+    topics: GroupTopics
+    listed: dict[str, str]
+    _channels: dict[_Key, _Channel] = field(default_factory=dict)
+    _closed: set[_Key] = field(default_factory=set)
+    _at: dict[tuple[str, str], _Key] = field(default_factory=dict)
+    _orphans: dict[_Key, Evidence] = field(default_factory=dict)
+    _joined: dict[_Key, list[Evidence]] = field(default_factory=dict)
+    _all_joined: list[list[Evidence]] = field(default_factory=list)
+    _ended: list[Evidence] = field(default_factory=list)
+
+    def take(self, pieces: Iterable[Evidence]) -> None:
+        """Lines of all proxies, in any order."""
+        starts = [
+            Evidence(GROUP, "", "proxy_starting", at_ms, place, -1, source, {})
+            for place, times in self.context.proxies.starts.items()
+            for at_ms, source in times
+        ]
+        for piece in sorted(
+            (*pieces, *starts), key=lambda p: (self.context.time_of(p), p.place, p.position)
+        ):
+            self._settle(self.context.time_of(piece))
+            if piece.kind == "proxy_starting":
+                self._started(piece)
+            elif piece.kind == "consumer_connected":
+                self._connected(piece)
+            elif piece.kind.startswith("consumer_"):
+                self._removed(piece)
+        self._settle(self.context.end_ms)
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        """The members' connections, each as the first proxy saw it, and their ends."""
+        return [*(piece for joined in self._all_joined for piece in joined), *self._ended]
+
+    def _connected(self, piece: Evidence) -> None:
+        v = piece.values
+        key = (v["client_id"], v["channel"])
+        if v["remote"] and key in self._closed:
+            return  # the news of it came after its end
+        self._closed.discard(key)
+        new = key not in self._channels
+        channel = self._channels.setdefault(key, _Channel(v["protocol"]))
+        channel.known_at.add(piece.place)
+        self._at[piece.place, v["channel"]] = key
+        self._orphans.pop(key, None)
+        if not v["remote"]:
+            channel.own = piece.place
+        if new:
+            self._replace(key, piece)
+            self._joined[key] = self._stated(key, piece)
+            self._all_joined.append(self._joined[key])
+        joined = self._joined.get(key)
+        if joined and self._seen_ms(piece) < self._seen_ms(joined[0]):
+            joined[:] = self._stated(key, piece)
+
+    def _seen_ms(self, piece: Evidence) -> int:
+        return beat_ms(piece, self.context.time_of(piece))
+
+    def _stated(self, key: _Key, piece: Evidence) -> list[Evidence]:
+        place = _place(key, self._channels[key])
+        return [replace(piece, place=place), *self.topics.told(piece, place)]
+
+    def _replace(self, key: _Key, piece: Evidence) -> None:
+        """A client that lost its proxy comes back; a proxy has one connection of a gRPC client."""
+        for other in [k for k in self._channels if k[0] == key[0] and k != key]:
+            channel = self._channels[other]
+            again = not piece.values["remote"] and channel.own == piece.place
+            grpc = channel.protocol == GRPC
+            if other in self._orphans or (again and grpc):
+                # one process all the time: the old connection goes once the new one is there
+                at_ms = self.context.time_of(piece) + (SECOND_MS if grpc else 0)
+                self._gone(other, replace(piece, kind="consumer_closed", at_ms=at_ms))
+
+    def _removed(self, piece: Evidence) -> None:
+        address = piece.values["channel"]
+        client_id = piece.values.get("client_id") or self.listed.get(address)
+        key = (client_id, address) if client_id else self._at.get((piece.place, address))
+        if key is None or key in self._closed:
+            return  # of a client that no file names, or told once more
+        channel = self._channels.get(key)
+        if channel is None:  # it was there before the log begins
+            channel = self._channels[key] = _Channel(piece.values.get("protocol", GRPC))
+        channel.known_at.discard(piece.place)
+        if channel.own in (None, piece.place) or self._dead(channel.own, piece):
+            others = channel.known_at - {channel.own}
+            if channel.own == piece.place or not others:
+                self._gone(key, piece)
+
+    def _dead(self, place: str | None, piece: Evidence) -> bool:
+        now = self.context.time_of(piece)
+        minutes = self.context.proxies.minutes.get(place or "", ())
+        return not any(now - SILENT_MS - MINUTE_MS < m * MINUTE_MS <= now for m in minutes)
+
+    def _started(self, piece: Evidence) -> None:
+        """A proxy begins with an empty table: what it held is known to the others alone."""
+        for key, channel in self._channels.items():
+            channel.known_at.discard(piece.place)
+            if channel.own == piece.place:
+                channel.own = None
+            if channel.own is None and not channel.known_at:
+                self._orphans.setdefault(key, piece)
+
+    def _settle(self, now_ms: int) -> None:
+        """Who does not come back died with the proxy."""
+        for key, start in list(self._orphans.items()):
+            if now_ms >= self.context.time_of(start) + RETURN_MS:
+                self._gone(key, replace(start, kind="consumer_closed"))
+
+    def _gone(self, key: _Key, piece: Evidence) -> None:
+        channel = self._channels.pop(key)
+        self._orphans.pop(key, None)
+        self._closed.add(key)
+        values: dict[str, Any] = {"channel": key[1], "client_id": key[0]}
+        self._ended.append(replace(piece, place=_place(key, channel), values=values))
+
+
+def _place(key: _Key, channel: _Channel) -> str:
+    return f"{BEHIND}{key[1]}" if channel.protocol == GRPC else BEHIND

@@ -1,0 +1,255 @@
+"""Which queues of shared topics each process is told to take messages from, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from rebalance_core.kernels.codes.event_rows import NO_SHARE
+from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.process_passes import parts
+from rebalance_core.kernels.ownership.takers import find_takers, pulling_groups
+from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, ranges
+from rebalance_core.kernels.state.cells import Cells
+from rebalance_core.kernels.state.grid import places
+from rebalance_core.kernels.state.sharing_cells import SharedTopics
+
+Stints = tuple[Ints, Ints, Ints, Ints]
+"""(segment or topic broker, process, first epoch, epoch after the last), in any order."""
+
+
+class PopAnswers:
+    """The answers to all members of groups that share topics.
+
+    Args:
+        prepared: the groups.
+        shared: their shared topics.
+        cells_per_block: as of `Holdings`.
+    """
+
+    def __init__(
+        self, prepared: PreparedGroups, shared: SharedTopics, cells_per_block: int = CELLS_PER_BLOCK
+    ) -> None:
+        coded, epochs, runs = prepared.coded, prepared.epochs, prepared.roster.runs
+        given = (coded, prepared.membership)
+        pulling = pulling_groups(*given, epochs, runs, shared)
+        mixed = np.isin(np.arange(len(coded.groups)), pulling)
+        self._pulling = bool(mixed.any())
+        self.prepared = replace(prepared, grid=shared.grid, shared=mixed)
+        """The groups with their shared topics only."""
+        self.holdings = Holdings(self.prepared, cells_per_block=cells_per_block)
+        self._takers = takers = find_takers(*given, runs, shared)
+        self._run, self._topic = takers.reading.run, takers.reading.group_topic
+        self._begin, self._end = runs.from_epoch[self._run], runs.to_epoch[self._run]
+        self._process, self._group = runs.process[self._run], runs.group[self._run]
+        self._rows = Periods(self._topic, self._process, self._begin, self._end)
+        states, state = prepared.membership.states, runs.state[self._run]
+        allocation = coded.divisions.allocations(states.strategy[state], states.version[state])
+        self._number = coded.divisions.numbers(self._group, allocation)
+        self._share = shared.share
+        self._find_regimes(shared)
+        ends = np.append(prepared.roster.copy[1:] == 0, True)
+        self._last_copy = np.append(np.flatnonzero(ends[: len(prepared.roster)]), 0)
+
+    def _find_regimes(self, shared: SharedTopics) -> None:
+        """By topic cell: which branch of ``allocate4Pop`` answers."""
+        grid, epochs = shared.grid, self.prepared.epochs
+        sizes = np.diff(grid.topic_first)
+        self._topic_of = np.repeat(np.arange(len(sizes)), sizes)
+        epoch = ranges(epochs.of_group[:-1][grid.topics.group], sizes)
+        members, self._queues_of = epochs.live[epoch], grid.queues
+        self._answered = grid.queues > 0
+        popped = self._answered & (shared.share != NO_SHARE)
+        everything = (shared.share <= 0) | (shared.share >= members - 1)
+        self._everything = popped & everything
+        self._neighbours = popped & ~everything & (members <= grid.queues)
+        self._single = popped & ~everything & (members > grid.queues)
+        self._unasked = shared.cells & (shared.share == NO_SHARE)
+        self._cells = shared.cells
+        last = np.flatnonzero(grid.frozen & last_of_run(grid.frozen, self._topic_of))
+        at = np.searchsorted(last, np.arange(len(epoch)))
+        self._frozen_until = np.where(grid.frozen, np.append(epoch[last] + 1, 0)[at], 0)
+
+    def blocks(self) -> Iterator[tuple[Cells, Periods]]:
+        """Queues, some at a time, and by (segment, process) the epochs in which it has each."""
+        queues, share = self.holdings.queues, np.zeros(len(self._topic_of), np.int64)
+        share[self._neighbours] = self._share[self._neighbours]
+        most = np.zeros(len(self.prepared.grid.topics.group), np.int64)
+        np.maximum.at(most, self._topic_of, share)
+        for cells in self.holdings.laid_out(1 + most[queues.group_topic]):
+            owned = list(self.holdings.divided(cells))
+            found = [self._ones(cells), self._by_proxies(cells)]
+            found += [self._shares(cells, *of_number) for of_number in owned]
+            if self._pulling:
+                found.append(self._pulled(cells, owned))
+            segment, process, begin, end = (
+                np.concatenate(columns) for columns in zip(*found, strict=True)
+            )
+            topic = self.holdings.queues.group_topic[cells.queue[segment]]
+            yield cells, Periods.union(segment, process, begin, self._kept(topic, process, end))
+
+    def whole(self) -> Periods:
+        """By (topic broker, process) the epochs in which it may take from every queue there is."""
+        grid, proxied = self.prepared.grid, self._takers.proxied
+        ordered = self.prepared.coded.groups.ordered[self._group]
+        found = [
+            parts(self.prepared, mask, np.flatnonzero(rows), self._topic, self._begin, self._end)
+            for mask, rows in (
+                (self._answered, proxied & ~ordered),
+                (self._everything, self._takers.asking),
+            )
+        ]
+        row, begin, end = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        first = np.searchsorted(grid.topic_of, self._topic[row])
+        count = np.searchsorted(grid.topic_of, self._topic[row], side="right") - first
+        broker, of = ranges(first, count), np.repeat(np.arange(len(row)), count)
+        readable = self.readable_brokers(grid.readable > 0)
+        at, period = readable.meeting(broker, np.zeros_like(broker), begin[of], end[of])
+        begin = np.maximum(begin[of[at]], readable.begin[period])
+        end = np.minimum(end[of[at]], readable.end[period])
+        broker, process = broker[at], self._process[row[of[at]]]
+        return Periods.union(
+            broker, process, begin, self._kept(grid.topic_of[broker], process, end)
+        )
+
+    def readable_brokers(self, value: Ints | Bools) -> Periods:
+        """By (topic broker, 0) stretches of epochs with one and the same value other than 0.
+
+        Args:
+            value: by broker cell.
+        """
+        grid, epochs = self.prepared.grid, self.prepared.epochs
+        sizes = np.diff(grid.broker_first)
+        of = np.repeat(np.arange(len(sizes)), sizes)
+        epoch = ranges(epochs.of_group[:-1][grid.brokers.group], sizes)
+        opens, closes = first_of_run(of, value) & (value > 0), last_of_run(of, value) & (value > 0)
+        return Periods(of[opens], np.zeros_like(of[opens]), epoch[opens], epoch[closes] + 1)
+
+    def _kept(self, topic: Ints, process: Ints, end: Ints) -> Ints:
+        """Until when what ends here is kept: the topic may have no readable queue from then on."""
+        grid, of_group = self.prepared.grid, self.prepared.epochs.of_group
+        group = grid.topics.group[topic]
+        inside = end < of_group[group + 1]
+        cell = grid.topic_first[topic] + np.where(inside, end - of_group[group], 0)
+        until = np.where(inside, self._frozen_until[cell], 0)
+        rows = np.flatnonzero(until > end)
+        if not len(rows):
+            return end
+        reading = Periods.union(self._topic, self._process, self._begin, self._end)
+        at = reading.at(topic[rows], process[rows], end[rows] - 1)
+        kept = end.copy()
+        kept[rows] = np.minimum(until[rows], reading.end[at])
+        return kept
+
+    def _shares(self, cells: Cells, number: int, cell: Ints, owner: Ints) -> Stints:
+        """Queues of members that have their own share and those of the next ones.
+
+        Whoever asks is at its id's first position; a share is that of an id's first position, too.
+        """
+        roster = self.prepared.roster
+        cell, owner = self._in(cells, cell, owner, self._neighbours)
+        first_of_id = roster.copy[owner] == 0
+        cell, owner = cell[first_of_id], owner[first_of_id]
+        epoch = cells.epoch[cell]
+        first, share = roster.first[epoch], self._share[cells.topic_cell[cell]]
+        members = roster.first[epoch + 1] - first
+        count = np.minimum(members, share + self._processes(owner))
+        of = np.repeat(np.arange(len(cell)), count)
+        step = ranges(np.zeros(len(cell), np.int64), count)
+        asker = first[of] + ((owner - first - share)[of] + step) % members[of]
+        return self._of_askers(cells, cell[of], asker, number)
+
+    def _ones(self, cells: Cells) -> Stints:
+        """Queues of members of which there are more than queues: each has one."""
+        cell = np.flatnonzero(cells.readable)
+        cell, _ = self._in(cells, cell, cell, self._single)
+        grid, roster, epoch = self.prepared.grid, self.prepared.roster, cells.epoch[cell]
+        before, _ = places(grid, grid.readable)
+        queue = cells.queue[cells.segment[cell]]
+        place = before[cells.broker_cell[cell]] + self.holdings.queues.queue_id[queue]
+        queues = self._queues_of[cells.topic_cell[cell]]
+        members = roster.first[epoch + 1] - roster.first[epoch]
+        count = -((place - members) // queues)
+        of, turn = np.repeat(np.arange(len(cell)), count), ranges(np.zeros_like(count), count)
+        asker = (roster.first[epoch] + place)[of] + turn * queues[of]
+        return self._of_askers(cells, cell[of], asker, None)
+
+    def _in(self, cells: Cells, cell: Ints, other: Ints, regime: Bools) -> tuple[Ints, Ints]:
+        """The cells of a regime, and what stands beside them."""
+        mine = regime[cells.topic_cell[cell]]
+        return cell[mine], other[mine]
+
+    def _of_askers(self, cells: Cells, cell: Ints, asker: Ints, number: int | None) -> Stints:
+        """A queue cell for every process of the asker's id that asks, by a strategy of a number.
+
+        Positions but the first of an id ask nothing.
+        """
+        roster = self.prepared.roster
+        first_of_id = roster.copy[asker] == 0
+        cell, asker = cell[first_of_id], asker[first_of_id]
+        count = self._processes(asker)
+        cell, entry = np.repeat(cell, count), ranges(asker, count)
+        segment, epoch, process = cells.segment[cell], cells.epoch[cell], roster.process(entry)
+        topic = self.holdings.queues.group_topic[cells.queue[segment]]
+        row = self._rows.at(topic, process, epoch)
+        known = (row >= 0) & self._takers.asking[row]
+        if number is not None:
+            known &= self._number[row] == number
+        segment, process, epoch = segment[known], process[known], epoch[known]
+        return segment, process, epoch, epoch + 1
+
+    def _processes(self, first: Ints) -> Ints:
+        """How many processes the client of each entry has, the entry being its first."""
+        last = self._last_copy
+        return last[np.searchsorted(last[:-1], first)] - first + 1
+
+    def _by_proxies(self, cells: Cells) -> Stints:
+        """Every queue, for members of ordered groups that are behind a proxy."""
+        ordered = self.prepared.coded.groups.ordered[self._group]
+        rows = np.flatnonzero(self._takers.proxied & ordered)
+        first, last = (
+            np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
+            for turns in (first_of_run, last_of_run)
+        )
+        segment, of = cells.segment[first], self._topic[rows]
+        topic = self.holdings.queues.group_topic[cells.queue[segment]]
+        at = np.searchsorted(of, topic)
+        count = np.searchsorted(of, topic, side="right") - at
+        stretch, row = np.repeat(np.arange(len(first)), count), rows[ranges(at, count)]
+        begin = np.maximum(cells.epoch[first][stretch], self._begin[row])
+        end = np.minimum(cells.epoch[last][stretch] + 1, self._end[row])
+        meets = begin < end
+        row, stretch = row[meets], stretch[meets]
+        return segment[stretch], self._process[row], begin[meets], end[meets]
+
+    def _pulled(self, cells: Cells, owned: list[tuple[int, Ints, Ints]]) -> Stints:
+        """What members pull of topics that others pop."""
+        spans = self.holdings.shared_piece(cells, owned).spans
+        begin = cells.epoch[spans.begin]
+        end = begin + spans.end - spans.begin
+        topic = self.holdings.queues.group_topic[cells.queue[spans.segment]]
+        pulls = self._pulls()
+        at, period = pulls.meeting(topic, spans.process, begin, end)
+        return (
+            spans.segment[at],
+            spans.process[at],
+            np.maximum(begin[at], pulls.begin[period]),
+            np.minimum(end[at], pulls.end[period]),
+        )
+
+    def _pulls(self) -> Periods:
+        """By (group topic, process) the epochs in which it pulls what others pop."""
+        takers = self._takers
+        found = [
+            parts(self.prepared, mask, np.flatnonzero(rows), self._topic, self._begin, self._end)
+            for mask, rows in (
+                (self._cells, ~takers.proxied & ~takers.asking),
+                (self._unasked, takers.asking),
+            )
+        ]
+        row, begin, end = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        return Periods.union(self._topic[row], self._process[row], begin, end)

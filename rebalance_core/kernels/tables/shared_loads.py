@@ -1,0 +1,33 @@
+"""How many queues of shared topics each process may take messages from, by epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.reach import Reach, Readable
+from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.segments import Ints
+
+
+def shared_queues(prepared: PreparedGroups, reach: Reach) -> Ints:
+    """By entry: readable queues that its process may take messages from."""
+    roster, answers = prepared.roster, reach.answers
+    runs = roster.runs
+    order = np.lexsort((runs.from_epoch, runs.process))
+    nobody = np.zeros(len(order), np.int64)
+    lives = Periods(nobody, runs.process[order], runs.from_epoch[order], runs.to_epoch[order])
+    steps = np.zeros(len(roster) + 1, np.int64)
+
+    def add(taken: Readable) -> None:
+        run = order[lives.at(np.zeros_like(taken.taker), taken.taker, taken.begin)]
+        node = roster.node_of_run[run] + taken.begin
+        np.add.at(steps, node, taken.queues)
+        np.add.at(steps, node + taken.end - taken.begin, -taken.queues)
+
+    add(reach.readable_brokers(answers.whole()))
+    for cells, taken in answers.blocks():
+        add(reach.readable_queues(cells, taken))
+    of_entry = np.zeros(len(roster), np.int64)
+    of_entry[roster.entry_at] = np.cumsum(steps)[:-1]
+    return of_entry
