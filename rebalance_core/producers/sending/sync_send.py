@@ -3,7 +3,6 @@
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.producers.sending.answers import (
     BROKER_EXCEPTION,
-    CLIENT_EXCEPTION,
     INTERRUPTED_EXCEPTION,
     NO_ADDRESS,
     OK,
@@ -17,6 +16,7 @@ from rebalance_core.producers.sending.answers import (
 )
 from rebalance_core.producers.sending.final_code import final_failure, no_route
 from rebalance_core.producers.sending.producer import Producer, Request, SendRecord
+from rebalance_core.producers.sending.verdict import verdict
 
 ONEWAY_STATUS = "SENT"
 
@@ -90,7 +90,10 @@ def _attempt(
         producer.now_ms += after_ms
         if oneway and kind not in SEND_FAILURES:
             kind = OK  # nobody waits for an answer
-    _report(producer, record, broker, producer.now_ms - begin_ms, failure_of(kind))
+    isolation, reachable = verdict(
+        failure_of(kind), producer.strategy.profile, detector=producer.settings.detector
+    )
+    producer.report(record, broker, producer.now_ms - begin_ms, isolation, reachable)
     return kind
 
 
@@ -107,18 +110,3 @@ def _ends(producer: Producer, failure: JavaFailure) -> bool:
         codes = producer.strategy.profile.retry_codes | producer.settings.extra_retry_codes
         return failure.code not in codes
     return failure.java_class == INTERRUPTED_EXCEPTION
-
-
-def _report(
-    producer: Producer, record: SendRecord, broker: str, latency_ms: int, failed: JavaFailure | None
-) -> None:
-    """What each failure does to the fault table: the catch blocks of upstream."""
-    isolation, reachable = False, True
-    if failed is not None and failed.java_class != INTERRUPTED_EXCEPTION:
-        if not producer.strategy.profile.filters:
-            isolation = True
-        elif failed.is_remoting:
-            isolation, reachable = True, not producer.settings.detector
-        elif failed.java_class != CLIENT_EXCEPTION:
-            isolation, reachable = True, False
-    producer.report(record, broker, latency_ms, isolation, reachable)

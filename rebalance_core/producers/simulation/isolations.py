@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from rebalance_core.model.send_statuses import BY_FAILURE, BY_LATENCY
 from rebalance_core.producers.faults.fault_table import FaultTable
 from rebalance_core.producers.sending.producer import Report
-from rebalance_core.producers.simulation.tally import FAILURE, LATENCY, Isolation
+from rebalance_core.producers.simulation.tally import Isolation
 
 
 class IsolationLog:
@@ -29,14 +30,14 @@ class IsolationLog:
                 current.to_ms = at_ms
                 self.done.append(self._open.pop(name))
             return
-        reason = FAILURE if report.isolation else LATENCY
+        reason = BY_FAILURE if report.isolation else BY_LATENCY
         if current is None:
             stretch = Isolation(name, at_ms, item.start_ms, report.latency_ms, reason)
             self._open[name] = stretch
             return
         current.to_ms = item.start_ms
         current.latency_ms = max(current.latency_ms, report.latency_ms)
-        current.reason = FAILURE if FAILURE in (reason, current.reason) else LATENCY
+        current.reason = BY_FAILURE if BY_FAILURE in (reason, current.reason) else BY_LATENCY
 
     def all(self) -> Iterable[Isolation]:
         """Every stretch, in order of their beginning and broker."""

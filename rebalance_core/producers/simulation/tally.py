@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 from rebalance_core.model.queue import MessageQueue
 
-LATENCY, FAILURE = ISOLATION_REASONS = ("LATENCY", "FAILURE")
-
 
 class Choice(NamedTuple):
     """How often a queue was chosen in one stretch; times are ms from the start."""
@@ -28,7 +26,7 @@ class Isolation:
     latency_ms: int
     """the largest of the results that brought it about"""
     reason: str
-    """`FAILURE` if one of these failed"""
+    """`BY_FAILURE` if one of these failed, else `BY_LATENCY`"""
 
 
 @dataclass(slots=True)
