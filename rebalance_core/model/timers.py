@@ -80,4 +80,4 @@ SEND_TIMEOUT_MS = 3_000
 RESPONSE_SCAN_MS = 1_000
 """NettyRemotingClient's timer: an async call is found expired so long after its timeout."""
 SLOW_SEND_MS = 550
-"""MQFaultStrategy.latencyMax: the first latency after which a broker is avoided, in all versions."""
+"""MQFaultStrategy.latencyMax: from this latency on a broker is avoided, in all versions."""

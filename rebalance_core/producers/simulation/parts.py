@@ -39,11 +39,14 @@ TALLIES = Table(
         recovered BIGINT producers that chose the broker again
         avoided BIGINT attempts at an avoided broker
         recovery_ms? BIGINT the longest recovery
+        from_ms? BIGINT the first result, epoch ms UTC; null of a model
+        to_ms? BIGINT behind the last result
         """
     ),
 )
 TALLY_KEY = TALLIES.column_names[:8]
-TALLY_SUMS = TALLIES.column_names[8:-1]
+TALLY_SUMS = TALLIES.column_names[8:-3]
+_EXTREMES = (("recovery_ms", "max"), ("from_ms", "min"), ("to_ms", "max"))
 PARTS: dict[str, Table] = {
     table.name: table for table in (PUBLISH_CHOICES, BROKER_ISOLATIONS, TALLIES, REJECTED)
 }
@@ -108,7 +111,11 @@ class TallyRows:
         """The row of a key, which may be added to."""
         if key not in self._rows:
             names = dict(zip(TALLY_KEY, key, strict=True))
-            self._rows[key] = {**names, **dict.fromkeys(TALLY_SUMS, 0), "recovery_ms": None}
+            self._rows[key] = {
+                **names,
+                **dict.fromkeys(TALLY_SUMS, 0),
+                **{name: None for name, _ in _EXTREMES},
+            }
         return self._rows[key]
 
     def table(self) -> pa.Table:
@@ -120,8 +127,8 @@ def added_up(tallies: pa.Table) -> pa.Table:
     """One row for each key of several parts' tallies."""
     grouped = tallies.group_by(list(TALLY_KEY), use_threads=False)
     sums = [(name, "sum") for name in TALLY_SUMS]
-    added = grouped.aggregate([*sums, ("recovery_ms", "max")])
-    named = [*TALLY_KEY, *(f"{name}_sum" for name in TALLY_SUMS), "recovery_ms_max"]
+    added = grouped.aggregate([*sums, *_EXTREMES])
+    named = [*TALLY_KEY, *(f"{name}_{how}" for name, how in (*sums, *_EXTREMES))]
     return added.select(named).rename_columns(TALLIES.column_names).cast(TALLIES.arrow_schema())
 
 

@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
-from rebalance_core.model.timers import SLOW_SEND_MS
+from rebalance_core.model.timers import BROKER_EXPIRY_MS, SLOW_SEND_MS
 from rebalance_core.producers.sending.answers import CODE_PREFIX, TIMEOUT, Answer
 from rebalance_core.producers.simulation.draws import draw
 from rebalance_core.producers.simulation.latency import Latency
@@ -70,7 +71,7 @@ def phases_of(model: ProducerModel) -> tuple[Phase, ...]:
     for one in model.disturbances:
         cuts |= {one.from_ms, min(one.to_ms, model.length_ms)}
     times = sorted(cuts)
-    return tuple(_phase(model, *pair) for pair in zip(times, times[1:], strict=False))
+    return tuple(_phase(model, *pair) for pair in pairwise(times))
 
 
 def _phase(model: ProducerModel, from_ms: int, to_ms: int) -> Phase:
@@ -93,19 +94,25 @@ def route_changes(
 ) -> list[tuple[int, frozenset[str]]]:
     """When a client's route changes, and the brokers that are missing from then on.
 
-    The name server drops a broker as its connection closes; the client hears of it at its next
-    poll, whose place in the period is the client's own (rocketmq.md §6.1).
+    The name server drops a broker as its connection closes, or, if it is silent, once its
+    registration expires; the client hears of it at its next poll, whose place in the period is the
+    client's own (rocketmq.md §6.1).
     """
-    outages = [d for d in model.disturbances if isinstance(d, Outage) and not d.stays_in_route]
+    outages = [
+        (one.broker, one.from_ms + (BROKER_EXPIRY_MS if one.answer == TIMEOUT else 0), one.to_ms)
+        for one in model.disturbances
+        if isinstance(one, Outage) and not one.stays_in_route
+    ]
+    outages = [(broker, begin, end) for broker, begin, end in outages if begin < end]
     first = math.floor(draw(model.seed, "poll", client_id) * poll_ms)
     polls = {
         first + max(0, -(-(time - first) // poll_ms)) * poll_ms
-        for one in outages
-        for time in (one.from_ms, one.to_ms)
+        for _, *times in outages
+        for time in times
     }
     changes, missing = [], frozenset[str]()
     for poll in sorted(polls):
-        gone = frozenset(one.broker for one in outages if one.from_ms <= poll < one.to_ms)
+        gone = frozenset(broker for broker, begin, end in outages if begin <= poll < end)
         if gone != missing:
             changes.append((poll, gone))
             missing = gone

@@ -191,9 +191,9 @@ class SendingThread:
         """Probe as often as rounds were due; a broker that answers at all is alive."""
         while self._detector_ms <= now_ms:
             if self._detects():
-                behaviours = self.phase.behaviours
+                alive = {b for b, how in self.phase.behaviours.items() if how.outage is None}
                 self.producer.strategy.faults.detect(
-                    list(behaviours), lambda b: behaviours[b].outage is None, self._detector_ms
+                    self.phase.behaviours, alive.__contains__, self._detector_ms
                 )
             self._detector_ms += DETECTOR_ROUND_MS
 

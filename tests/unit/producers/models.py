@@ -68,7 +68,7 @@ def walk(world: ProducerModel, its: Variant, number: int = 0) -> Tally:
 
 
 def random_latency(random: Random) -> Latency:
-    kinds = [
+    kinds: list[Latency] = [
         FAST,
         FixedLatency(random.choice([549, 550, 900, 4000])),
         UniformLatency(300, 300 + random.choice([200, 300, 4000])),
