@@ -6,7 +6,7 @@ from rebalance_core.producers.counter import Counter
 from rebalance_core.producers.profile import profile_of
 from rebalance_core.producers.routes.publish_list import publish_list
 from rebalance_core.producers.selection import PublishInfo
-from rebalance_core.producers.sending.answers import STORE_STATUSES, Answer
+from rebalance_core.producers.sending.answers import OK, STORE_STATUSES, TIMEOUT, Answer
 from rebalance_core.producers.sending.producer import Producer, ProducerSettings, SendRecord
 from rebalance_core.producers.sending.sync_send import send
 from rebalance_core.producers.simulation.draws import draw, draw_bits
@@ -16,7 +16,8 @@ from rebalance_core.producers.simulation.phases import Phase, phases_of, route_c
 from rebalance_core.producers.simulation.tally import PhaseTally, Tally
 from rebalance_core.producers.strategy import new_strategy
 
-OK_AT_ONCE = Answer("ok", 0)
+OK_AT_ONCE = Answer(OK, 0)
+NO_TIME_LEFT = Answer(TIMEOUT, 0)
 _INTERVAL_UNIT = 1_000_000  # microseconds in a second
 
 
@@ -111,10 +112,10 @@ class SendingThread:
         return True
 
     def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Answer:
-        """Nothing remarkable, until the gap is used up."""
+        """Nothing remarkable, until the gap is used up; but no answer takes no time at all."""
         if self.gaps[broker_name] > 0:
             self.gaps[broker_name] -= 1
-            return OK_AT_ONCE
+            return OK_AT_ONCE if timeout_ms > 0 else NO_TIME_LEFT
         number = self._events[broker_name, self.phase_number]
         answer = self.phase.behaviours[broker_name].remarkable(
             self._draw("which", broker_name, self.phase_number, number),
