@@ -41,6 +41,12 @@ class IsolationLog:
         current.latency_ms = max(current.latency_ms, report.latency_ms)
         current.reason = BY_FAILURE if BY_FAILURE in (reason, current.reason) else BY_LATENCY
 
+    def forget_removed(self, faults: FaultTable, now_ms: int) -> None:
+        """End the stretches of brokers that the table lost: to 5.1.3 a choice may remove one."""
+        for name in [name for name in self._open if name not in faults.items]:
+            self._open[name].to_ms = min(self._open[name].to_ms, now_ms)
+            self._close(name)
+
     def covers(self, broker_name: str, time_ms: int) -> bool:
         """True if the broker was avoided at a time not later than the last report."""
         stretches = (self._open.get(broker_name), self._closed.get(broker_name))

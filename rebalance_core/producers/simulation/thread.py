@@ -149,6 +149,7 @@ class SendingThread:
             counts.stored[queue] = counts.stored.get(queue, 0) + 1
         for report in record.reports:
             self.isolations.note(report, self.producer.strategy.faults)
+        self.isolations.forget_removed(self.producer.strategy.faults, record.end_ms)
 
     # --- state --------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@ VERSIONS = ("4.9.3", "4.9.7", "4.9.8", "5.0.0", "5.1.3", "5.1.4", "5.3.3")
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("fault_tolerance", [True, False])
-def test_the_jumps_equal_the_walk(version: str, fault_tolerance: bool) -> None:
-    random, its = Random(f"{version} {fault_tolerance}"), variant(version, fault_tolerance)
-    for _ in range(40):
+def test_the_jumps_equal_the_walk(seed: int, version: str, fault_tolerance: bool) -> None:
+    random, its = Random(f"{seed} {version} {fault_tolerance}"), variant(version, fault_tolerance)
+    for _ in range(30):
         world = random_model(random)
         jumped = run_producer(world, world.groups[0], 0, its, choices=True)
         walked = walk(world, its)
