@@ -76,6 +76,8 @@ class Producer:
     info: PublishInfo
     settings: ProducerSettings
     now_ms: int = 0
+    late_ms: int = 0
+    """how long after its timeout a sync attempt ends; on a real clock never at once"""
 
     def choose(self, record: SendRecord, last: str | None, reset: bool) -> MessageQueue:
         """Choose a queue and write it down."""

@@ -86,7 +86,9 @@ def _attempt(
     else:
         record.requests.append(Request(broker, queue.queue_id, timeout_ms, begin_ms))
         answer = brokers.answer(broker, queue.queue_id, timeout_ms, begin_ms)
-        kind, after_ms = answer if oneway else in_time(answer, timeout_ms, timeout_ms)
+        kind, after_ms = (
+            answer if oneway else in_time(answer, timeout_ms, timeout_ms + producer.late_ms)
+        )
         producer.now_ms += after_ms
         if oneway and kind not in SEND_FAILURES:
             kind = OK  # nobody waits for an answer

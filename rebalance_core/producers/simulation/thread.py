@@ -18,6 +18,8 @@ from rebalance_core.producers.strategy import new_strategy
 
 OK_AT_ONCE = Answer(OK, 0)
 NO_TIME_LEFT = Answer(TIMEOUT, 0)
+LATE_MS = 1
+"""After a whole timeout no time is left for a retry, as a real clock has moved on."""
 _INTERVAL_UNIT = 1_000_000  # microseconds in a second
 
 
@@ -157,7 +159,7 @@ class SendingThread:
         group, profile = self.group, profile_of(self.variant.version)
         strategy = new_strategy(profile, self.variant.fault_tolerance, self._new_counter("worst"))
         settings = ProducerSettings(retry_times=group.retries, detector=group.detector)
-        return Producer(strategy, self._new_info(frozenset()), settings)
+        return Producer(strategy, self._new_info(frozenset()), settings, late_ms=LATE_MS)
 
     def _new_info(self, missing: frozenset[str]) -> PublishInfo:
         """A route change makes a new object with a new counter. rocketmq.md §9.1."""
