@@ -43,7 +43,7 @@ def seconds(
     model: ProducerModel, producers: int, run: Callable[[ProducerModel, int, Variant], object]
 ) -> float:
     """Processor time for each producer under each variant."""
-    variants = variants_of(model)[model.groups[0].name][1:]
+    variants = variants_of(model)[model.groups[0].name]
     begin = time.process_time()
     for number in range(producers):
         for variant in variants:
