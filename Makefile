@@ -83,6 +83,7 @@ dist: setup ## Build dist/rebalance_core.zip (for --py-files) and the wheel
 docs: setup ## Generate docs/data-dictionary.md and docs/audit-rules.md
 	$(BIN)/python -m rebalance_core.contracts.dictionary > docs/data-dictionary.md
 	$(BIN)/python -m rebalance_core.audit.rules_page > docs/audit-rules.md
+	cp rebalance_core/audit/known/known_issues.toml docs/known-issues.toml
 
 # Rarely needed, so not in the list: resolves pyproject.toml again. Needs uv.
 lock:

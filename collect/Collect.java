@@ -3,6 +3,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -17,6 +18,7 @@ import org.apache.commons.cli.Options;
 import org.apache.commons.cli.PosixParser;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 import org.apache.rocketmq.tools.command.SubCommand;
 import org.apache.rocketmq.tools.command.cluster.ClusterListSubCommand;
@@ -28,11 +30,16 @@ import org.apache.rocketmq.tools.command.cluster.ClusterListSubCommand;
  * milliseconds of its answer. The files are {@code <ms>-<command>[-<arguments>].txt}; a refusal such as
  * CODE: 206 is written as its stack.
  *
- * <p>Environment: NAMESRV_ADDR, and credentials as README.md says. Arguments: output folder, cluster, threads.
+ * <p>Environment: NAMESRV_ADDR, and credentials as README.md says; COLLECT_EXPORT=yes where brokers keep their
+ * configurations in RocksDB: they are asked to write them as JSON, last of all, and exportMetadata is written for
+ * those that cannot. Arguments: output folder, cluster, threads, and {@code name=host:port} of each proxy's
+ * remoting port.
  */
 public final class Collect {
     static final long TIMEOUT_MS = 5_000;
     static final int PROGRESS_EVERY = 1_000;
+    static final String EXPORT_COMMAND = "org.apache.rocketmq.tools.command.metadata.RocksDBConfigToJsonCommand";
+    static final boolean EXPORT = "yes".equals(System.getenv("COLLECT_EXPORT"));
 
     final Path output;
     final RPCHook credentials;
@@ -40,6 +47,7 @@ public final class Collect {
     final Answers answers;
     final Map<String, Path> folders = new ConcurrentHashMap<>();
     final Map<String, String> brokers = new TreeMap<>();
+    final Map<String, String> proxies = new TreeMap<>();
     final Set<String> groups = new TreeSet<>();
     final Set<String> topics = new TreeSet<>();
     final AtomicInteger files = new AtomicInteger();
@@ -54,14 +62,18 @@ public final class Collect {
     }
 
     public static void main(String[] args) throws Exception {
-        if (args.length != 3 || System.getenv("NAMESRV_ADDR") == null) {
-            System.err.println("usage: NAMESRV_ADDR=… java Collect OUTPUT CLUSTER THREADS");
+        if (args.length < 3 || System.getenv("NAMESRV_ADDR") == null) {
+            System.err.println("usage: NAMESRV_ADDR=… java Collect OUTPUT CLUSTER THREADS [PROXY=HOST:PORT …]");
             System.exit(2);
         }
         int status = 1;
         try {
             Collect collect = new Collect(Path.of(args[0]), Credentials.fromEnvironment());
             collect.admin.start();
+            for (String proxy : Arrays.asList(args).subList(3, args.length)) {
+                int end = proxy.lastIndexOf('=');
+                collect.proxies.put(proxy.substring(0, end), proxy.substring(end + 1));
+            }
             collect.list(args[1]);
             collect.run(Integer.parseInt(args[2]));
             status = collect.failed.get() == 0 ? 0 : 1;
@@ -85,9 +97,16 @@ public final class Collect {
             // The master has id 0; without one the lowest replica answers.
             String address = new TreeMap<>(info.getBrokerAddrTable().get(name).getBrokerAddrs()).firstEntry().getValue();
             try {
-                groups.addAll(admin.getUserSubscriptionGroup(address, TIMEOUT_MS).getSubscriptionGroupTable().keySet());
-                topics.addAll(admin.getUserTopicConfig(address, false, TIMEOUT_MS).getTopicConfigTable().keySet());
+                var groupTable = admin.getUserSubscriptionGroup(address, TIMEOUT_MS).getSubscriptionGroupTable();
+                var topicTable = admin.getUserTopicConfig(address, false, TIMEOUT_MS).getTopicConfigTable();
+                groups.addAll(groupTable.keySet());
+                topics.addAll(topicTable.keySet());
                 brokers.put(name, address);
+                if (EXPORT) {
+                    Map<String, Object> metadata = Map.of("topicConfigTable", topicTable, "subscriptionGroupTable", groupTable);
+                    write(output.resolve(System.currentTimeMillis() + "-exportMetadata-" + name + ".json"),
+                        out -> out.println(RemotingSerializable.toJson(metadata, true)));
+                }
             } catch (Exception e) {
                 fail(name + " at " + address + " does not answer and is not asked again", e);
             }
@@ -103,6 +122,14 @@ public final class Collect {
         topics.forEach(topic -> pool.execute(() -> guarded(topic, this::topic)));
         pool.shutdown();
         pool.awaitTermination(Long.MAX_VALUE, TimeUnit.MILLISECONDS);
+        if (EXPORT) {
+            brokers.forEach((name, address) -> write("rocksDBConfigToJson-" + name, out -> export(address, out)));
+        }
+    }
+
+    /** RocksDBConfigToJsonCommand with {@code -b}: the broker (5.3.2 or newer) writes JSON files on its own disk. */
+    void export(String address, PrintStream out) throws Exception {
+        execute((SubCommand) Class.forName(EXPORT_COMMAND).getDeclaredConstructor().newInstance(), out, "-b", address);
     }
 
     /** A name that cannot be a file's, for example, ends its own questions and no others. */
@@ -124,6 +151,9 @@ public final class Collect {
         brokers.forEach((name, address) -> write("consumerConnection-" + group + "-" + name,
             out -> answers.consumerConnection(group, address, clientIds, out)));
         Map<MessageQueue, String> owners = new TreeMap<>();
+        // Brokers do not know who is behind a proxy, and gRPC clients do not answer consumerStatus.
+        proxies.forEach((name, address) -> write("consumerConnection-" + group + "-" + name,
+            out -> answers.consumerConnection(group, address, new TreeSet<>(), out)));
         String status = "consumerStatus-" + group;
         clientIds.forEach(id -> write(status, id, out -> answers.consumerStatus(group, id, owners, out)));
         write("consumerProgress-s-" + group, out -> answers.consumerProgress(group, owners, out));
@@ -131,12 +161,16 @@ public final class Collect {
 
     /** ClusterListSubCommand itself: it is asked once, so a client of its own is affordable. */
     void clusterList(PrintStream out) throws Exception {
+        execute(new ClusterListSubCommand(), out);
+    }
+
+    /** A command of mqadmin; nothing else may print meanwhile. */
+    void execute(SubCommand command, PrintStream out, String... arguments) throws Exception {
         PrintStream console = System.out;
         System.setOut(out);
         try {
-            SubCommand command = new ClusterListSubCommand();
             Options options = command.buildCommandlineOptions(new Options());
-            command.execute(new PosixParser().parse(options, new String[0]), options, credentials);
+            command.execute(new PosixParser().parse(options, arguments), options, credentials);
         } finally {
             System.setOut(console);
         }

@@ -14,6 +14,7 @@ usage: collect.sh --sources FILE --cluster NAME --output DIR [options]
 
   --sources FILE          machines and folders, one a line (README.md):
                           broker|namesrv NAME LOGS [STORE]   client NAME LOGS [OFFSETS [ZONE]]
+                          proxy NAME LOGS [HOST:PORT]        (of its remoting port)
   --cluster NAME          the RocketMQ cluster
   --output DIR            a folder that does not exist yet, or is empty
   --namesrv ADDRESSES     name servers for the admin commands (default: $NAMESRV_ADDR)
@@ -104,11 +105,13 @@ read_sources() { # lines to the array PLACES; every mistake is named before anyt
     line=$((line + 1))
     case $kind in
       "" | \#*) continue ;;
-      broker | namesrv | client) ;;
-      *) mistakes+=("$SOURCES:$line: '$kind' is not broker, namesrv or client") && continue ;;
+      broker | namesrv | client | proxy) ;;
+      *) mistakes+=("$SOURCES:$line: '$kind' is not broker, namesrv, client or proxy") && continue ;;
     esac
     [ -n "$logs" ] || mistakes+=("$SOURCES:$line: a $kind needs a name and a folder of logs")
     [ "$kind" != broker ] || [ -n "$store" ] || mistakes+=("$SOURCES:$line: a broker needs a store")
+    [ "$kind" != proxy ] || [[ ${store:--} =~ ^(-|[^/:]+:[0-9]+)$ ]] ||
+      mistakes+=("$SOURCES:$line: '$store' is not host:port of a proxy's remoting port")
     [ -z "$extra" ] || mistakes+=("$SOURCES:$line: too many words: $extra")
     plain_name "${name:-/}" || mistakes+=("$SOURCES:$line: '${name:-}' is no name")
     [[ $seen != *" $kind/$name "* ]] || mistakes+=("$SOURCES:$line: $kind $name is there twice")
@@ -119,17 +122,32 @@ read_sources() { # lines to the array PLACES; every mistake is named before anyt
   [ "${#PLACES[@]}" -gt 0 ] || refuse "$SOURCES names no machine"
 }
 
+any_rocksdb() { # yes if a broker keeps its configurations in a RocksDB
+  local place kind store
+  for place in "${PLACES[@]}"; do
+    read -r kind _ _ store _ <<<"$place"
+    if [ "$kind" = broker ] && list_store "$store"; then
+      printf yes && return
+    fi
+  done
+  printf no
+}
+
 ask_cluster() {
-  local work
+  local work place kind name address proxies=()
+  for place in "${PLACES[@]}"; do
+    read -r kind name _ address _ <<<"$place"
+    [ "$kind" != proxy ] || [ "$address" = - ] || proxies+=("$name=$address")
+  done
   work=$(mktemp -d)
   # shellcheck disable=SC2064 # the name of now
   trap "rm -rf '$work'" EXIT
   mkdir -p "$OUTPUT/mqadmin"
   "${BIN}javac" --release 11 -nowarn -XDsuppressNotes -d "$work" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
-    NAMESRV_ADDR=$NAMESRV "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" \
+    NAMESRV_ADDR=$NAMESRV COLLECT_EXPORT=$(any_rocksdb) "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" \
       -Drocketmq.client.logRoot="$work" -Drocketmq.log.root="$work" \
       -cp "$work:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" Collect \
-      "$OUTPUT/mqadmin" "$CLUSTER" "$THREADS" >"$work/stdout" ||
+      "$OUTPUT/mqadmin" "$CLUSTER" "$THREADS" "${proxies[@]}" >"$work/stdout" ||
     fail "not every question to the cluster was answered"
 }
 
@@ -151,6 +169,7 @@ write_settings() { # last: a folder without collection.toml is no collection
       [ "$kind" != client ] || [ "$zone" = - ] || printf '"clients/%s/*" = "%s"\n' "$name" "$zone"
     done
     printf '\n[expected]\nbrokers = %s\nname_servers = %s\n' "$(names_of broker)" "$(names_of namesrv)"
+    [ "$(names_of proxy)" = "[]" ] || printf 'proxies = %s\n' "$(names_of proxy)"
   } >"$OUTPUT/collection.toml"
 }
 
@@ -163,6 +182,11 @@ main() {
   # The logs last: they then tell of everything that the answers and stores show.
   [ "$ADMIN" = no ] || ask_cluster
   local place
+  # What brokers were just asked to export is copied before anything that takes long.
+  for place in "${PLACES[@]}"; do
+    # shellcheck disable=SC2086 # the words of a line
+    copy_stores_of $place
+  done
   for place in "${PLACES[@]}"; do
     # shellcheck disable=SC2086 # the words of a line
     copy_place $place

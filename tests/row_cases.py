@@ -44,6 +44,7 @@ CONFIG: dict[str, object] = {
     "broker_name": "b",
     "read_queue_nums": 8,
 }
+MASTER: dict[str, object] = {"event_type": "MASTER_DOWN", "broker_name": "b"}
 MODE: dict[str, object] = {"event_type": "REQUEST_MODE", "topic": "t"}
 EVENTS, GROUPS, OFFSETS, COMMITS = DEFAULTS
 
@@ -59,6 +60,9 @@ GOOD: list[tuple[str, dict[str, object]]] = [
     (EVENTS, MODE | {"detail": "PULL"}),
     (EVENTS, MODE | {"detail": "POP(share_queue_num=-1)", "client_id": None}),
     (EVENTS, {"rebalance_mode": "BROKER"}),
+    (EVENTS, MASTER | {"detail": "SLAVE_READ"}),
+    (EVENTS, MASTER),
+    (EVENTS, MASTER | {"event_type": "MASTER_UP"}),
     (EVENTS, CONFIG | {"read_queue_nums": 65536, "perm": 0, "write_queue_nums": 0}),
     (GROUPS, {"pull_threshold_for_queue": -1, "broker_version": "5.1", "rebalance_mode": "BROKER"}),
     (OFFSETS, {"queue_id": 65535, "min_offset": 9}),
@@ -96,10 +100,13 @@ BAD: list[tuple[str, dict[str, object], str, str]] = [
     (EVENTS, {"event_ms": NOW_MS * 1000}, "BAD_TIME", "1700000000000000, after the year 2200"),
     (EVENTS, {"detail": "CLOSED"}, "BAD_ENUM", "'CLOSED'; valid for CONSUMER_JOIN: OBSERVED"),
     (EVENTS, {"event_type": "CONSUMER_LEAVE", "detail": "x"}, "BAD_ENUM", "LEAVE: none"),
+    (EVENTS, MASTER | {"detail": "CLOSED"}, "BAD_ENUM", "MASTER_DOWN: REFUSED, SLAVE_READ, ACTING"),
+    (EVENTS, MASTER | {"broker_name": None}, "MISSING_VALUE", "MASTER_DOWN needs it"),
+    (EVENTS, MASTER | {"event_type": "MASTER_UP", "detail": "ACTING"}, "BAD_ENUM", "UP: none"),
     (EVENTS, {"message_model": "clustering"}, "BAD_ENUM", "valid: CLUSTERING, BROADCASTING"),
     (EVENTS, {"consume_from_where": "LAST"}, "BAD_ENUM", "consume_from_where is 'LAST'"),
     (EVENTS, {"strategy": "AVERAGE"}, "BAD_STRATEGY", "strategy: "),
-    (EVENTS, {"rebalance_mode": "PROXY"}, "BAD_ENUM", "valid: CLIENT, BROKER"),
+    (EVENTS, {"rebalance_mode": "POP"}, "BAD_ENUM", "valid: CLIENT, BROKER"),
     (EVENTS, MODE, "MISSING_VALUE", "detail is empty; REQUEST_MODE needs it"),
     (EVENTS, MODE | {"detail": " "}, "MISSING_VALUE", "detail is empty"),
     (EVENTS, MODE | {"detail": "PULL", "topic": ""}, "MISSING_VALUE", "topic is empty"),

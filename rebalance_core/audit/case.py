@@ -14,6 +14,7 @@ from rebalance_core.model.statuses import EMPTY
 from rebalance_core.model.time_units import HOUR_MS
 from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, REBALANCE_WAIT_MS
 from rebalance_core.protocol.windows import window_ms
+from rebalance_core.replay.masters import MasterOutage
 
 Row = Mapping[str, Any]
 
@@ -30,7 +31,9 @@ class AuditRun:
         end_ms: its end: "now" of the audit.
         stale_ms: a dump older than this at the end says nothing about the present.
         missing: brokers of which nothing, or nothing recent enough, was collected.
+        masters: by broker, when its master was gone while a slave lived.
         store_ms: when the last subscriptionGroup.json of a broker was copied, where one was.
+        versions: of the brokers, where a file tells.
     """
 
     start_ms: int
@@ -38,6 +41,8 @@ class AuditRun:
     stale_ms: int = 6 * HOUR_MS
     missing: frozenset[str] = frozenset()
     store_ms: Mapping[str, int] = field(default_factory=dict)
+    masters: Mapping[str, tuple[MasterOutage, ...]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class ClusterRows:
     Attributes:
         facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
         dumps: the newest dump by command and broker.
-        broker_events: BROKER_UP and BROKER_DOWN.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
     """
 
     facts: list[Row] = field(default_factory=list)

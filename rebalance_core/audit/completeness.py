@@ -9,6 +9,7 @@ from typing import Any
 from rebalance_core.audit.case import AuditRun, Row
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.ingest.parse.stores.store_forms import ROCKSDB_V2
 from rebalance_core.model.severities import ERROR
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import HOUR_MS
@@ -21,6 +22,7 @@ CLUSTER_KINDS = (
     "EXPECTED_BROKER",
     "EXPECTED_NAME_SERVER",
     "BROKER_FILE",
+    "BROKER_STORE",
     "NAME_SERVER_FILE",
     "BROKER_IN_CLUSTER",
     "BROKER_REGISTERED",
@@ -28,13 +30,16 @@ CLUSTER_KINDS = (
 )
 """Facts on the cluster; few, they may go to the driver."""
 UNASKED = "UNASKED"
+PROGRESS = "consumerProgress"
+EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     ERROR,
-    "A broker, a name server or a dump is missing or stale: what depends on it is UNKNOWN, "
-    "and the run is not green.",
-    "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, NAME_SERVER_FILE, BROKER_IN_CLUSTER, DUMP",
+    "A broker, a name server, a dump or the export of a RocksDB is missing or stale: what depends "
+    "on it is UNKNOWN, and the run is not green.",
+    "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
+    "BROKER_IN_CLUSTER, DUMP",
     "Find out why the file was not copied or the command failed; collect again.",
 )
 
@@ -68,6 +73,7 @@ def audit_run_of(
     missing, findings = _missing_brokers(by_kind, newest, run, down)
     findings += _missing_name_servers(by_kind)
     findings += _missing_dumps(dumps, run)
+    findings += _missing_exports(by_kind, dumps, run)
     if not_before_ms is not None and run.end_ms < not_before_ms:
         late = _hours(not_before_ms - run.end_ms)
         what = f"the newest file of the collection is {late} older than it may be"
@@ -77,7 +83,13 @@ def audit_run_of(
     stores: dict[str, int] = {}
     for row in by_kind.get("GROUP_CONFIGS", ()):
         stores[row["broker_name"]] = max(stores.get(row["broker_name"], 0), row["last_ms"])
-    return replace(run, missing=frozenset(missing), store_ms=stores), findings
+    versions = {
+        row["broker_name"]: row["details"]["version"]
+        for row in by_kind.get("BROKER_IN_CLUSTER", ())
+        if row["details"].get("version")
+    }
+    run = replace(run, missing=frozenset(missing), store_ms=stores, versions=versions)
+    return run, findings
 
 
 def _newest_of_brokers(
@@ -154,6 +166,51 @@ def _missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
             yield _incomplete(
                 f"the newest dump of {names} is {age} old: {what} now is unknown",
                 {"newest": utc(last), "end": utc(run.end_ms)},
+            )
+
+
+def _missing_exports(
+    by_kind: Mapping[str, list[Row]], dumps: Iterable[Row], run: AuditRun
+) -> Iterator[Finding]:
+    """What brokers keep in RocksDB and nobody exported, or long ago."""
+    progress = max(
+        (row["last_ms"] for row in dumps if row["details"]["command"] == PROGRESS), default=0
+    )
+    addresses = {
+        row["broker_name"]: row["details"]["addr"]
+        for row in by_kind.get("BROKER_IN_CLUSTER", ())
+        if row["details"].get("broker_id") == "0"
+    }
+    for row in by_kind.get("BROKER_STORE", ()):
+        broker, form = row["broker_name"], row["details"]["form"]
+        if ROCKSDB_V2 in form:
+            if progress >= run.end_ms - run.stale_ms and progress:
+                continue
+            yield _incomplete(
+                f"the offsets of {broker} are in config/rdb, which no command exports, and no "
+                "recent consumerProgress was collected: what its groups have committed is unknown",
+                {"broker": broker, "form": form, "store": row["source"]},
+                broker_name=broker,
+                remedy="Collect consumerProgress, topicStatus and exportMetadata; of "
+                "configManagerVersion=v2 there is nothing else to be had.",
+            )
+            continue
+        missing = [name for name in EXPORTED if not row["details"][name]]
+        old = [
+            name
+            for name in EXPORTED
+            if row["details"][name] and int(row["details"][name]) < run.end_ms - run.stale_ms
+        ]
+        if missing or old:
+            address = addresses.get(broker, "<address of the broker>")
+            what = [f"{listed(missing)} not exported, or at an unknown time"] if missing else []
+            what += [f"{listed(old)} exported more than {_hours(run.stale_ms)} ago"] if old else []
+            yield _incomplete(
+                f"the configurations of {broker} are in RocksDB: {'; '.join(what)}",
+                {"broker": broker, "form": form, "store": row["source"]},
+                broker_name=broker,
+                remedy=f"mqadmin rocksDBConfigToJson -b {address}, right before config/*.json is "
+                "copied; collect/collect.sh does it.",
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.accepted import Acceptance, accept
@@ -16,18 +17,24 @@ from rebalance_core.audit.completeness import (
     audit_run_of,
     incomplete_groups,
 )
+from rebalance_core.audit.evidence.topic_configs import is_system_group
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.known.matching import of_cluster, of_group, with_known
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
     BROKER_FLAPS,
     NAME_SERVERS_DIFFER,
+    SLAVE_NOT_READABLE,
     broker_flaps,
     down_brokers,
+    master_outages,
     name_servers_differ,
+    slaves_not_readable,
 )
 from rebalance_core.ingest.rows import FINDING_IDS
+from rebalance_core.model.events import BROKER_EVENTS
 from rebalance_core.model.severities import ERROR
-from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, UNKNOWN
+from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, SYSTEM, UNKNOWN
 
 RULE_FAILED = Rule(
     "RULE_FAILED",
@@ -44,6 +51,7 @@ ALL_RULES: tuple[Rule, ...] = (
     *RULES,
     NAME_SERVERS_DIFFER,
     BROKER_FLAPS,
+    SLAVE_NOT_READABLE,
     RULE_FAILED,
 )
 """Every rule of the audit; those of `ingest` are in docs/ingest.md."""
@@ -56,11 +64,15 @@ Findings = list[tuple[Rule, Finding]]
 
 
 def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
-    """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster."""
+    """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster.
+
+    Of a system group ingest's findings alone.
+    """
     result, findings = _compared(case)
-    for rule in RULES:
+    for rule in RULES if not is_system_group(case.consumer_group) else ():
         findings += _by_rule(rule, case)
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
+    rows = with_known(rows, of_group(case)) if rows else rows
     rows += [dict(row) for row in case.rows("findings")]
     return {
         "findings": [accept(row, accepted) for row in rows],
@@ -80,16 +92,20 @@ def judge_cluster(
     Args:
         facts: observed facts of `collection.CLUSTER_KINDS`.
         dumps: DUMP facts, or the newest by command and broker.
-        broker_events: BROKER_UP and BROKER_DOWN of cluster_events.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of cluster_events.
         stale_hours: what is older at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
     """
-    facts, events = list(facts), list(broker_events)
+    facts, given = list(facts), list(broker_events)
+    events = [row for row in given if row["event_type"] in BROKER_EVENTS]
     run, missing = audit_run_of(facts, dumps, down_brokers(events), stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events)]
-    return run, rows
+    masters = master_outages(given)
+    rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(masters)]
+    run = replace(run, masters=masters)
+    return run, with_known(rows, of_cluster(run))
 
 
 def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:
@@ -136,7 +152,8 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
 def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
     try:
         result = compare(case)
-        return result, list(comparison_findings(case, result))
+        known = result.reason == SYSTEM
+        return result, [] if known else list(comparison_findings(case, result))
     except Exception as error:  # one group must not cost the audit of 10,000 groups
         return ComparisonResult(UNKNOWN, COMPARISON_FAILED), [
             _failed("The comparison", case, error)

@@ -2,6 +2,7 @@
 
 from rebalance_core.audit.finding import Rule
 from rebalance_core.audit.judge import ALL_RULES
+from rebalance_core.audit.known.known_issue import KnownIssue, known_issues
 from rebalance_core.model.verdicts import REASONS, VERDICTS
 
 NOT_SEEN = (
@@ -9,6 +10,16 @@ NOT_SEEN = (
         "alternating expressions (tags) that differ only in the 5.x proxy's view",
         "a gRPC client's subscription stands in no file of a broker",
         "log of the proxy",
+    ),
+    (
+        "which gRPC client takes which messages, and for how long it holds them",
+        "a proxy logs no receive handle and `consumerStatus` does not ask it",
+        "the application's own log",
+    ),
+    (
+        "a listener's time against its invisible time, before messages time out",
+        "`INVISIBLE_TIME_TOO_SHORT` reads the client's lines, which come when it is too late",
+        "`#Consumer RT&TPS#` of consumerStatus: Consume RT against popInvisibleTime",
     ),
     (
         "a channel kept alive by another group of the same process (#10435)",
@@ -62,11 +73,35 @@ def rules_page() -> str:
         "|---|---|",
         *(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items()),
         "",
+        "Where members share queues (`pop_reach`), a client's `#Consumer Pop Detail#` is compared "
+        "with what it may pop, its process queues with what it pulls. `consumerProgress` shows no "
+        "one for a popped queue, so it tells a wrong puller but never that the reach is right: "
+        "without a `consumerStatus` in the last round of dumps the group is UNKNOWN, `NO_DUMP`. Of "
+        "gRPC clients no dump shows a queue, and by rule each reaches every queue; the members "
+        "that `consumerConnection` of any proxy lists (in LOCAL mode: of a broker) are compared "
+        "with the predicted ones, and one too few or too many is DIFFERS with all that it would "
+        "reach. DIFFERS outranks UNSTABLE, UNSTABLE outranks SHARED, SHARED outranks EQUAL.",
+        "",
+        "Groups of RocketMQ's own brokers, proxies and tools (`CID_RMQ_SYS_…`, "
+        "`CID_DefaultHeartBeatSyncerTopic`) are not judged: two proxies of a host share a client "
+        "id there, and are no twins.",
+        "",
         "## Rules",
         "",
         "| id | severity | meaning | seen by | what to do |",
         "|---|---|---|---|---|",
         *map(_row, ALL_RULES),
+        "",
+        "## Known issues",
+        "",
+        "Defects of RocketMQ and of its clients that may explain a finding, from "
+        "[known-issues.toml](known-issues.toml). A finding says so in its evidence (`known`) where "
+        "the language and version of a client that brokers list, the version of a broker and the "
+        "issue's other conditions fit. It names what is likely, not what is proven.",
+        "",
+        "| thread | findings | clients | brokers | what it looks like | what helps |",
+        "|---|---|---|---|---|---|",
+        *map(_issue, known_issues()),
         "",
         "## What the files cannot show",
         "",
@@ -81,6 +116,21 @@ def _row(rule: Rule) -> str:
     cells = (rule.meaning, rule.seen_by, rule.remedy)
     text = " | ".join(cell.replace("|", "\\|") for cell in cells)
     return f"| `{rule.rule_id}` | {rule.severity} | {text} |"
+
+
+def _issue(issue: KnownIssue) -> str:
+    clients = _of(issue.languages, issue.client_from, issue.client_to)
+    ranged = issue.broker_from or issue.broker_to
+    brokers = "any" if not issue.languages else ""
+    brokers = _of((), issue.broker_from, issue.broker_to) if ranged else brokers
+    rules = ", ".join(f"`{rule}`" for rule in issue.rules)
+    cells = (f"[{issue.id}]({issue.url})", rules, clients, brokers, issue.symptom, issue.remedy)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _of(languages: tuple[str, ...], first: str | None, last: str | None) -> str:
+    words = [", ".join(languages), f"from {first}" if first else "", f"to {last}" if last else ""]
+    return " ".join(word for word in words if word)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def _bad_times(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
 
 
 def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Iterator[Found]:
-    ranges = number_ranges(max_queue_nums)
+    ranges = number_ranges(max_queue_nums, table.name)
     for name in table.column_names:
         value = rows.column(name)
         if name in ranges:

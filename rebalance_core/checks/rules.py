@@ -7,11 +7,13 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
+from rebalance_core.contracts.observed import OBSERVED_FACTS
 from rebalance_core.contracts.producers import SEND_RESULTS
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 ISSUE_CODES = {
     "UNPARSABLE": "the line is not one JSON object, has not the header's columns or is not UTF-8",
@@ -80,8 +82,12 @@ PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
 """Code and parser of columns whose texts have a grammar."""
 
 
-def number_ranges(max_queue_nums: int) -> dict[str, tuple[str, int, int | None]]:
-    """By column of numbers the code, the first good one and the last (None: no limit)."""
+def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, int, int | None]]:
+    """By column of numbers the code, the first good one and the last (None: no limit).
+
+    A fact may be on any queue of a broker (rocketmq.md §2.8), every other row is on one queue.
+    """
+    first_id = WHOLE_BROKER if table_name == OBSERVED_FACTS.name else 0
     last_id = max_queue_nums - 1
     offsets = ("min_offset", "max_offset", "committed_offset")
     return {
@@ -90,7 +96,7 @@ def number_ranges(max_queue_nums: int) -> dict[str, tuple[str, int, int | None]]
         ),
         **dict.fromkeys(offsets, ("BAD_OFFSET", 0, None)),
         "latency_ms": ("BAD_LATENCY", 0, None),
-        "queue_id": ("BAD_QUEUE_ID", 0, last_id),
+        "queue_id": ("BAD_QUEUE_ID", first_id, last_id),
         "perm": ("BAD_PERM", 0, MAX_PERM),
     }
 

@@ -6,10 +6,8 @@ from rebalance_core.client.offset_stores import LocalOffsetStore, OffsetStore, R
 from rebalance_core.model.group_settings import BROADCASTING, LITE_PULL, PUSH, GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.protocol.order_locks import locks_on_addition
 from rebalance_core.strategies import AllocationStrategy
-
-# ConsumeOrderly of a BROADCASTING consumer takes no broker locks any more.
-BROADCASTING_WITHOUT_LOCKS = (5, 3, 2)
 
 
 @dataclass(slots=True)
@@ -76,9 +74,8 @@ class ClientProcess:
     @property
     def locks_on_addition(self) -> bool:
         """Orderly: a queue is added only with its order lock (``needLockMq``)."""
-        if not (self.is_push and self.settings.ordered):
-            return False
-        return not self.is_broadcasting or self.version < BROADCASTING_WITHOUT_LOCKS
+        its = self.settings
+        return locks_on_addition(its.consumer_type, its.message_model, its.ordered, self.version)
 
     def working(self, topic: str) -> set[MessageQueue]:
         """The live process queues of a topic (``getWorkingMessageQueue``)."""

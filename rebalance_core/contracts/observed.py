@@ -78,6 +78,13 @@ _OTHER_KINDS = (
         "(log, store), name (broker.log, lock.log, topics.json, …), files, facts (a log with 0: "
         "its time is not known and is the collection's end)",
     ),
+    FactKind(
+        "BROKER_STORE",
+        "the broker keeps its configurations in RocksDB: form (ROCKSDB, SINGLE_ROCKSDB, "
+        "ROCKSDB_V2, joined by or), topics.json, subscriptionGroup.json, consumerOffset.json "
+        "(when the newest copy of each was exported, epoch ms; empty: there is none, or no file "
+        "tells)",
+    ),
     FactKind("NAME_SERVER_FILE", "a name server's log was collected: name, files, facts"),
     FactKind(
         "DUMP",

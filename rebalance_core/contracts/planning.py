@@ -69,6 +69,10 @@ PLAN_STEPS = Table(
         idle_members INT members without a queue
         orphaned INT readable queues with no owner, retry queues counted
         shared INT queues held by more than one process, retry queues counted
+        pop_queues INT readable queues of topics that members share; in no other count
+        min_clients_per_queue? INT fewest clients that may take from one of them; null without one
+        max_clients_per_queue? INT most of them; null without such a queue
+        unreached? INT of them, queues that no client may take from; null without such a queue
         """,
         status=EPOCH_STATUSES,
     ),

@@ -7,6 +7,7 @@ not which they are. Nor does it say whether the brokers allocate (``rebalance_mo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 from rebalance_core.explain.settlement import Settlement
@@ -26,17 +27,28 @@ def settle_again(view: View, before: View | None, topic: str) -> tuple[Settlemen
     """
     listed = view.queues.get(topic, [])
     if view.unreadable == 0 and view.row["status"] != FROZEN:
-        return Settlement(view, before, topic, tuple(listed)), True
+        return _with_masters_lost(Settlement(view, before, topic, tuple(listed))), True
     first: Settlement | None = None
     fitting: list[Settlement] = []
     for broker_mode in (False, True) if view.row["status"] == FROZEN else (False,):
         for readable in _possible_queues(view, topic):
-            one = Settlement(view, before, topic, readable, broker_mode)
+            one = _with_masters_lost(Settlement(view, before, topic, readable, broker_mode))
             first = first or one
             if all(one.agrees(queue) for queue in listed):
                 fitting.append(one)
     assert first is not None
     return (fitting or [first])[0], len({one.queues for one in fitting}) == 1
+
+
+def _with_masters_lost(settled: Settlement) -> Settlement:
+    """The same without new order locks of the brokers where it does not fit the rows, if masters
+    are gone in the epoch; the ledger does not say whose, nor whether the group is orderly.
+    """
+    if not settled.view.row.get("masterless_queues"):
+        return settled
+    listed = settled.view.queues.get(settled.topic, [])
+    lockless = frozenset(queue.broker_name for queue in listed if not settled.agrees(queue))
+    return replace(settled, lockless=lockless) if lockless else settled
 
 
 def _possible_queues(view: View, topic: str) -> Iterator[tuple[MessageQueue, ...]]:

@@ -24,7 +24,7 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.config import Config
 
 EMPTY, DUPLICATE, LEFT_OUT, MIXED = "EMPTY", "DUPLICATE_ID", "LEFT_OUT", "MIXED_STRATEGIES"
-UNKNOWN = "UNKNOWN"
+UNKNOWN, NO_MASTER = "UNKNOWN", "NO_MASTER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,12 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     members = settled.view.members
     if not members:
         return Reason(EMPTY, "the group has no member")
+    if queue.broker_name in settled.lockless:
+        return Reason(
+            NO_MASTER,
+            f"{queue.broker_name} has no master that could give the order lock, so nobody takes "
+            "the queue anew",
+        )
     passing = [member for member in members if settled.outcome(member) in (COMPUTED, LISTED)]
     for member in members:
         if member["message_model"] == BROADCASTING:

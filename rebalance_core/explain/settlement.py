@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rebalance_core.explain.formula import Formula, formula_of
+from rebalance_core.explain.held_before import held_before
 from rebalance_core.explain.view import ProcessKey, Row, View, subscribes
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.group_settings import (
@@ -45,6 +46,8 @@ class Settlement:
     """mqAll: the topic's readable queues."""
     broker_mode: bool = False
     """The group's members ask the brokers, as far as they can (rocketmq.md §2.8)."""
+    lockless: frozenset[str] = frozenset()
+    """Brokers without a master: an orderly group gets no new order lock there (rocketmq.md §15)."""
 
     @cached_property
     def _shares(self) -> dict[tuple[str, str], dict[str, frozenset[MessageQueue]] | str]:
@@ -132,7 +135,15 @@ class Settlement:
         if outcome not in (COMPUTED, LISTED):
             return False
         share = self._share(member)
-        return not isinstance(share, str) and queue in share
+        return not isinstance(share, str) and queue in share and self._gets_lock(member, queue)
+
+    def _gets_lock(self, member: Row, queue: MessageQueue) -> bool:
+        """False: the order lock of a queue that is new to the process, and nobody gives it."""
+        if queue.broker_name not in self.lockless:
+            return True
+        key = (member["client_id"], member["channel_id"])
+        there = self.before is not None and key in self.before.processes
+        return there and held_before(self.before, queue)[1][member["client_id"]] > 0
 
     def taken_by(self, member: Row) -> frozenset[MessageQueue]:
         """All queues of the topic that a pass of the process takes; not for those that run none."""
@@ -143,7 +154,7 @@ class Settlement:
             return frozenset()
         share = self._share(member)
         assert not isinstance(share, str)
-        return frozenset(queue for queue in share if queue.topic == self.topic)
+        return frozenset(q for q in share if q.topic == self.topic and self._gets_lock(member, q))
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
         """Client id -> fewest and most of its processes that hold the queue; no other client does.
@@ -151,15 +162,15 @@ class Settlement:
         More than one number is possible only for several processes of one id of which some keep
         what they held: the ledger does not say which of them held it.
         """
-        held = Counter[str]() if self.before is None else self.before.held_by(queue)
+        held, held_at_most = held_before(self.before, queue)
         computed = Counter(
             member["client_id"] for member in self._passing if self.takes(member, queue)
         )
         result = {}
-        for client_id in {*computed, *self._others, *(held.keys() & self._keeping.keys())}:
+        for client_id in {*computed, *self._others, *(held_at_most.keys() & self._keeping.keys())}:
             keeping = self._keeping[client_id]
             low = max(0, held[client_id] - (self._earlier[client_id] - keeping)) if keeping else 0
-            high = min(keeping, held[client_id]) + self._others[client_id]
+            high = min(keeping, held_at_most[client_id]) + self._others[client_id]
             if computed[client_id] + high:
                 result[client_id] = (computed[client_id] + low, computed[client_id] + high)
         return result

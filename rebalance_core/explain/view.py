@@ -15,9 +15,12 @@ from typing import Any
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 Row = Mapping[str, Any]
 ProcessKey = tuple[str, str | None]
+Entries = frozenset[MessageQueue]
+"""Queues as rows of pop_reach name them: the id -1 is any readable queue of the broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class View:
     """Each queue with a row: how many processes of which id hold it; empty: none."""
     shared: Mapping[str, Row] = field(default_factory=dict)
     """Topics whose queues members share, each with its row of pop_metrics."""
-    reach: Mapping[str, Mapping[str, frozenset[MessageQueue]]] = field(default_factory=dict)
+    reach: Mapping[str, Mapping[str, Entries]] = field(default_factory=dict)
     """Of each shared topic the clients that reach queues of it, and which as the rows name them."""
 
     @property
@@ -92,6 +95,11 @@ def view_of(rows: GroupRows, epoch: Row) -> View:
     members = tuple(_covering(rows.memberships, number))
     shared = {row["topic"]: row for row in rows.pop_metrics if row["epoch"] == number}
     return View(epoch, members, holders, shared, _reach(rows, number))
+
+
+def covers(entries: Entries, queue: MessageQueue) -> bool:
+    """True if the entries name the queue or its whole broker."""
+    return queue in entries or queue._replace(queue_id=WHOLE_BROKER) in entries
 
 
 def subscribes(member: Row, topic: str) -> bool:

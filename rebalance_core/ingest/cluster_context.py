@@ -15,6 +15,7 @@ from rebalance_core.ingest.evidence.broker_folders import (
     broker_folders,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence.store_copies import BrokerStore, rocksdb_stores
 from rebalance_core.ingest.masters.master_turns import master_turns
 from rebalance_core.ingest.masters.replicas import Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
@@ -49,6 +50,7 @@ class ClusterContext:
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
         proxies: what files tell of each.
+        rocksdb: by folder the store of a broker that keeps its configurations in RocksDB.
     """
 
     cluster: str
@@ -70,6 +72,7 @@ class ClusterContext:
     mode_stores: tuple[tuple[str, int, str], ...] = ()
     master_turns: tuple[MasterTurn, ...] = ()
     proxies: ProxyLives = field(default_factory=ProxyLives)
+    rocksdb: Mapping[str, BrokerStore] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -104,9 +107,22 @@ class ClusterContext:
         replaces = version is not None and parse_version(version).is_v4
         return permission if replaces else perm & permission
 
+    @cached_property
+    def exported(self) -> Mapping[str, int | None]:
+        """When each JSON store beside a RocksDB was exported, by its file; None: nobody knows."""
+        of_folders = self.rocksdb.values()
+        return {name: at_ms for one in of_folders for name, at_ms in one.dates.items()}
+
+    @cached_property
+    def in_rocksdb(self) -> frozenset[str]:
+        """Brokers, by name and by folder, that keep their configurations in RocksDB."""
+        names = {self.folders[folder].broker_name for folder in self.rocksdb}
+        return frozenset(names | self.rocksdb.keys())
+
     def time_of(self, piece: Evidence) -> int:
         """When the evidence was true."""
-        return self.end_ms if piece.at_ms is None else piece.at_ms
+        at_ms = self.exported.get(piece.source) or piece.at_ms
+        return self.end_ms if at_ms is None else at_ms
 
 
 def cluster_context(
@@ -166,6 +182,7 @@ def cluster_context(
         tuple(sorted(history.mode_stores)),
         master_turns(pieces, replicas),
         proxy_lives(pieces, end_ms),
+        rocksdb_stores(pieces, end_ms, {name: f.broker_name for name, f in of_folders.items()}),
     )
 
 

@@ -20,10 +20,13 @@ from rebalance_core.ingest.collection.collected_file import (
     ORDER_INFO,
     PROXY_CONFIG,
     PROXY_LOG,
+    ROCKSDB_SIGN,
+    STORE_LISTING,
     TOPICS,
     CollectedFile,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence, evidence_of, is_fact_only, of_document
+from rebalance_core.ingest.evidence.store_copies import copied_store, printed_stores
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
@@ -36,10 +39,12 @@ from rebalance_core.ingest.parse.logs.namesrv_log import parse_namesrv_line
 from rebalance_core.ingest.parse.logs.proxy_log import WORDS as PROXY_WORDS
 from rebalance_core.ingest.parse.logs.proxy_log import ProxyClock, parse_proxy_line
 from rebalance_core.ingest.parse.mqadmin.cluster_list import parse_cluster_list
+from rebalance_core.ingest.parse.mqadmin.command_output import parse_other
 from rebalance_core.ingest.parse.mqadmin.consumer_connection import parse_consumer_connection
 from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer_progress
 from rebalance_core.ingest.parse.mqadmin.consumer_status import parse_consumer_status
 from rebalance_core.ingest.parse.mqadmin.export import parse_export
+from rebalance_core.ingest.parse.mqadmin.rocksdb_config import parse_rocksdb_config
 from rebalance_core.ingest.parse.mqadmin.topic_list import parse_topic_list
 from rebalance_core.ingest.parse.mqadmin.topic_route import parse_topic_route
 from rebalance_core.ingest.parse.mqadmin.topic_status import parse_topic_status
@@ -52,6 +57,10 @@ from rebalance_core.ingest.parse.stores.message_request_mode_json import (
     parse_message_request_mode_json,
 )
 from rebalance_core.ingest.parse.stores.proxy_config_json import parse_proxy_config_json
+from rebalance_core.ingest.parse.stores.store_listing import (
+    parse_rocksdb_sign,
+    parse_store_listing,
+)
 from rebalance_core.ingest.parse.stores.subscription_group_json import parse_subscription_group_json
 from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
 from rebalance_core.ingest.parse.text.clock import Clock
@@ -90,6 +99,8 @@ STORE_PARSERS: dict[str, DocumentParser] = {
     ORDER_INFO: parse_consumer_order_info_json,
     PROXY_CONFIG: parse_proxy_config_json,
     LOCAL_OFFSETS: parse_local_offset_json,
+    STORE_LISTING: parse_store_listing,
+    ROCKSDB_SIGN: parse_rocksdb_sign,
 }
 ADMIN_PARSERS: dict[str, DocumentParser] = {
     "consumerConnection": parse_consumer_connection,
@@ -104,6 +115,10 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
     "exportConfigs": parse_export,
     "metadata": parse_export,
     "metrics": parse_export,
+    "setConsumeMode": parse_other,
+    "rocksDBConfigToJson": parse_rocksdb_config,
+    "exportMetadataInRocksDB": parse_rocksdb_config,
+    "exported": parse_rocksdb_config,
 }
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
@@ -191,6 +206,8 @@ class FileReader:
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)
         yield from self._addressed(results, 0)
         yield from of_document(self.file, results, self.brokers)
+        yield from copied_store(self.file, results, text)
+        yield from printed_stores(self.file, results, self.brokers)
 
     def refuse(self, refusal: Unreadable) -> Unread:
         """The file as a whole, or from here on, could not be read."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from rebalance_core.model.ordering import java_string_key
 
 RETRY_TOPIC_PREFIX = "%RETRY%"  # MixAll.RETRY_GROUP_TOPIC_PREFIX
+POP_RETRY_MARKS = "_", "+"  # KeyBuilder: between group and topic, first and second version
 
 
 class MessageQueue(NamedTuple):
@@ -50,8 +51,8 @@ def pop_retry_topics(consumer_group: str, topic: str) -> tuple[str, str]:
 
     Names of the first and second version (``KeyBuilder.buildPopRetryTopicV1`` and ``V2``).
     """
-    name = retry_topic(consumer_group)
-    return f"{name}_{topic}", f"{name}+{topic}"
+    first, second = (f"{retry_topic(consumer_group)}{mark}{topic}" for mark in POP_RETRY_MARKS)
+    return first, second
 
 
 def is_retry_topic(topic: str) -> bool:

@@ -34,6 +34,11 @@ To 5.1.4 the delay of the unlock while messages are cached, from 5.2 the age of 
 renewal after which a dropped queue is unlocked by force.
 """
 
+POP_INVISIBLE_MS = 60_000
+"""DefaultMQPushConsumer.popInvisibleTime: what is popped and not acknowledged comes again after."""
+GRPC_HEARTBEAT_MS = 10_000
+"""ClientManagerImpl.HEART_BEAT_PERIOD of rocketmq-clients: a gRPC client tells its proxy."""
+
 # --- broker -----------------------------------------------------------------------------------
 
 CHANNEL_SCAN_MS = 10_000
@@ -51,6 +56,13 @@ OFFSET_FLUSH_MS = 5_000
 """BrokerConfig.flushConsumerOffsetInterval: consumerOffset.json is as old."""
 REGISTRATION_MS = 30_000
 """BrokerConfig.registerNameServerPeriod: a broker registers with every name server."""
+POP_REVIVE_WAIT_MS = 2_000
+"""PopReviveService: PopAckConstants.ackTimeInterval and a second, after the invisible time."""
+
+# --- proxy ------------------------------------------------------------------------------------
+
+PROXY_CHANNEL_EXPIRY_MS = 120_000
+"""ProxyConfig.channelExpiredTimeout: after the last heartbeat; looked for every CHANNEL_SCAN_MS."""
 
 # --- name server ------------------------------------------------------------------------------
 

@@ -9,11 +9,15 @@ INCOMPLETE: Final = "INCOMPLETE"
 # --- a group: the observed ownership against the predicted one ---------------------------------
 
 EQUAL: Final = "EQUAL"
+SHARED: Final = "SHARED"
 DIFFERS: Final = "DIFFERS"
 UNSTABLE: Final = "UNSTABLE"
 OFFLINE: Final = "OFFLINE"
 VERDICTS = {
     EQUAL: "every observation of the last round of dumps shows the predicted owners",
+    SHARED: "as predicted, and members share the queues of some topics: what each pops, as far as "
+    "dumps show it, is what the rules let it pop; of gRPC clients, whose queues no dump shows, the "
+    "members that a proxy lists are the predicted ones",
     DIFFERS: "an observation outside every window shows others",
     UNSTABLE: "the group changed while it was dumped, or had not settled; nothing else differs",
     UNKNOWN: "nothing can be compared; the reason says why",
@@ -23,14 +27,14 @@ VERDICTS = {
 NO_DUMP: Final = "NO_DUMP"
 STALE_DUMP: Final = "STALE_DUMP"
 STRATEGY: Final = "STRATEGY"
-POP: Final = "POP"
+SYSTEM: Final = "SYSTEM"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
 REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
     STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
     STRATEGY: "the group's strategy or its parameters are not known",
-    POP: "members pop a topic of the group: its queues are shared, no client owns one alone",
+    SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),
 }
 """Why a verdict is UNKNOWN; the text is part of the finding OWNERSHIP_UNKNOWN."""

@@ -22,6 +22,7 @@ from rebalance_core.planning.what_if.change import (
     lose_broker,
     remove_consumers,
     set_queues,
+    set_request_mode,
     switch_strategy,
 )
 from rebalance_core.planning.what_if.what_if import WhatIf, what_if
@@ -47,6 +48,7 @@ __all__ = [
     "rates_at",
     "remove_consumers",
     "set_queues",
+    "set_request_mode",
     "switch_strategy",
     "what_if",
 ]

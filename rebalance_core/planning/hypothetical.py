@@ -19,7 +19,8 @@ from rebalance_core.planning.strategies.planning_strategy import PlanningStrateg
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.intervals import ownership_rows
-from rebalance_core.replay.settle import Holdings, Settled, settle, strategy_key
+from rebalance_core.replay.pop_metrics import pop_metric_rows
+from rebalance_core.replay.settle import Settled, settle, strategy_key
 
 Row = dict[str, Any]
 
@@ -76,21 +77,22 @@ def _nothing_held(view: GroupView, before: Settled) -> Settled:
 def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
     """The epochs of `unallocated_replay` with what the strategy allocates, step by step."""
     epochs: list[Epoch] = []
-    before: Holdings = {}
+    before = Settled({}, frozenset())
     for epoch in base.epochs:
         present = {client_id for client_id, _ in epoch.members}
-        allocation = strategy.as_allocation(previous_owner(before, present))
+        allocation = strategy.as_allocation(previous_owner(before.holdings, present))
         strategies = {strategy_key(member): allocation for member in epoch.members.values()}
-        settled = settle(epoch.view, before, strategies)
+        settled = settle(epoch.view, before.holdings, strategies, before.taken)
         epochs.append(
             replace(
                 epoch,
-                before=before,
+                before=before.holdings,
                 holdings=settled.holdings,
+                taken=settled.taken,
                 frozen_topics=settled.frozen_topics,
             )
         )
-        before = settled.holdings
+        before = settled
     return epochs
 
 
@@ -107,6 +109,17 @@ def step_row(epoch: Epoch) -> Row:
         **{name: figures[name] for name in _FIGURES},
         "orphaned": sum(queue not in holders for queue in readable),
         "shared": sum(processes > 1 for processes in holders.values()),
+        **_of_shared_topics(epoch),
+    }
+
+
+def _of_shared_topics(epoch: Epoch) -> Row:
+    rows = [row for row in pop_metric_rows(epoch) if row["queues"]]
+    return {
+        "pop_queues": sum(row["queues"] for row in rows),
+        "min_clients_per_queue": min((row["min_clients_per_queue"] for row in rows), default=None),
+        "max_clients_per_queue": max((row["max_clients_per_queue"] for row in rows), default=None),
+        "unreached": sum(row["unreached"] for row in rows) if rows else None,
     }
 
 

@@ -13,7 +13,12 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING, GroupSettings
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    CLIENT_REBALANCE,
+    CLUSTERING,
+    GroupSettings,
+)
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.holders import owners_of
@@ -127,10 +132,16 @@ def figures_of_epoch(epoch: Epoch) -> list[dict[str, Any]]:
 
 
 def member_of(
-    client_id: str, channel_id: str | None, topics: Iterable[str], message_model: str
+    client_id: str,
+    channel_id: str | None,
+    topics: Iterable[str],
+    message_model: str,
+    rebalance_mode: str = CLIENT_REBALANCE,
 ) -> Member:
-    """A member with only what movement depends on."""
-    return Member(client_id, channel_id, frozenset(topics), "", "", message_model, "", "")
+    """A member with only what movement depends on, of a client as new as any."""
+    version = GroupSettings().client_version
+    topics = frozenset(topics)
+    return Member(client_id, channel_id, topics, "", version, message_model, "", rebalance_mode)
 
 
 def _holdings(
@@ -150,6 +161,9 @@ def _caveat(epoch: Epoch, topics: Iterable[str]) -> str | None:
         return "no member"
     if any(member.message_model == BROADCASTING for member in members):
         return "BROADCASTING: every member owns every queue"
+    topics = list(topics)
+    if not topics and epoch.shared:
+        return f"members share the queues of {', '.join(epoch.shared)}: no client owns one"
     frozen = [topic for topic in topics if topic in epoch.frozen_topics]
     if frozen:
         return f"frozen, members keep what they hold: {', '.join(frozen)}"

@@ -170,7 +170,8 @@ class GroupState:
 
     def lockless_brokers(self) -> frozenset[str]:
         """Brokers with queues of the group that nobody gives the locks of; an orderly group's."""
-        if not (self.settings.ordered and self.routes.lockless):
+        its = self.settings
+        if not (self.routes.lockless and its.ordered and its.consumer_type == PUSH):
             return frozenset()
         readable = self.readable_by_topic().values()
         return self.routes.lockless & {q.broker_name for queues in readable for q in queues}

@@ -62,6 +62,11 @@ class MasterOutages:
         """The outages of one broker's master, in order."""
         return self._by_broker.get(broker_name, [])
 
+    @property
+    def by_broker(self) -> dict[str, tuple[MasterOutage, ...]]:
+        """The outages of every broker that had one."""
+        return {name: tuple(outages) for name, outages in self._by_broker.items() if outages}
+
     def masterless_queues(self, epoch: Epoch, to_ms: int | None) -> int:
         """Readable queues of brokers that have no master at some time of an epoch.
 

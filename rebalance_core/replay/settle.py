@@ -13,6 +13,8 @@ from rebalance_core.model.group_settings import (
     PROXY_REBALANCE,
 )
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.order_locks import locks_on_addition
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.shared_topics import SharedTopic
@@ -135,7 +137,14 @@ def _with_locks(
     held: frozenset[MessageQueue],
 ) -> Sequence[MessageQueue] | None:
     """The share without new queues whose order lock nobody gives."""
-    if share is None or not state.lockless or member.message_model == BROADCASTING:
+    its = state.settings
+    if (
+        share is None
+        or not state.lockless
+        or not locks_on_addition(
+            its.consumer_type, member.message_model, its.ordered, parse_version(member.version)
+        )
+    ):
         return share
     return [q for q in share if q in held or q.broker_name not in state.lockless]
 

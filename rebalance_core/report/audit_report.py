@@ -52,6 +52,7 @@ class GroupCounts:
     Attributes:
         total: groups seen.
         equal: live ownership is what the rules say.
+        shared: so it is, and members share queues: what they pop is what the rules say, too.
         differing: it is not.
         unstable: at no time settled, so there is nothing to compare at.
         unknown: nothing observed to compare with.
@@ -64,6 +65,7 @@ class GroupCounts:
     unstable: int = 0
     unknown: int = 0
     offline: int = 0
+    shared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class QueueHistory:
-    """One queue and who held it when."""
+    """One queue and who held it when; of a shared queue who may take its messages.
+
+    The queue id -1 is any queue of the broker.
+    """
 
     topic: str
     broker_name: str
@@ -130,7 +135,7 @@ class GroupBalance:
 
     Attributes:
         client_ids: the distinct members.
-        queues: queues of each, in the same order.
+        queues: queues of each, those that it shares included, in the same order.
         moved: queues moved in each epoch of the period, in order.
         peak_ratio: most queues of one member x members / queues; None where it means nothing.
         idle: members without a queue.

@@ -10,6 +10,7 @@ from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,
     OFFLINE,
+    SHARED,
     UNKNOWN,
     UNSTABLE,
     RunVerdict,
@@ -158,4 +159,5 @@ def _group_counts(groups: Mapping[str, int]) -> GroupCounts:
         unstable=groups.get(UNSTABLE, 0),
         unknown=groups.get(UNKNOWN, 0),
         offline=groups.get(OFFLINE, 0),
+        shared=groups.get(SHARED, 0),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from rebalance_core.model.group_settings import BROADCASTING
@@ -24,8 +25,12 @@ TABLES_OF_GROUPS = {
     "consumer_load": "from_ms",
     "group_metrics": "epoch",
     "memberships": "from_ms",
+    "pop_reach": "from_ms",
 }
 """Tables of the ledger that the page shows of some groups, each with the column of its time."""
+
+SEVERAL = "several members"
+"""Who holds a shared queue, in a picture."""
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -41,11 +46,16 @@ def group_timelines(
         worst: (cluster, group) of those wanted.
         tables: their rows of `TABLES_OF_GROUPS`.
     """
-    ownership, epochs, memberships = (
-        _by_group(tables[name]) for name in ("ownership", "epochs", "memberships")
+    ownership, epochs, memberships, reach = (
+        _by_group(tables.get(name, ()))
+        for name in ("ownership", "epochs", "memberships", "pop_reach")
     )
     return tuple(
-        _timeline(name[1], ownership.get(name, []), epochs.get(name, []))
+        _timeline(
+            name[1],
+            [*ownership.get(name, []), *shared_holdings(reach.get(name, []))],
+            epochs.get(name, []),
+        )
         for name in worst
         if not _broadcasting(memberships.get(name, []))
     )
@@ -71,6 +81,45 @@ def _broadcasting(memberships: Rows) -> bool:
     return any(row["message_model"] == BROADCASTING for row in memberships)
 
 
+def shared_holdings(pop_reach: Rows) -> list[Row]:
+    """Shared queues as rows of ownership: of the client that alone reaches one, else of `SEVERAL`.
+
+    Args:
+        pop_reach: rows of one group.
+    """
+    by_queue: dict[tuple[str, str, int], list[Row]] = {}
+    for row in sorted(pop_reach, key=lambda row: row["from_ms"]):
+        by_queue.setdefault((row["topic"], row["broker_name"], row["queue_id"]), []).append(row)
+    return [
+        {"topic": topic, "broker_name": broker, "queue_id": queue_id, "holders": 1, **stretch}
+        for (topic, broker, queue_id), rows in by_queue.items()
+        for stretch in _merged(rows)
+    ]
+
+
+def _merged(rows: Rows) -> Iterator[Row]:
+    """The stretches, in order, that rows in order of time cover together."""
+    together: list[Row] = []
+    until: float = -inf
+    for row in rows:
+        if together and row["from_ms"] > until:
+            yield _stretch(together, until)
+            together, until = [], -inf
+        together.append(row)
+        until = max(until, inf if row["to_ms"] is None else row["to_ms"])
+    if together:
+        yield _stretch(together, until)
+
+
+def _stretch(together: Rows, until: float) -> Row:
+    clients = {row["client_id"] for row in together}
+    return {
+        "client_id": min(clients) if len(clients) == 1 else SEVERAL,
+        "from_ms": together[0]["from_ms"],
+        "to_ms": None if until == inf else int(until),
+    }
+
+
 def _timeline(group: str, ownership: Rows, epochs: Rows) -> GroupTimeline:
     queues: dict[MessageQueue, list[Stretch]] = {}
     for row in sorted(ownership, key=lambda row: (row["from_ms"], row["client_id"] or "")):
@@ -89,7 +138,11 @@ def _timeline(group: str, ownership: Rows, epochs: Rows) -> GroupTimeline:
 
 
 def _balance(group: str, loads: Rows, metrics: Rows) -> GroupBalance:
-    now = {row["client_id"]: row["queues"] for row in loads if row["to_ms"] is None}
+    now = {
+        row["client_id"]: row["queues"] + (row["shared_queues"] or 0)
+        for row in loads
+        if row["to_ms"] is None
+    }
     clients = sort_client_ids(now)
     whole = sorted((row for row in metrics if row["topic"] is None), key=lambda row: row["epoch"])
     last: Row = whole[-1] if whole else {"peak_ratio": None, "idle_members": 0}

@@ -12,6 +12,7 @@ from rebalance_core.model.group_settings import (
     BROKER_STRATEGIES,
     CLUSTERING,
     LITE_PULL,
+    PROXY_REBALANCE,
     PULL,
     PUSH,
     GroupSettings,
@@ -20,6 +21,7 @@ from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from rebalance_core.synthetic.clusters import Cluster, cluster_of
 from rebalance_core.synthetic.draws import Draws, Mix
 from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.group_sharing import Modes, behind_proxy, request_modes
 from rebalance_core.synthetic.group_strategy import strategy_text
 from rebalance_core.synthetic.names import group_name
 from rebalance_core.synthetic.topics import popular_topics, topic_of
@@ -79,6 +81,7 @@ class Group:
         difference: what some members have that others have not; None: nothing.
         deploys_per_day: mean number of rolling restarts on a working day.
         lag_ms: how far behind the newest message it reads; None: it never committed anything.
+        request_modes: of all its topics; empty: PULL, and never anything else.
     """
 
     cluster: Cluster
@@ -95,6 +98,7 @@ class Group:
     difference: str | None
     deploys_per_day: float
     lag_ms: int | None
+    request_modes: Modes
 
 
 @lru_cache(maxsize=1)
@@ -109,7 +113,8 @@ def group_of(plan: FleetPlan, group: int) -> Group:
     draws = Draws(plan.seed, "group", group)
     size = _size(draws)
     topics = _topics(plan, cluster_number, draws, size)
-    settings = _settings(plan, draws, cluster, topics, size)
+    sharing = Draws(plan.seed, "sharing", group)
+    settings = behind_proxy(sharing, _settings(plan, draws, cluster, topics, size))
     naming = draws.mixed(NAMING)
     if naming == ONE_FOR_ALL and "NEARBY" in settings.strategy:
         naming = PER_PROCESS  # an address that all share stands in no room
@@ -130,9 +135,10 @@ def group_of(plan: FleetPlan, group: int) -> Group:
         pods=draws.chance(POD_CHANCE) and not fixed and naming != ONE_FOR_ALL,
         batch_hour=draws.between(0, 5) if batch else None,
         swing=draws.scattered(0.2, 1.0) if draws.chance(AUTOSCALE_CHANCE) and not fixed else 0.0,
-        difference=draws.mixed(DIFFERENCES) if size > 1 else None,
+        difference=_difference(draws, settings, size),
         deploys_per_day=draws.scattered(*DEPLOYS_PER_DAY),
         lag_ms=_lag_ms(draws),
+        request_modes=request_modes(sharing, settings),
     )
 
 
@@ -192,6 +198,13 @@ def _settings(
         pull_threshold_for_topic=draws.pick((2000, 5000, 10_000)) if limited else -1,
         pull_threshold_size_for_topic=draws.pick((-1, 200, 500)) if limited else -1,
     )
+
+
+def _difference(draws: Draws, settings: GroupSettings, size: int) -> str | None:
+    difference = draws.mixed(DIFFERENCES) if size > 1 else None
+    if difference == "MESSAGE_MODEL" and settings.rebalance_mode == PROXY_REBALANCE:
+        return None  # proxies know no BROADCASTING
+    return difference
 
 
 def _lag_ms(draws: Draws) -> int | None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from rebalance_core.cli.main import main
 from tests.recordings.tables import Tables, replayed
 from tests.unit.explain.ledgers import RECORD, write_ledger
+from tests.unit.replay.histories import event, join, replay, topic
 
 TREE = Path(__file__).resolve().parents[2]
 QUEUE = "OrderTopic/broker-b/1"
@@ -70,6 +72,63 @@ def test_every_row_of_the_ledger_as_it_is_on_disk(
         assert facts["agrees"]
         owners = [holder["client_id"] for holder in facts["holders"]]
         assert owners == ([row["client_id"]] if row["client_id"] else [])
+
+
+SHARED = ("--group", "g", "--at", "9000")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two members pop T, of which each of two brokers has two queues; U is theirs alone."""
+    pops = event(0, "REQUEST_MODE", topic="T", detail="POP(share_queue_num=0)")
+    tables = replay(
+        topic(0, 2), topic(0, 2, broker="b"), topic(0, 1, name="U"), pops,
+        join(0, "x", "T", "U"), join(0, "y", "T", "U"), rebalance_mode="BROKER",
+    )  # fmt: skip
+    return write_ledger(tmp_path_factory.mktemp("shared"), tables)
+
+
+def test_a_shared_queue(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for queue in ("T/a/1", "T/b/-1"):
+        assert main("explain", ["--ledger", str(shared), *SHARED, "--queue", queue, "--json"]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert (facts["agrees"], facts["holders"]) == (True, [])
+        assert [taker["client_id"] for taker in facts["sharing"]["takers"]] == ["x", "y"]
+        assert facts["sharing"]["figures"]["min_clients_per_queue"] == 2
+    assert main("explain", ["--ledger", str(shared), *SHARED, "--queue", "T/a/-1"]) == 0
+    assert "2 clients may take from it; nobody owns it alone" in capsys.readouterr().out
+
+
+def test_a_topic_beside_a_shared_one(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("explain", ["--ledger", str(shared), *SHARED, "--queue", "U/a/0", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["agrees"], facts["sharing"]) == (True, None)
+    assert [holder["client_id"] for holder in facts["holders"]] == ["x"]
+
+
+def test_a_ledger_of_contract_1(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = shared.parent / f"{shared.name}-old"
+    shutil.copytree(shared, old)
+    for table in ("pop_reach", "pop_metrics"):
+        shutil.rmtree(old / table)
+    assert main("explain", ["--ledger", str(old), *SHARED, "--queue", "U/a/0"]) == 0
+    assert "AVG gives it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("queue", "said"),
+    [
+        ("T/a/7", "--queue T/a/7: g cannot read it at 1970-01-01 00:00:09Z; members share the"),
+        ("T/c/0", "--queue T/c/0: g cannot read it"),
+        ("U/a/-1", "no member shares U at 1970-01-01 00:00:09Z"),
+        ("T/a/-2", "not TOPIC/BROKER/ID"),
+    ],
+)
+def test_queues_that_nobody_shares(
+    queue: str, said: str, shared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("explain", ["--ledger", str(shared), *SHARED, "--queue", queue]) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

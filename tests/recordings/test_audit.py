@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.recordings.audited import audit_folder, audited
-from tests.recordings.tables import DATA, RECORDINGS, Tables
+from tests.recordings.tables import DATA, Tables
+from tests.recordings.tables import RECORDINGS as DERIVED
+from tests.recordings.test_ingest_slaves import REPLICATED
+
+RECORDINGS = (*DERIVED, "grpc", "pop")
 
 EXPECTED = Path(__file__).with_name("audit_expected.tsv")
 """recording, severity, rule and group of each finding; looked at one by one, then kept."""
@@ -25,6 +29,13 @@ PLANTED = {
         "search": "UNSUBSCRIBED_SHARE",
         "stock-sync": "READ_ONLY_BROKER_COUNTED",
     },
+    "grpc": {"g-fifo": "POP_ORDER_BLOCKED"},
+    "pop": {
+        "g-srvpull": "MISSING_POP_RETRY_TOPIC",
+        "pop-1": "INVISIBLE_TIME_TOO_SHORT",
+        "pop-mixed": "POP_MIXED_WITH_PULL",
+        "pop-orderly": "POP_IGNORED",
+    },
     "pathologies": {
         "p-dup": "DUPLICATE_CLIENT_ID",
         "p-idle": "IDLE_MEMBER",
@@ -34,7 +45,13 @@ PLANTED = {
         "p-unsub": "UNSUBSCRIBED_SHARE",
     },
 }
-HEALTHY = {"nightly": {"order-service", "pay-service", "stock-sync"}}
+HEALTHY = {
+    "nightly": {"order-service", "pay-service", "stock-sync"},
+    "grpc": {"g-push", "g-remote", "g-simple", "g-slow", "CID_DefaultHeartBeatSyncerTopic"},
+    "pop": {
+        "g-pull", "pop-0", "pop-2", "pop-circ", "pop-m1", "pop-switch", "pops-0", "pops-1", "pops-2"
+    },
+}  # fmt: skip
 ONLY_TRANSIENTS = (
     "broker-loss-4.9",
     "join-leave",
@@ -57,7 +74,7 @@ def found(tables: Tables) -> set[tuple[str, str, str]]:
     }
 
 
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("recording", [*RECORDINGS, *REPLICATED])
 def test_the_findings_of_a_recording(recording: str) -> None:
     lines = [line.split("\t") for line in EXPECTED.read_text().splitlines()]
     expected = {(a, b, c) for name, a, b, c in lines if name == recording}
@@ -78,12 +95,39 @@ def test_no_false_alarm(recording: str) -> None:
         assert alarms == set()
 
 
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("recording", [*RECORDINGS, *REPLICATED])
 def test_live_ownership_is_the_predicted_one_wherever_it_settled(recording: str) -> None:
     verdicts = {row["verdict"] for row in audited(recording)["group_verdicts"]}
-    assert verdicts <= {"EQUAL", "UNSTABLE", "OFFLINE", "UNKNOWN"}
-    if recording in PLANTED:
+    assert verdicts <= {"EQUAL", "SHARED", "UNSTABLE", "OFFLINE", "UNKNOWN"}
+    if recording in ("nightly", "pathologies"):
         assert verdicts - {"OFFLINE"} == {"EQUAL"}
+
+
+def test_members_share_queues_as_predicted() -> None:
+    pop, grpc = (verdicts(audited(recording)) for recording in ("pop", "grpc"))
+    assert pop["pop-0"] == pop["pop-1"] == grpc["g-push"] == ("SHARED", "")
+    assert pop["pop-switch"] == pop["pop-orderly"] == ("EQUAL", "")
+    # of pop-mixed consumerProgress alone was dumped last, of g-slow nothing at all
+    assert pop["pop-mixed"] == grpc["g-slow"] == ("UNKNOWN", "NO_DUMP")
+    # a client that lost its proxy comes back while the group is dumped
+    assert grpc["g-fifo"][0] == grpc["g-simple"][0] == "UNSTABLE"
+    assert grpc["CID_DefaultHeartBeatSyncerTopic"] == ("UNKNOWN", "SYSTEM")
+    differing = [row for name in ("pop", "grpc") for row in audited(name)["group_verdicts"]
+                 if row["differences"]]  # fmt: skip
+    assert differing == []
+
+
+def test_a_proxied_group_without_its_proxies(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(DATA / "grpc" / "collection", tmp_path / "c"))
+    for name in ("proxy", "clients"):
+        shutil.rmtree(folder / name)
+    for path in (folder / "mqadmin").glob("*-proxy-?.txt"):
+        path.unlink()
+    tables = audit_folder(folder)
+    unseen = {group for severity, rule, group in found(tables) if rule == "PROXY_GROUP_UNSEEN"}
+    assert unseen >= {"g-push", "g-fifo", "g-simple", "g-slow"}
+    offline = {group for _, rule, group in found(tables) if rule == "OFFLINE_WITH_LAG"}
+    assert not offline & unseen
 
 
 @pytest.fixture

@@ -34,6 +34,16 @@ GROUPS = {
     **{f"pops-{name}": POP_S | ASKS for name in "012"},
 }
 PULLS_IN_MIXED = "c2"  # clientRebalance=true, the default
+PROXIES = "grpc"
+PROXY: Row = {"rebalance_mode": "PROXY"}
+PROXY_GROUPS = {
+    "g-push": PROXY | {"subscriptions": ("GA",)},
+    "g-slow": PROXY | {"subscriptions": ("GA",)},
+    "g-fifo": PROXY | {"subscriptions": ("GF",), "ordered": True},
+    "g-simple": PROXY | {"subscriptions": ("GS",)},
+    "g-remote": {"subscriptions": ("GR",)},
+}
+SYSTEM_GROUP = "CID_DefaultHeartBeatSyncerTopic"  # of the proxies themselves, BROADCASTING
 FROM_FILES, FROM_EVENTS = "the operators' files", "the recorder's events"
 
 
@@ -94,3 +104,32 @@ def test_a_wrong_ledger_is_told(check: object, table: str) -> None:
     wrong[table] = [row | {"broker_name": "broker-c"} for row in wrong[table]]
     assert callable(check)
     assert len(check(wrong).mismatches) > 50
+
+
+@cache
+def behind_proxies(source: str) -> Tables:
+    if source == FROM_FILES:
+        return ledger_of(ingest_collection(DATA / PROXIES / "collection").tables)
+    return ledger_of(tables_of(PROXIES, PROXY_GROUPS))
+
+
+@pytest.mark.parametrize("source", [FROM_EVENTS, FROM_FILES])
+def test_every_delivery_behind_a_proxy_lies_in_the_reach_of_its_client(source: str) -> None:
+    result = check_deliveries(behind_proxies(source), deliveries(PROXIES), LATE_MS, HELD_MS)
+    assert result.mismatches == []
+    assert result.facts == 8_625  # 14 of them again
+
+
+@pytest.mark.parametrize("source", [FROM_EVENTS, FROM_FILES])
+def test_clients_behind_a_proxy_reach_whole_brokers_and_of_a_fifo_topic_every_queue(
+    source: str,
+) -> None:
+    tables = behind_proxies(source)
+    reached: dict[str, set[int]] = {}
+    for row in tables["pop_reach"]:
+        reached.setdefault(row["consumer_group"], set()).add(row["queue_id"])
+    assert reached == {"g-push": {-1}, "g-slow": {-1}, "g-simple": {-1}, "g-fifo": {0, 1}}
+    owners = {row["consumer_group"] for row in tables["ownership"] if row["client_id"]}
+    assert owners - {SYSTEM_GROUP} == {"g-remote"}  # a remoting client, alone
+    unreached = [row for row in tables["pop_metrics"] if row["clients"] and row["unreached"]]
+    assert unreached == []

@@ -233,8 +233,9 @@ def check_starts(truth: Truth, ledger: Tables, commits: list[Row] | None = None)
         commits: committed_offsets that it was made of; None: those derived from the recording.
     """
     result = Starts()
+    path = DATA / truth.name / "tables" / "committed_offsets.jsonl"
     if commits is None:
-        commits = rows(DATA / truth.name / "tables" / "committed_offsets.jsonl")
+        commits = rows(path) if path.exists() else []
     seen_committing = {row["client_id"] for row in commits if row.get("client_id")}
     for row in ledger["pull_starts"]:
         queue = _queue(row)

@@ -23,13 +23,13 @@ from rebalance_core.spark.tables.write import write_table
 from tests.recordings.audited import audited
 from tests.recordings.tables import DATA, Row
 
-FLEET = ("nightly", "silent-loss")
+FLEET = ("nightly", "silent-loss", "pop")
 NOW_MS = 1_700_000_000_000
 
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
-    """Two recordings as one fleet of two clusters, through JSON lines in reverse order."""
+    """Three recordings as one fleet of three clusters, through JSON lines in reverse order."""
     folder = tmp_path_factory.mktemp("ingested")
     for table in INGESTED_TABLES:
         lines = [json.dumps(row) for name in FLEET for row in ingested(name, table)]

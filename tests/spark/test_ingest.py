@@ -88,6 +88,18 @@ def test_request_modes_are_those_that_a_single_process_finds(
         assert sorted(rows, key=repr) == sorted(wanted, key=repr), name
 
 
+def test_copies_beside_a_rocksdb_have_the_dates_that_a_single_process_finds(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    folder = collection_of(tmp_path / "rocksdb", "rocksdb")
+    expected = ingest_collection(folder).tables
+    done = ingest(spark, open_collection(folder)).tables
+    for name in ("committed_offsets", "observed_facts", "findings", "rejected"):
+        rows = [plain(row.asDict(recursive=True)) for row in done[name].collect()]
+        wanted = [plain(row) for row in expected.get(name, [])]
+        assert sorted(rows, key=repr) == sorted(wanted, key=repr), name
+
+
 def test_every_table_is_the_one_that_a_single_process_makes(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Predicted against observed ownership, queue by queue, each observation in its own epoch."""
+"""Predicted against observed ownership and reach, each observation in its own epoch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from rebalance_core.audit.comparison.observations import (
     observations,
 )
 from rebalance_core.audit.comparison.prediction import Prediction
+from rebalance_core.audit.comparison.proxied_members import proxied_members
+from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.popped import popped_topics
+from rebalance_core.audit.evidence.sharing import all_proxied, is_proxied, reach
+from rebalance_core.audit.evidence.topic_configs import is_system_group
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.verdicts import (
@@ -28,9 +31,10 @@ from rebalance_core.model.verdicts import (
     INCOMPLETE,
     NO_DUMP,
     OFFLINE,
-    POP,
+    SHARED,
     STALE_DUMP,
     STRATEGY,
+    SYSTEM,
     UNKNOWN,
     UNSTABLE,
 )
@@ -66,11 +70,12 @@ def compare(case: GroupCase) -> ComparisonResult:
 
 
 def _compared(case: GroupCase) -> ComparisonResult:
-    if popped_topics(case):
-        return ComparisonResult(UNKNOWN, POP)
-    observed = observations(case)
+    if is_system_group(case.consumer_group):
+        return ComparisonResult(UNKNOWN, SYSTEM)
+    prediction = Prediction(case)
+    observed = observations(case, proxied_members(case, prediction))
     run = case.run
-    if any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.rows("findings")):
+    if _lacks_strategy(case):
         return ComparisonResult(UNKNOWN, STRATEGY)
     if _depends_on_missing(case):
         return ComparisonResult(UNKNOWN, INCOMPLETE)
@@ -79,7 +84,6 @@ def _compared(case: GroupCase) -> ComparisonResult:
     newest = observed[-1].at_ms
     if newest < run.end_ms - run.stale_ms:
         return ComparisonResult(UNKNOWN, STALE_DUMP, dumped_ms=newest)
-    prediction = Prediction(case)
     round_ = last_round(observed)
     start_ms = round_[0].at_ms
     differences: list[Difference] = []
@@ -93,15 +97,35 @@ def _compared(case: GroupCase) -> ComparisonResult:
         elif at_ms >= start_ms:
             changes.append(change)
     explained = tuple(classified(differences, observed, case, prediction))
-    verdict, reason = EQUAL, ""
     still = [one for one in explained if one.at_ms >= start_ms]
-    if any(not one.cause for one in still):
-        verdict = DIFFERS
-    elif still:
-        verdict, reason = UNSTABLE, still[0].cause
-    elif changes:
-        verdict, reason = UNSTABLE, _event(min(changes, key=lambda epoch: epoch["from_ms"]))
+    verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
     return ComparisonResult(verdict, reason, len(observed), newest, start_ms, explained)
+
+
+def _verdict(still: list[Difference], changes: list[Row]) -> tuple[str, str] | None:
+    """Verdict and reason by what differs in the last round or changed in it; None: nothing."""
+    if any(not one.cause for one in still):
+        return DIFFERS, ""
+    if still:
+        return UNSTABLE, still[0].cause
+    if changes:
+        return UNSTABLE, _event(min(changes, key=lambda epoch: epoch["from_ms"]))
+    return None
+
+
+def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[str, str]:
+    """Verdict and reason where nothing differs; who pops what, only clients and proxies show."""
+    if not prediction.shares(round_[-1].at_ms):
+        return EQUAL, ""
+    if any(isinstance(one, ClientObservation) for one in round_):
+        return SHARED, ""
+    return UNKNOWN, NO_DUMP
+
+
+def _lacks_strategy(case: GroupCase) -> bool:
+    """True if the strategy is not known and some member depends on it."""
+    unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.rows("findings"))
+    return unknown and not all_proxied(case.members)
 
 
 def _event(epoch: Row) -> str:
@@ -116,12 +140,18 @@ def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[Row]:
 def _unasked(case: GroupCase) -> set[str]:
     """Brokers with readable queues of the group that were not asked for its members.
 
-    None where the last round of dumps asked no broker by name at all.
+    None where the last round of dumps asked no broker by name at all; nor where the members are
+    behind proxies, whose lists have them, while those of brokers do not.
     """
+    lists = fresh(case, proxy_answers(case), "observed_ms")
+    if is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
+        return set()
     dumps = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
     last = max((row["first_ms"] for row in dumps), default=0)
     asked = {row["broker_name"] for row in dumps if last - row["first_ms"] <= LONGEST_ROUND_MS}
-    brokers = {row["broker_name"] for row in case.owned if not is_retry_topic(row["topic"])}
+    proxied = {row["client_id"] for row in case.members if is_proxied(row)}
+    rows = [*case.owned, *(row for row in reach(case) if row["client_id"] not in proxied)]
+    brokers = {row["broker_name"] for row in rows if not is_retry_topic(row["topic"])}
     return brokers - asked if asked - {None} else set()
 
 
@@ -134,13 +164,7 @@ def _depends_on_missing(case: GroupCase) -> bool:
 def _differences(observation: Observation, prediction: Prediction) -> Iterator[Difference]:
     """Where the observation disagrees with the ledger; queues unknown to the ledger included."""
     if isinstance(observation, ClientObservation):
-        expected = prediction.held(observation.client_id, observation.at_ms)
-        for queue in sorted(expected ^ observation.held):
-            owners = prediction.owners(queue, observation.at_ms)
-            holder = observation.client_id if queue in observation.held else None
-            yield Difference(
-                queue, owners, holder, observation.client_id, observation.at_ms, observation.source
-            )
+        yield from _of_client(observation, prediction)
         return
     owners = prediction.owners(observation.queue, observation.at_ms)
     if not observation.address and not owners:
@@ -156,3 +180,16 @@ def _differences(observation: Observation, prediction: Prediction) -> Iterator[D
         observation.at_ms,
         observation.source,
     )
+
+
+def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Difference]:
+    """Queues that the client holds or pops and should not, or the other way round."""
+    wrong = prediction.held(one.client_id, one.at_ms) ^ one.held
+    shared = prediction.popped(one.client_id, one.at_ms) ^ one.popped
+    for queue in sorted(wrong | shared):
+        owners = prediction.owners(queue, one.at_ms) | prediction.takers(queue, one.at_ms)
+        holder = one.client_id if queue in one.held | one.popped else None
+        note = ""
+        if queue in wrong and queue in shared:
+            note = "it is pulled, not popped" if queue in one.held else "it is popped, not pulled"
+        yield Difference(queue, owners, holder, one.client_id, one.at_ms, one.source, note=note)

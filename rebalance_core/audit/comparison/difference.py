@@ -74,7 +74,7 @@ def classified(
     for explanations, same_time in _by_time(differences, observed, case, prediction):
         for one in same_time:
             reasons = _reasons(one, explanations, prediction, refusals)
-            why, note = next(reasons, (UNEXPLAINED, ""))
+            why, note = next(reasons, (UNEXPLAINED, one.note))
             cause = explanations.broker_returned if why == STALE else ""
             yield replace(one, why=why, note=note, cause=cause)
 

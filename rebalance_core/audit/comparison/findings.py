@@ -20,7 +20,10 @@ from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.verdicts import REASONS, UNKNOWN, UNSTABLE
 
-_SEEN_BY = "ownership against HELD_QUEUE, QUEUE_PROGRESS and observed_ownership"
+_SEEN_BY = (
+    "ownership against HELD_QUEUE, QUEUE_PROGRESS and observed_ownership; pop_reach against "
+    "POP_QUEUE and, of gRPC clients, observed_members"
+)
 _DIFFERS = {
     STALE: (ERROR, "Restart the client named, or let it rebalance; look for lost notifications."),
     LOCK: (
@@ -53,8 +56,8 @@ COMPARISON_RULES: dict[str, Rule] = {
         "OWNERSHIP_UNKNOWN",
         INFO,
         "Predicted and live ownership cannot be compared; what is missing of the collection is "
-        "COLLECTION_INCOMPLETE, what is popped is POP_NOT_MODELLED.",
-        "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN; REQUEST_MODE",
+        "COLLECTION_INCOMPLETE.",
+        "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
         "Collect what the evidence names, or name the strategy in consumer_groups.jsonl.",
     ),
 }
@@ -103,7 +106,7 @@ def _difference(topic: str, differences: list[Difference], result: ComparisonRes
     ending += f"; {one.cause} explains it for now" if explained else ""
     return Finding(
         f"{plural(len(queues), 'queue')} of {topic} held otherwise than predicted, e.g. "
-        f"{one.queue.broker_name}:{one.queue.queue_id}: predicted {predicted}, live {holder}"
+        f"{queue_names([one.queue[1:]])}: predicted {predicted}, live {holder}"
         f"{note}{ending}.",
         {
             "queues": queue_names(queues),

@@ -1,13 +1,15 @@
-"""Ownership as dumps show it: what one client holds, and who holds one queue.
+"""Ownership as dumps show it: what one client holds and pops, and who holds one queue.
 
-``consumerStatus`` asks a client, which answers with all that it holds; ``consumerProgress -s true``
-lists a group's queues with the address of the holder, the text before the ``@`` of its client id.
+``consumerStatus`` asks a client, which answers with all that it holds and all that it pops;
+``consumerProgress -s true`` lists a group's queues with the address of the holder, the text before
+the ``@`` of its client id. Of popped queues it shows no holder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase, Row
@@ -22,12 +24,21 @@ LONGEST_ROUND_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class ClientObservation:
-    """All queues that a client id held when it was asked; dropped ones are left out."""
+    """All queues that a client id held when it was asked, and all that it popped.
+
+    Dropped ones are left out. The queue id -1 is any queue of the broker.
+
+    Attributes:
+        listed: no client was asked: this is what a proxy's list of members says of it. All that one
+            round of lists says has one source.
+    """
 
     client_id: str
     at_ms: int
     held: frozenset[MessageQueue]
     source: str
+    popped: frozenset[MessageQueue] = frozenset()
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +54,13 @@ class QueueObservation:
 Observation = ClientObservation | QueueObservation
 
 
-def observations(case: GroupCase) -> list[Observation]:
-    """Every observation of the group, in order of time."""
-    observed: list[Observation] = [*_client_observations(case), *_queue_observations(case)]
+def observations(case: GroupCase, others: Iterable[ClientObservation] = ()) -> list[Observation]:
+    """Every observation of the group, these others included, in order of time."""
+    observed: list[Observation] = [
+        *_client_observations(case),
+        *_queue_observations(case),
+        *others,
+    ]
     if not case.facts("DUMP"):  # observed_ownership alone, from elsewhere
         observed += _bare_observations(case.rows("observed_ownership"))
     return sorted(observed, key=_order)
@@ -59,19 +74,27 @@ def _order(observation: Observation) -> tuple[Any, ...]:
 
 
 def last_round(observed: list[Observation]) -> list[Observation]:
-    """Those of the last round of dumps: back to the first that asks for the same again."""
+    """Those of the last round of dumps: back to the dump that shows something the later ones show.
+
+    A dump is taken as a whole: whom it alone shows may have gone since, and is not asked again.
+    """
     seen: dict[str | MessageQueue, str] = {}
-    for index in range(len(observed) - 1, -1, -1):
-        observation = observed[index]
-        asked = (
-            observation.client_id
-            if isinstance(observation, ClientObservation)
-            else observation.queue
-        )
-        again = seen.setdefault(asked, observation.source) != observation.source
-        if again or observed[-1].at_ms - observation.at_ms > LONGEST_ROUND_MS:
-            return observed[index + 1 :]
-    return observed
+    begin = len(observed)
+    for at_ms, dump in groupby(reversed(observed), key=lambda one: one.at_ms):
+        of_dump = list(dump)
+        again = any(seen.get(_asked(one), one.source) != one.source for one in of_dump)
+        if again or observed[-1].at_ms - at_ms > LONGEST_ROUND_MS:
+            break
+        seen |= {_asked(one): one.source for one in of_dump}
+        begin -= len(of_dump)
+    return observed[begin:]
+
+
+def _asked(observation: Observation) -> str | MessageQueue:
+    """The client or queue that was asked for; of lists of members all clients are one."""
+    if isinstance(observation, QueueObservation):
+        return observation.queue
+    return "" if observation.listed else observation.client_id
 
 
 def address_of(client_id: str) -> str:
@@ -80,17 +103,22 @@ def address_of(client_id: str) -> str:
 
 
 def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
-    held: dict[tuple[str, int], set[MessageQueue]] = {}
-    not_ours = _pop_retries(case)
-    for row in case.facts("HELD_QUEUE"):
-        if row["details"].get("dropped") != "true" and row["topic"] not in not_ours:
-            held.setdefault((row["client_id"], row["first_ms"]), set()).add(queue_of(row))
+    held, popped = _tables_of_clients(case, "HELD_QUEUE"), _tables_of_clients(case, "POP_QUEUE")
     for row in case.facts("DUMP"):
         if row["details"]["command"] == "consumerStatus" and row["client_id"]:
-            queues = held.get((row["client_id"], row["first_ms"]), set())
-            yield ClientObservation(
-                row["client_id"], row["first_ms"], frozenset(queues), row["source"]
-            )
+            asked = row["client_id"], row["first_ms"]
+            queues = frozenset(held.get(asked, ()))
+            yield ClientObservation(*asked, queues, row["source"], frozenset(popped.get(asked, ())))
+
+
+def _tables_of_clients(case: GroupCase, kind: str) -> dict[tuple[str, int], set[MessageQueue]]:
+    """The queues of these facts by client and time."""
+    queues: dict[tuple[str, int], set[MessageQueue]] = {}
+    not_ours = _pop_retries(case)
+    for row in case.facts(kind):
+        if row["details"].get("dropped") != "true" and row["topic"] not in not_ours:
+            queues.setdefault((row["client_id"], row["first_ms"]), set()).add(queue_of(row))
+    return queues
 
 
 def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:

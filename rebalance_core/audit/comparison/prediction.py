@@ -1,15 +1,18 @@
-"""Who should hold which queue at any time, by the ledger of one group."""
+"""Who should hold or pop which queue at any time, by the ledger of one group."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import chain
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.sharing import Readers, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.windows import OWN_PASS_MS
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 EVENT_DATED_LATE_MS = 2_000
 """Events of servers are dated by whole seconds, joins by the end of ``start()``."""
@@ -18,12 +21,13 @@ EVENT_DATED_LATE_MS = 2_000
 class Prediction:
     """The ledger of one group as an answer to: who holds this queue then, and who what.
 
-    Ownership and diffs are read once, when first asked for; an answer reads the holdings of one
-    queue or one client.
+    Tables are read once, when first asked for; an answer reads the rows of one queue or client. Of
+    a shared topic, a member that pulls holds the queues of its share, all others pop theirs.
     """
 
     def __init__(self, case: GroupCase) -> None:
         self._case = case
+        self._readers = cache(self._readers_in)
 
     @cached_property
     def _of_queue(self) -> dict[MessageQueue, list[Row]]:
@@ -31,11 +35,15 @@ class Prediction:
 
     @cached_property
     def _of_client(self) -> dict[str, list[Row]]:
-        found: dict[str, list[Row]] = defaultdict(list)
-        for row in self._case.rows("ownership"):
-            if row["client_id"] is not None:
-                found[row["client_id"]].append(row)
-        return found
+        return _by_client(self._case.rows("ownership"))
+
+    @cached_property
+    def _reach_of_queue(self) -> dict[MessageQueue, list[Row]]:
+        return _by_queue(self._case.rows("pop_reach"))
+
+    @cached_property
+    def _reach_of_client(self) -> dict[str, list[Row]]:
+        return _by_client(self._case.rows("pop_reach"))
 
     @cached_property
     def _diffs(self) -> dict[MessageQueue, list[Row]]:
@@ -50,14 +58,58 @@ class Prediction:
         return [row for row in self._of_queue.get(queue, ()) if holds(row, at_ms)]
 
     def owners(self, queue: MessageQueue, at_ms: int) -> frozenset[str]:
-        """Client ids that should hold the queue at this time."""
+        """Client ids that should hold the queue at this time: pull it, alone or beside others."""
         rows = self.holdings(queue, at_ms)
-        return frozenset(row["client_id"] for row in rows if row["client_id"] is not None)
+        owned = frozenset(row["client_id"] for row in rows if row["client_id"] is not None)
+        return owned | frozenset(
+            client_id
+            for client_id in self.takers(queue, at_ms)
+            if self._pulls(client_id, queue.topic, at_ms)
+        )
+
+    def takers(self, queue: MessageQueue, at_ms: int) -> frozenset[str]:
+        """Client ids that may take messages of a shared queue, or of any of its broker's."""
+        whole = queue._replace(queue_id=WHOLE_BROKER)
+        rows = chain.from_iterable(self._reach_of_queue.get(one, ()) for one in {queue, whole})
+        return frozenset(row["client_id"] for row in rows if holds(row, at_ms))
 
     def held(self, client_id: str, at_ms: int) -> frozenset[MessageQueue]:
-        """The queues that a client id should hold at this time."""
+        """The queues that a client id should hold, that is pull, at this time."""
         rows = self._of_client.get(client_id, ())
-        return frozenset(queue_of(row) for row in rows if holds(row, at_ms))
+        owned = frozenset(queue_of(row) for row in rows if holds(row, at_ms))
+        return owned | frozenset(
+            queue
+            for queue in self._reach(client_id, at_ms)
+            if self._pulls(client_id, queue.topic, at_ms)
+        )
+
+    def popped(self, client_id: str, at_ms: int) -> frozenset[MessageQueue]:
+        """The queues that a client id should pop, by itself or by its proxy, at this time."""
+        return frozenset(
+            queue
+            for queue in self._reach(client_id, at_ms)
+            if not self._pulls(client_id, queue.topic, at_ms)
+        )
+
+    def shares(self, at_ms: int) -> bool:
+        """True if members share the queues of some topic at this time."""
+        epoch = self._case.epoch_at(at_ms)
+        return epoch is not None and epoch["epoch"] in self._shared_epochs
+
+    @cached_property
+    def _shared_epochs(self) -> frozenset[int]:
+        return frozenset(row["epoch"] for row in self._case.rows("pop_metrics"))
+
+    def _reach(self, client_id: str, at_ms: int) -> list[MessageQueue]:
+        rows = self._reach_of_client.get(client_id, ())
+        return [queue_of(row) for row in rows if holds(row, at_ms)]
+
+    def _pulls(self, client_id: str, topic: str, at_ms: int) -> bool:
+        epoch = self._case.epoch_at(at_ms)
+        return epoch is not None and client_id in self._readers(topic, epoch["from_ms"]).pullers
+
+    def _readers_in(self, topic: str, from_ms: int) -> Readers:
+        return readers(self._case, topic, from_ms)
 
     def queues(self, topic: str, at_ms: int) -> list[MessageQueue]:
         """The queues of a topic that the group has at this time, owned or not."""
@@ -95,6 +147,14 @@ def _by_queue(rows: Iterable[Row]) -> dict[MessageQueue, list[Row]]:
     found: dict[MessageQueue, list[Row]] = defaultdict(list)
     for row in rows:
         found[queue_of(row)].append(row)
+    return found
+
+
+def _by_client(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["client_id"] is not None:
+            found[row["client_id"]].append(row)
     return found
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.model.timers import REBALANCE_WAIT_MS
 
+EMPTY_LIST = ("0", "")
+"""A number of members, in a fact's details."""
 SAME_ROUND_MS = 120_000
 """Dumps of one group that lie no further apart were taken in one go."""
 
@@ -40,6 +42,36 @@ def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
                 asked, current = {row["asked_broker"]: row["observed_ms"]}, []
             current.append(row)
         yield current
+
+
+def broker_answers(case: GroupCase) -> list[Row]:
+    """Members as brokers list them, and empty lists: rows whose client_id is None."""
+    rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
+    return rows + [_nobody(fact, fact["broker_name"]) for fact in case.facts("GROUP_AT_BROKER")
+                   if fact["broker_name"] and _is_empty(fact)]  # fmt: skip
+
+
+def proxy_answers(case: GroupCase) -> list[Row]:
+    """Members as proxies list them, as `broker_answers`; ``asked_broker`` is the proxy."""
+    rows = [
+        {**_nobody(fact, fact["details"]["proxy"]), "client_id": fact["client_id"]}
+        for fact in case.facts("CONNECTION")
+        if "proxy" in fact["details"]
+    ]
+    return rows + [
+        _nobody(fact, fact["details"]["proxy"])
+        for fact in case.facts("GROUP_AT_PROXY")
+        if _is_empty(fact)
+    ]
+
+
+def _is_empty(fact: Row) -> bool:
+    return fact["details"].get("members", "0") in EMPTY_LIST
+
+
+def _nobody(fact: Row, asked: str) -> Row:
+    return {"asked_broker": asked, "client_id": None, "observed_ms": fact["first_ms"],
+            "source": fact["source"]}  # fmt: skip
 
 
 def listed_members(case: GroupCase) -> list[Row]:

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from rebalance_core.model.time_units import HOUR_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 LISTED = 20
 """As many items of a list are shown; the rest is counted."""
@@ -49,13 +50,14 @@ def plural(count: int, noun: str) -> str:
 def queue_names(queues: Iterable[tuple[str, int]]) -> str:
     """Queues of one topic as (broker name, queue id), runs of ids drawn together.
 
-    >>> queue_names([("b", 1), ("a", 0), ("a", 2), ("a", 1)])
-    'a:0-2, b:1'
+    >>> queue_names([("b", 1), ("a", 0), ("a", 2), ("a", 1)]), queue_names([("a", -1)])
+    ('a:0-2, b:1', 'a:any')
     """
     texts = []
     for broker, of_broker in groupby(sorted(set(queues)), key=lambda queue: queue[0]):
         ids = [queue_id for _, queue_id in of_broker]
-        runs = []
+        runs = ["any"] if WHOLE_BROKER in ids else []
+        ids = [queue_id for queue_id in ids if queue_id != WHOLE_BROKER]
         for _, run in groupby(enumerate(ids), key=lambda pair: pair[1] - pair[0]):
             members = [queue_id for _, queue_id in run]
             last = f"-{members[-1]}" if len(members) > 1 else ""

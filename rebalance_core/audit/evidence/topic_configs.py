@@ -36,9 +36,10 @@ SYSTEM_GROUPS = frozenset(
         "CID_ONSAPI_OWNER",
         "__MONITOR_CONSUMER",
         "CLIENT_INNER_PRODUCER",
+        "CID_DefaultHeartBeatSyncerTopic",  # proxies tell each other their members by it
     }
 )
-"""MixAll's own groups; those that begin with CID_RMQ_SYS_ are the brokers' too."""
+"""MixAll's own groups, and the proxies'; those that begin with CID_RMQ_SYS_ are the brokers'."""
 
 
 def is_system_topic(topic: str) -> bool:
@@ -47,7 +48,7 @@ def is_system_topic(topic: str) -> bool:
 
 
 def is_system_group(group: str) -> bool:
-    """True for a group that belongs to the brokers or to mqadmin."""
+    """True for a group that belongs to the brokers, the proxies or mqadmin."""
     return group in SYSTEM_GROUPS or group.startswith("CID_RMQ_SYS_")
 
 

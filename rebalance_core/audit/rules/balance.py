@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
+from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.evidence.topic_configs import subscribed_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.ordering import java_string_key
@@ -24,10 +25,11 @@ HASH_QUEUES = 2
 def find_skew(case: GroupCase) -> Iterator[Finding]:
     """The surplus of many topics falls to the first members of the list (rocketmq.md §11 no. 7)."""
     loads = _loads(case, "AVG")
-    topics = subscribed_topics(case)
+    shared = shared_topics(case)  # their queues are in no member's load
+    topics = [topic for topic in subscribed_topics(case) if topic not in shared]
     if len(loads) < 2 or len(topics) < SKEW_TOPICS:
         return
-    if any(set(row["subscriptions"]) != set(topics) for row in case.members):
+    if any(set(row["subscriptions"]) - shared.keys() != set(topics) for row in case.members):
         return
     ranked = sorted(loads, key=java_string_key)
     sizes = [loads[client_id] for client_id in ranked]

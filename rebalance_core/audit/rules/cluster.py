@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rebalance_core.audit.case import Row
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import ERROR, WARNING
+from rebalance_core.model.events import REFUSED, Event
+from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.replay.masters import MasterOutage, MasterOutages
 
 FLAP_MS = 120_000
 """A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
@@ -28,6 +30,45 @@ BROKER_FLAPS = Rule(
     "BROKER_DOWN (EXPIRED) and BROKER_UP of cluster_events",
     "Look for long pauses (GC, disk) of the broker and for losses on its way to the name server.",
 )
+
+
+SLAVE_NOT_READABLE = Rule(
+    "SLAVE_NOT_READABLE",
+    INFO,
+    "The slaves of a broker refuse to be read (slaveReadEnable=false, the default): when its "
+    "master is gone its queues stay allocated, and nobody reads them.",
+    "MASTER_DOWN (REFUSED) of cluster_events",
+    "Set slaveReadEnable=true on the slaves if consumption is to go on without the master.",
+)
+
+
+def master_outages(events: Iterable[Row]) -> dict[str, tuple[MasterOutage, ...]]:
+    """When each broker had no master while a slave lived.
+
+    Args:
+        events: of one cluster's brokers; others than MASTER_DOWN and MASTER_UP say nothing.
+    """
+    turns = [
+        Event(
+            row["event_ms"], row["sequence"], row["event_type"],
+            broker_name=row["broker_name"], detail=row["detail"],
+        )
+        for row in events
+    ]  # fmt: skip
+    return MasterOutages(turns).by_broker
+
+
+def slaves_not_readable(masters: Mapping[str, Sequence[MasterOutage]]) -> Iterator[Finding]:
+    """Brokers whose slaves refused to be read when their master was gone last."""
+    for broker, outages in sorted(masters.items()):
+        if outages[-1].mode == REFUSED:
+            yield Finding(
+                f"Slaves of {broker} refuse to be read: without its master nobody reads it.",
+                {"outages": len(outages)},
+                broker_name=broker,
+                first_ms=outages[-1].down_ms,
+                last_ms=outages[-1].up_ms,
+            )
 
 
 def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:

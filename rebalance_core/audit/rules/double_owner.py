@@ -16,6 +16,7 @@ from rebalance_core.audit.evidence.persistence import (
     suspended_clients,
 )
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
+from rebalance_core.audit.evidence.sharing import is_shared
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, WARNING
@@ -71,7 +72,7 @@ def _seen(case: GroupCase) -> list[Row]:
     idle = suspended_clients(case)
     observations: dict[MessageQueue, list[Row]] = {}
     for row in fresh(case, case.rows("observed_ownership"), "observed_ms"):
-        if row["client_id"] not in idle:
+        if row["client_id"] not in idle and not is_shared(case, row["topic"], row["observed_ms"]):
             observations.setdefault(queue_of(row), []).append(row)
     doubled = []
     for rows in observations.values():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, span_of
-from rebalance_core.audit.evidence.popped import popped_topics
+from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.evidence.topic_configs import subscribed_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import WARNING
@@ -22,8 +22,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
     last = case.last_epoch
     if is_broadcasting(case) or last is None or last["status"] == FROZEN:
         return
-    popping = {client for popped in popped_topics(case).values() for client in popped.clients}
-    processes = {row["client_id"]: row for row in case.members if row["client_id"] not in popping}
+    processes = {row["client_id"]: row for row in case.members}
     idle = []
     for row in case.rows("consumer_load"):
         member = processes.get(row["client_id"])
@@ -37,7 +36,8 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 
 def _finding(case: GroupCase, idle: list[str], first_ms: int) -> Finding:
-    sizes = dict.fromkeys(subscribed_topics(case), 0)
+    shared = shared_topics(case)
+    sizes = {topic: 0 for topic in subscribed_topics(case) if topic not in shared}
     for queue in {(r["topic"], r["broker_name"], r["queue_id"]) for r in case.owned}:
         if queue[0] in sizes:
             sizes[queue[0]] += 1
@@ -61,8 +61,8 @@ def _finding(case: GroupCase, idle: list[str], first_ms: int) -> Finding:
 RULE = Rule(
     "IDLE_MEMBER",
     WARNING,
-    "A queue is read by one member at a time, so members beyond the number of queues hold nothing "
-    "and do nothing.",
+    "A queue is pulled by one member at a time, so members beyond the number of queues hold "
+    "nothing and do nothing. Who pops a shared topic is not idle.",
     "consumer_load (idle), memberships, ownership",
     "Add queues to the topic (updateTopic with more read and write queues), or stop the idle "
     "members. If they are meant as spares, accept this finding.",

@@ -15,6 +15,7 @@ from rebalance_core.audit.evidence.topic_configs import (
     is_system_group,
     is_system_topic,
 )
+from rebalance_core.audit.evidence.unseen import unseen_reading
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -113,6 +114,9 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
     since = last["from_ms"] if last is not None else case.run.start_ms
     if any(row["observed_ms"] > since for row in listed_members(case)):
         return
+    unseen = unseen_reading(case)
+    if unseen is not None and unseen.is_sure:
+        return  # PROXY_GROUP_UNSEEN
     offsets = Offsets(case)
     lags = {queue: offsets.lag(queue) for queue in offsets.commits if not is_system_topic(queue[0])}
     topics: dict[str, int] = {}

@@ -6,8 +6,14 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.causes import cause_before, explained, window_around
-from rebalance_core.audit.evidence.dumps import fresh, member_rounds, said_steadily
+from rebalance_core.audit.evidence.dumps import (
+    broker_answers,
+    fresh,
+    member_rounds,
+    said_steadily,
+)
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
+from rebalance_core.audit.evidence.sharing import is_proxied
 from rebalance_core.audit.evidence.topic_configs import configs
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import retry_topic
@@ -26,7 +32,7 @@ def find_differ(case: GroupCase) -> Iterator[Finding]:
     """
     missing: dict[str, list[tuple[int, set[str]]]] = {}
     whole: dict[str, int] = {}
-    for together in member_rounds(_answers(case)):
+    for together in member_rounds(fresh(case, broker_answers(case), "observed_ms")):
         first_ms, last_ms = together[0]["observed_ms"], together[-1]["observed_ms"]
         changing = _changing(case, first_ms, last_ms)
         for broker, lacks in _lacks(case, together).items():
@@ -56,16 +62,6 @@ def _lacks(case: GroupCase, together: list[Row]) -> dict[str, set[str]]:
     }
 
 
-def _answers(case: GroupCase) -> list[Row]:
-    """Members that brokers list, and brokers that answered with an empty list."""
-    rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
-    for fact in case.facts("GROUP_AT_BROKER"):
-        if fact["broker_name"] and fact["details"].get("members", "0") in ("0", ""):
-            rows.append({"asked_broker": fact["broker_name"], "client_id": None,
-                         "observed_ms": fact["first_ms"]})  # fmt: skip
-    return fresh(case, rows, "observed_ms")
-
-
 def _changing(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
     """The event that may make lists differ: heartbeats and expiry reach brokers one by one."""
     return window_around(case, first_ms, HEARTBEAT_MS, SCAN_AND_PASS_MS) or window_around(
@@ -74,15 +70,20 @@ def _changing(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
 
 
 def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
-    """True if the client should send heartbeats to the broker: it has one of its topics."""
-    topics = {
-        topic
+    """True if the client should send heartbeats to the broker: it has one of its topics.
+
+    A gRPC client sends them to its proxy, and no list of members divides queues for it.
+    """
+    own = [
+        row
         for row in case.rows("memberships")
         if row["client_id"] == client_id
         and row["from_ms"] <= at_ms
         and (row["to_ms"] is None or row["to_ms"] > at_ms)
-        for topic in row["subscriptions"]
-    }
+    ]
+    if any(map(is_proxied, own)):
+        return False
+    topics = {topic for row in own for topic in row["subscriptions"]}
     topics.add(retry_topic(case.consumer_group))
     return any(
         row["broker_name"] == broker and row["event_ms"] <= at_ms

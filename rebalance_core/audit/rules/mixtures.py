@@ -15,6 +15,7 @@ from rebalance_core.audit.evidence.persistence import (
     mixed_spans,
     there_in,
 )
+from rebalance_core.audit.evidence.sharing import is_proxied
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.time_text import utc
@@ -39,9 +40,10 @@ def find_models(case: GroupCase) -> Iterator[Finding]:
 def find_versions(case: GroupCase) -> Iterator[Finding]:
     """Client versions that differ at the end; only 4.9 with 5.x allocate and hand over unlike."""
     value = _version
-    for span in mixed_spans(case.rows("memberships"), value):
+    for span in mixed_spans(_dividing(case), value):
         if span.last_ms is None and has_settled(case, span.epoch):
-            lines = {parse_version(str(row["version"])).is_v4 for row in case.members}
+            there = there_in(_dividing(case), None)
+            lines = {parse_version(str(row["version"])).is_v4 for row in there}
             severity = WARNING if len(lines) > 1 else INFO
             yield _finding(case, span, value, "run different client versions", severity)
 
@@ -49,10 +51,13 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
 def find_languages(case: GroupCase) -> Iterator[Finding]:
     """Clients of several languages among the members that brokers list."""
     there = {row["client_id"] for row in case.members}
+    proxied = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
     rows = [
         row
         for row in listed_members(case)
-        if row["language"] and (not there or row["client_id"] in there)
+        if row["language"]
+        and row["client_id"] not in proxied
+        and (not there or row["client_id"] in there)
     ]
     if len({row["language"] for row in rows}) > 1:
         who = _who(rows, _column("language"))
@@ -65,10 +70,15 @@ def find_languages(case: GroupCase) -> Iterator[Finding]:
 
 def _stretches(case: GroupCase, value: Callable[[Row], str]) -> Iterator[tuple[Span, str | None]]:
     """Standing stretches; those that are over are warnings, rolling changes less."""
-    for span in mixed_spans(case.rows("memberships"), value):
+    for span in mixed_spans(_dividing(case), value):
         if is_persistent(case, span):
             over = INFO if is_rolling(case, span) else WARNING
             yield span, None if span.last_ms is None else over
+
+
+def _dividing(case: GroupCase) -> list[Row]:
+    """Memberships but of gRPC clients: they divide nothing, and no file tells their version."""
+    return [row for row in case.rows("memberships") if not is_proxied(row)]
 
 
 def _strategy(row: Row) -> str:
@@ -89,7 +99,7 @@ def _column(name: str) -> Callable[[Row], str]:
 def _finding(
     case: GroupCase, span: Span, value: Callable[[Row], str], what: str, severity: str
 ) -> Finding:
-    rows = there_in(case.rows("memberships"), None if span.last_ms is None else span.epoch)
+    rows = there_in(_dividing(case), None if span.last_ms is None else span.epoch)
     who = _who(rows, value)
     until = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
     return Finding(

@@ -18,6 +18,8 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.timers import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS
+from rebalance_core.protocol.windows import MASTER_BACK_MS
+from rebalance_core.replay.masters import MasterOutage
 
 STORE_COPY_MS = 5_000
 """Copying a store takes so long at most."""
@@ -26,7 +28,9 @@ STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
 
 
 @dataclass(frozen=True, slots=True)
-class _Fall:
+class Fall:
+    """Commits on one queue that went back from one offset to another, by somebody if known."""
+
     queue: MessageQueue
     high: int
     low: int
@@ -41,7 +45,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
     """
     if is_broadcasting(case):
         return
-    falls = [*_logged(case), *_observed(case)]
+    falls = [fall for fall in all_falls(case) if outage_of(case, fall) is None]
     duplicate_ids = sorted(
         {duplicate.client_id for duplicate in logged_duplicates(case)}
         | listed_duplicates(case).keys()
@@ -58,10 +62,23 @@ def find(case: GroupCase) -> Iterator[Finding]:
         yield _finding(known, f"explained by {listed(causes, 3)}")
 
 
-def _logged(case: GroupCase) -> list[_Fall]:
+def all_falls(case: GroupCase) -> list[Fall]:
+    """What brokers logged, and what was observed."""
+    return [*_logged(case), *_observed(case)]
+
+
+def outage_of(case: GroupCase, fall: Fall) -> MasterOutage | None:
+    """The outage of the queue's master with which it fell: that is OFFSETS_FELL_BACK."""
+    for one in case.run.masters.get(fall.queue.broker_name, ()):
+        if one.down_ms <= fall.last_ms and not one.over(fall.first_ms - MASTER_BACK_MS):
+            return one
+    return None
+
+
+def _logged(case: GroupCase) -> list[Fall]:
     """Commits below the stored offset, as brokers log them."""
     return [
-        _Fall(
+        Fall(
             queue_of(fact),
             number(fact, "highest_stored"),
             number(fact, "lowest_asked"),
@@ -74,7 +91,7 @@ def _logged(case: GroupCase) -> list[_Fall]:
     ]
 
 
-def _observed(case: GroupCase) -> list[_Fall]:
+def _observed(case: GroupCase) -> list[Fall]:
     """Falls between two observations too far apart for one store to be older than the other."""
     observations: dict[MessageQueue, list[Row]] = {}
     for row in case.rows("committed_offsets"):
@@ -88,14 +105,14 @@ def _observed(case: GroupCase) -> list[_Fall]:
                 high = row
             elif row["observed_ms"] - high["observed_ms"] > STALE_STORE_MS:
                 fallen.append(
-                    _Fall(queue, high["committed_offset"], row["committed_offset"],
+                    Fall(queue, high["committed_offset"], row["committed_offset"],
                           row["observed_ms"], row["observed_ms"], row.get("client_id") or "")
                 )  # fmt: skip
                 high = row
     return fallen
 
 
-def _finding(falls: list[_Fall], explanation: str | None) -> Finding:
+def _finding(falls: list[Fall], explanation: str | None) -> Finding:
     queues = {fall.queue for fall in falls}
     topics = sorted({queue[0] for queue in queues})
     worst = max(falls, key=lambda fall: fall.high - fall.low)

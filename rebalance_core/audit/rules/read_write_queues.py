@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.evidence.topic_configs import (
     READ,
     WRITE,
@@ -51,7 +52,10 @@ def _unread(offsets: Offsets, row: Row) -> bool:
 
 def find_more(case: GroupCase) -> Iterator[Finding]:
     """Queues that are read and never filled: they hold shares and bring nothing."""
+    shared = shared_topics(case)
     for topic in subscribed_topics(case):
+        if topic in shared:
+            continue
         rows = [r for r in _readable(case, topic) if _read(r) > _write(r) and perm_of(r) & WRITE]
         empty = [(r["broker_name"], n) for r in rows for n in range(_write(r), _read(r))]
         if empty:

@@ -11,21 +11,25 @@ from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.group_configs import configurations
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.topic_configs import configs
+from rebalance_core.audit.evidence.sharing import shared_topics
+from rebalance_core.audit.evidence.topic_configs import configs, subscribed_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.model.severities import INFO, WARNING
 
 
 def find_imbalance(case: GroupCase) -> Iterator[Finding]:
-    """More members than retry queues; silent where offsets show that no retry waits (no. 23)."""
+    """More members than retry queues; silent where offsets show that no retry waits (no. 23).
+
+    Silent also where every topic is shared: what is popped is retried by the pop retry topic.
+    """
     topic = retry_topic(case.consumer_group)
     queues = {queue_of(row) for row in case.owned if row["topic"] == topic}
     members = {row["client_id"] for row in case.members}
     if is_broadcasting(case) or not queues or len(members) <= len(queues):
         return
     behind = Offsets(case).behind(queues)
-    if behind == 0:
+    if behind == 0 or shared_topics(case).keys() >= set(subscribed_topics(case)):
         return
     readers = {r["client_id"] for r in case.owned if r["topic"] == topic and r["client_id"]}
     if not readers:

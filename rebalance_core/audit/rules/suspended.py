@@ -45,7 +45,7 @@ def _stretches(case: GroupCase) -> Iterator[tuple[Row, Row]]:
 
 def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
     epoch = last["to_epoch"] - 1 if last["to_epoch"] is not None else None
-    there = there_in(case.rows("ownership"), epoch)
+    there = there_in([*case.rows("ownership"), *case.rows("pop_reach")], epoch)
     kept = {queue_of(row) for row in there if row["client_id"] == last["client_id"]}
     others = {
         row["client_id"]

@@ -9,6 +9,7 @@ from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, subscribers
 from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.evidence.subscriptions import Unsubscribed, unsubscribed
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, WARNING
@@ -19,8 +20,11 @@ def find(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic that others still subscribe (rocketmq.md §6.4, §11 no. 3)."""
     if is_broadcasting(case):
         return
+    shared = shared_topics(case)  # what nobody may pop of them is POP_UNREACHED_QUEUE
     by_topic: dict[str, list[Unsubscribed]] = {}
     for one in unsubscribed(case):
+        if one.topic in shared:
+            continue
         if subscribers(case, one.topic) and has_settled(case, one.epoch):
             by_topic.setdefault(one.topic, []).append(one)
     for topic, members in by_topic.items():

@@ -6,6 +6,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.audit.known.matching import KNOWN
 from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.utc import utc
 from rebalance_core.model.severities import INFO, WORST_FIRST
@@ -82,6 +83,8 @@ def _findings(findings: Sequence[Mapping[str, Any]]) -> list[str]:
         about = finding["consumer_group"] or finding["broker_name"] or finding["topic"] or "cluster"
         accepted = f" (accepted: {finding['accepted']})" if finding["accepted"] else ""
         lines += _wrapped(f"{about}{accepted}: ", finding["summary"])
+        if KNOWN in finding["evidence"]:
+            lines += _wrapped("known: ", finding["evidence"][KNOWN])
         following = findings[index + 1 : index + 2]
         if not following or following[0]["remedy"] != finding["remedy"]:
             lines += _wrapped("-> ", finding["remedy"])

@@ -48,6 +48,8 @@ class Sharing:
     """The row of pop_metrics, without its keys."""
     mq_all_known: bool
     """The ledger's rows leave one list of readable queues possible; else mq_all is empty."""
+    mode_known: bool
+    """False: the rows of those who ask a broker fit POP and PULL alike."""
     takers_before: tuple[str, ...] | None
     """Who reached or held the queue in the epoch before; None: there is none."""
     takers: tuple[Taker, ...]

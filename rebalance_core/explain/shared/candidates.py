@@ -6,20 +6,22 @@ nor do they have the share number of the request mode, nor whether the group is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from rebalance_core.explain.settlement import parsed_strategy
 from rebalance_core.explain.shared.settlement import SharedSettlement
 from rebalance_core.explain.shared.share_numbers import EVERYTHING, ShareNumbers
-from rebalance_core.explain.view import Row, View, subscribes
+from rebalance_core.explain.view import Row, View, covers, subscribes
 from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
     PROXY_REBALANCE,
 )
 from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.model.statuses import FROZEN
+from rebalance_core.replay.settle import CONFIG_STRATEGY
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 
 MOST_LISTS = 256
@@ -35,10 +37,14 @@ class Worked:
     Attributes:
         settled: what fits them, or if nothing does, the likeliest.
         queues_known: no other list of readable queues fits as well.
+        one_list: none does if brokers that nobody reaches have no queue of the topic.
+        mode_known: not both a share number and the request mode PULL fit.
     """
 
     settled: SharedSettlement
     queues_known: bool
+    one_list: bool
+    mode_known: bool
 
 
 def settle_shared_again(view: View, before: View | None, topic: str) -> Worked:
@@ -46,21 +52,41 @@ def settle_shared_again(view: View, before: View | None, topic: str) -> Worked:
 
     Cost: what all members pop, once or twice; `MOST_LISTS` times at most.
     """
-    fitting: list[SharedSettlement] = []
+    fitting: list[list[SharedSettlement]] = []
     tried: SharedSettlement | None = None
     lists, complete = _readable_lists(view, topic)
     for queues in lists:
-        for ordered, share in _modes(view, topic, queues):
-            one = SharedSettlement(view, before, topic, queues, share, ordered)
-            tried = tried or one
-            if one.agrees:
-                fitting.append(one)
-                break
+        ones = [
+            _with_masters_lost(SharedSettlement(view, before, topic, queues, share, ordered))
+            for ordered, share in _modes(view, topic, queues)
+        ]
+        tried = tried or ones[0]
+        if fits := [one for one in ones if one.agrees]:
+            fitting.append(fits)
         if len(fitting) > 1:
             break
     assert tried is not None
-    known = len(fitting) == 1 and (complete or len(lists) < MOST_LISTS)
-    return Worked((fitting or [tried])[0], known)
+    one_list = len(fitting) == 1 and (complete or len(lists) < MOST_LISTS)
+    known = one_list and (complete or view.shared[topic]["unreached"] == 0)
+    fits = fitting[0] if fitting else [tried]
+    modes = {one.share is None for one in fits}
+    return Worked(fits[0], known, one_list, len(modes) == 1)
+
+
+def _with_masters_lost(settled: SharedSettlement) -> SharedSettlement:
+    """The same without new order locks where an orderly group's rows lack queues, if masters are
+    gone in the epoch.
+    """
+    if not (settled.ordered and settled.view.row.get("masterless_queues")):
+        return settled
+    rows = settled.view.reach.get(settled.topic, {})
+    lockless = frozenset(
+        queue.broker_name
+        for client_id, (sure, _) in settled.expected.items()
+        for queue in sure
+        if not covers(rows.get(client_id, frozenset()), queue)
+    )
+    return replace(settled, lockless=lockless) if lockless else settled
 
 
 def queue_count_range(view: View, topic: str) -> dict[str, tuple[int, int]]:
@@ -69,47 +95,66 @@ def queue_count_range(view: View, topic: str) -> dict[str, tuple[int, int]]:
     Of the brokers that the rows name; others may have queues that nobody reaches.
     """
     total = int(view.shared[topic]["queues"])
-    fewest = _fewest(view, topic)
-    spare = total - sum(fewest.values())
-    if spare < 0:  # some are kept that cannot be read
-        return dict.fromkeys(fewest, (0, total))
-    return {broker: (count, count + spare) for broker, count in fewest.items()}
+    ranges: dict[str, tuple[int, int]] = {}
+    for fewest in _evidence(view, topic):
+        spare = total - sum(fewest.values())
+        for broker, count in fewest.items():
+            low, high = ranges.get(broker, (count, 0))
+            ranges[broker] = (min(low, count), max(high, count + max(spare, 0)))
+    return ranges
 
 
-def _fewest(view: View, topic: str) -> dict[str, int]:
-    """Queues of each broker that somebody reaches; a broker reached as a whole has one at least."""
-    fewest: dict[str, int] = {}
-    for entries in view.reach.get(topic, {}).values():
-        for queue in entries:
-            count = max(1, queue.queue_id + 1)
-            fewest[queue.broker_name] = max(count, fewest.get(queue.broker_name, 0))
-    return fewest
+def _evidence(view: View, topic: str) -> Iterator[dict[str, int]]:
+    """Queues of each broker that somebody reaches; a broker reached as a whole has one at least.
+
+    Once of all clients; and if some may reach what cannot be read, once of the others: of those who
+    are suspended or have a CONFIG list, or where the epoch is frozen ask a broker in vain.
+    """
+    reach = view.reach.get(topic, {})
+    doubtful = {member["client_id"] for member in view.members if _doubtful(view, member)}
+    for left_out in (frozenset[str](), doubtful & reach.keys()):
+        fewest: dict[str, int] = {}
+        for client_id in reach.keys() - left_out:
+            for queue in reach[client_id]:
+                count = max(1, queue.queue_id + 1)
+                fewest[queue.broker_name] = max(count, fewest.get(queue.broker_name, 0))
+        yield dict(sorted(fewest.items()))
+        if not doubtful & reach.keys():
+            return
+
+
+def _doubtful(view: View, member: Row) -> bool:
+    listed: bool = member["strategy"].startswith(CONFIG_STRATEGY)
+    return listed or view.row["status"] == FROZEN or bool(member["suspended"])
 
 
 def _readable_lists(view: View, topic: str) -> tuple[list[Queues], bool]:
-    """Candidates for mqAll, the most even first, and True if there can be no other."""
+    """Candidates for mqAll, the likeliest first, and True if the rows leave no other."""
     total = int(view.shared[topic]["queues"])
-    fewest = _fewest(view, topic)
-    spare = total - sum(fewest.values())
     if total == 0:
         return [()], True
-    if spare < 0 or not fewest:
+    lists: dict[Queues, None] = {}
+    spare = 0
+    for fewest in _evidence(view, topic):
+        spare = total - sum(fewest.values())
+        if spare >= 0 and fewest:
+            for mores in islice(_spread(spare, len(fewest)), MOST_LISTS):
+                lists[_queues(topic, fewest, mores)] = None
+    if not lists:
         reached = {q for entries in view.reach.get(topic, {}).values() for q in entries}
         single = sort_queues(queue for queue in reached if queue.queue_id != WHOLE_BROKER)
         return [tuple(single[:total])], False
-    brokers = list(fewest)
-    spread = islice(_spread(spare, len(brokers)), MOST_LISTS)
-    lists = [
-        tuple(
-            sort_queues(
-                MessageQueue(topic, broker, queue_id)
-                for broker, more in zip(brokers, mores, strict=True)
-                for queue_id in range(fewest[broker] + more)
-            )
+    return list(lists), len(lists) == 1 and spare == 0
+
+
+def _queues(topic: str, fewest: Mapping[str, int], mores: tuple[int, ...]) -> Queues:
+    return tuple(
+        sort_queues(
+            MessageQueue(topic, broker, queue_id)
+            for (broker, count), more in zip(fewest.items(), mores, strict=True)
+            for queue_id in range(count + more)
         )
-        for mores in spread
-    ]
-    return lists, spare == 0
+    )
 
 
 def _spread(spare: int, brokers: int) -> Iterator[tuple[int, ...]]:

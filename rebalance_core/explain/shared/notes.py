@@ -21,7 +21,12 @@ def sharing_notes(sharing: Sharing, queue: MessageQueue) -> tuple[str, ...]:
         if queue.queue_id != WHOLE_BROKER:
             text += f"; that {queue.queue_id} is one of {queue.broker_name} is taken for granted"
         notes.append(text)
-    if sharing.pops and sharing.share_queue_num is None:
+    if sharing.pops and not sharing.mode_known:
+        notes.append(
+            "a ledger has no request modes: what those who ask a broker reach fits POP with a "
+            f"share_queue_num of {sharing.share_queue_nums}, and PULL as well"
+        )
+    elif sharing.pops and sharing.share_queue_num is None:
         notes.append(
             f"a ledger has no request modes: its rows fit a share_queue_num of "
             f"{sharing.share_queue_nums}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rebalance_core.explain.formula import formula_of
-from rebalance_core.explain.reason import DUPLICATE, UNKNOWN, Reason, owner_reason
+from rebalance_core.explain.reason import DUPLICATE, LEFT_OUT, UNKNOWN, Reason, owner_reason
 from rebalance_core.explain.settlement import KEEPING, NOT_SUBSCRIBED, OTHER
 from rebalance_core.explain.shared.candidates import Worked
 from rebalance_core.explain.shared.pop_formula import pop_formula
@@ -12,9 +12,8 @@ from rebalance_core.explain.shared.settlement import (
     PROXY,
     PROXY_FIFO,
     SharedSettlement,
-    covers,
 )
-from rebalance_core.explain.view import Row
+from rebalance_core.explain.view import Row, covers
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -47,7 +46,7 @@ def taker_reason(worked: Worked, queue: MessageQueue, client_id: str) -> Reason:
         return Reason(outcome, _TEXTS[outcome], None, client_id)
     if outcome == POP:
         return _popped(worked, queue, member)
-    formula_known = worked.queues_known and queue.queue_id != WHOLE_BROKER
+    formula_known = worked.one_list and queue.queue_id != WHOLE_BROKER
     reason = owner_reason(settled.pulling(member), queue, client_id) if formula_known else None
     text = f"{member['strategy']} gives it" if reason is None else reason.text
     formula = None if reason is None else reason.formula
@@ -67,11 +66,13 @@ def unreached_reason(worked: Worked, queue: MessageQueue) -> Reason:
     """Why no client may take from a queue that can be read."""
     settled = worked.settled
     members = [m for m in settled.view.members if settled.outcome(m) == POP]
-    if not members or settled.share is None or not worked.queues_known:
-        return Reason(UNKNOWN, "no member takes from it, and no rule says why")
+    if not members or settled.share is None or not worked.one_list:
+        return Reason(LEFT_OUT, "no pass of a member takes it")
     strategy = settled.pulling(members[0]).strategy_of(members[0])
     assert strategy is not None
     ids = settled.view.client_ids
+    if queue not in settled.queues:
+        return Reason(LEFT_OUT, "no pass of a member takes it, if it can be read at all")
     if settled.share.is_one_queue:
         place = settled.queues.index(queue)
         whose = [ids[i] for i in range(place, len(ids), len(settled.queues))]
@@ -106,7 +107,7 @@ def _popped(worked: Worked, queue: MessageQueue, member: Row) -> Reason:
         text = "POP: there are more members than queues, so it pops one"
     else:
         text = f"POP: it pops its own share under {strategy.name} and those of the next {share}"
-    if not share.is_everything and (queue.queue_id == WHOLE_BROKER or not worked.queues_known):
+    if not share.is_everything and (queue.queue_id == WHOLE_BROKER or not worked.one_list):
         return Reason(POP, text, None, client_id)
     ids = settled.view.client_ids
     formula = pop_formula(strategy, queue, settled.queues, ids, client_id, share)

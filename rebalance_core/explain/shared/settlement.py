@@ -21,7 +21,7 @@ from rebalance_core.explain.settlement import (
     Settlement,
 )
 from rebalance_core.explain.shared.share_numbers import ShareNumbers
-from rebalance_core.explain.view import Row, View
+from rebalance_core.explain.view import Entries, Row, View, covers
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import (
     BROKER_STRATEGIES,
@@ -34,7 +34,6 @@ from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 
 POP, PROXY, PROXY_FIFO = "POP", "PROXY", "PROXY_FIFO"
-Entries = frozenset[MessageQueue]
 NOTHING: Entries = frozenset()
 
 
@@ -49,6 +48,7 @@ class SharedSettlement:
         queues: mqAll.
         share: share numbers of its request mode; None: no member pops it by asking a broker.
         ordered: the group consumes in order.
+        lockless: as of `Settlement`, for members that pull.
     """
 
     view: View
@@ -57,12 +57,13 @@ class SharedSettlement:
     queues: tuple[MessageQueue, ...]
     share: ShareNumbers | None
     ordered: bool = False
+    lockless: frozenset[str] = frozenset()
 
     @cached_property
     def _pulling(self) -> dict[bool, Settlement]:
         """The rules of members that pull, by whether they ask a broker."""
         return {
-            asks: Settlement(self.view, self.before, self.topic, self.queues, asks)
+            asks: Settlement(self.view, self.before, self.topic, self.queues, asks, self.lockless)
             for asks in (False, True)
         }
 
@@ -193,11 +194,6 @@ class SharedSettlement:
 
 def _mode(member: Row) -> str:
     return str(member.get("rebalance_mode") or CLIENT_REBALANCE)
-
-
-def covers(entries: Entries, queue: MessageQueue) -> bool:
-    """True if the entries name the queue or its whole broker."""
-    return queue in entries or queue._replace(queue_id=WHOLE_BROKER) in entries
 
 
 def _within(entries: Entries, others: Entries) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rebalance_core.explain.shared.answer import Sharing, Taker
 from rebalance_core.explain.shared.candidates import Worked, queue_count_range
 from rebalance_core.explain.shared.reason import pulls, taker_reason
-from rebalance_core.explain.shared.settlement import POP, PROXY, PROXY_FIFO, Entries, covers
-from rebalance_core.explain.view import GroupRows, Row, View
+from rebalance_core.explain.shared.settlement import POP, PROXY, PROXY_FIFO
+from rebalance_core.explain.view import Entries, GroupRows, Row, View, covers
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -19,13 +19,12 @@ def can_ask_about(worked: Worked, queue: MessageQueue) -> bool:
     """False: the queue cannot be one that members read or reach."""
     settled = worked.settled
     reached = settled.view.reach.get(settled.topic, {}).values()
-    named = any(_naming(entries, queue) for entries in reached)
-    if named and queue.queue_id != WHOLE_BROKER:
-        _, most = queue_count_range(settled.view, settled.topic)[queue.broker_name]
+    counts = queue_count_range(settled.view, settled.topic)
+    if queue.broker_name in counts:
+        _, most = counts[queue.broker_name]
         return queue.queue_id < most or any(queue in entries for entries in reached)
-    same = [q for q in settled.queues if q.broker_name == queue.broker_name]
-    readable = any(queue.queue_id in (q.queue_id, WHOLE_BROKER) for q in same)
-    return named or (worked.queues_known and readable)
+    unreached = int(settled.view.shared[settled.topic]["unreached"])
+    return not worked.queues_known and queue.queue_id < unreached
 
 
 def sharing_of(
@@ -48,11 +47,12 @@ def sharing_of(
         since_ms=since["from_ms"],
         pops=POP in outcomes,
         behind_proxy=bool(outcomes & {PROXY, PROXY_FIFO}),
-        share_queue_num=None if share is None else share.exact,
+        share_queue_num=None if share is None or not worked.mode_known else share.exact,
         share_queue_nums=None if share is None else str(share),
         strategies=tuple(sorted({member["strategy"] for member in view.members})),
         figures=figures,
         mq_all_known=worked.queues_known,
+        mode_known=worked.mode_known,
         takers_before=None if before is None else _before(before, queue),
         takers=tuple(takers),
         differs=tuple(sorted(settled.differing)),

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from rebalance_core.ingest.parse.stores.store_forms import FORM_OF_FOLDER
+
 NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG = (
     "namesrv_log",
     "broker_log",
@@ -21,6 +23,7 @@ LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_g
 PROXY_CONFIG = "proxy_config"
 PROXIES = "proxy/"
 """Where proxies' files lie; the place of a proxy's file or dump is this and the proxy's name."""
+STORE_LISTING, ROCKSDB_SIGN = "store_listing", "rocksdb_sign"
 
 _STORES = {
     "topics.json": TOPICS,
@@ -29,11 +32,17 @@ _STORES = {
     "messageRequestMode.json": MODES,
     "consumerOrderInfo.json": ORDER_INFO,
 }
+CONFIG_STORES = (TOPICS, GROUPS, OFFSETS)
+"""What a broker may keep in RocksDB instead."""
 _BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG}
 _PROXY_LOGS = ("broker", "proxy")
 _ROTATED = re.compile(r"^(?P<stem>[A-Za-z_]+?)(?:-?\d*)(?:[.-]\d+)?\.log(?:\.\d+)?(?:\.gz)?$")
 _CONFIG = re.compile(r"^config(?:-(?P<ms>\d{10,16}))?$")
 _ADMIN = re.compile(r"^(?P<ms>\d{10,16})-(?P<command>[A-Za-z]+)(?:-(?P<arguments>.*))?$")
+
+STORE_COMMANDS = ("rocksDBConfigToJson", "exportMetadataInRocksDB", "exported")
+"""Commands that read a broker's own store; ``exported``: a file that ``-e`` of the first wrote."""
+EXPORT_METADATA = "exportMetadata"
 
 # Written by this project's recorder beside what operators have, and its answers: never read.
 NOT_INPUT_FOLDERS = ("tables", "truth")
@@ -47,6 +56,9 @@ _OTHER_LOGS = re.compile(
     r"dledger|rocketmq-client)[\w.-]*\.log"  # the last: of the gRPC client
 )
 _OTHER_STORES = re.compile(r"^[A-Za-z]+\.json$")
+_LISTING = re.compile(r"^store-files(?:-(?P<ms>\d{10,16}))?(?:-.*)?\.txt$")
+_ROCKSDB = (*FORM_OF_FOLDER, "consumerOffsets", "subscriptionGroups")
+"""Folders below ``config/`` that are RocksDBs."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +109,12 @@ def is_other(name: str) -> bool:
     path = PurePosixPath(name.removesuffix(OLDER))
     under_config = any(_CONFIG.match(part) for part in path.parts[:-1])
     return bool(_OTHER_LOGS.match(path.name)) or (
-        under_config and bool(_OTHER_STORES.match(path.name))
+        under_config and (bool(_OTHER_STORES.match(path.name)) or _is_rocksdb(path.parts))
     )
+
+
+def _is_rocksdb(parts: tuple[str, ...]) -> bool:
+    return len(parts) > 3 and parts[-2] in _ROCKSDB and bool(_CONFIG.match(parts[-3]))
 
 
 def identify(name: str, size: int = 0) -> CollectedFile | None:
@@ -134,6 +150,14 @@ def _broker(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | Non
     rotated = _ROTATED.match(parts[-1])
     if rotated is not None and rotated["stem"] in _BROKER_LOGS:
         return CollectedFile(name, _BROKER_LOGS[rotated["stem"]], parts[1], size)
+    listing = _LISTING.match(parts[-1])
+    if listing is not None and len(parts) == 3:
+        written = int(listing["ms"]) if listing["ms"] else None
+        return CollectedFile(name, STORE_LISTING, parts[1], size, written)
+    if parts[-1] == "CURRENT" and parts[-2] in FORM_OF_FOLDER and _is_rocksdb(parts):
+        config = _CONFIG.match(parts[-3])
+        written = int(config["ms"]) if config and config["ms"] else None
+        return CollectedFile(name, ROCKSDB_SIGN, parts[1], size, written)
     config = _CONFIG.match(parts[-2])
     if config is not None and parts[-1] in _STORES:
         written = int(config["ms"]) if config["ms"] else None
@@ -190,13 +214,21 @@ def asked_at(file: CollectedFile, proxies: Collection[str]) -> CollectedFile:
 
 
 def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
-    """The files, the newest store of each kind and broker marked; one without time is the last."""
-    newest: dict[tuple[str, str], CollectedFile] = {}
+    """The files, the newest store of each kind and broker marked; one without time is the last.
+
+    So is the newest output of each command that reads a store.
+    """
+    newest: dict[tuple[str, ...], CollectedFile] = {}
     for file in files:
         if file.kind in _STORES.values():
-            known = newest.setdefault((file.place, file.kind), file)
-            if _age(known) < _age(file):
-                newest[file.place, file.kind] = file
+            key: tuple[str, ...] = (file.place, file.kind)
+        elif file.arguments and file.arguments[0] in (*STORE_COMMANDS, EXPORT_METADATA):
+            key = (file.kind, *file.arguments)
+        else:
+            continue
+        known = newest.setdefault(key, file)
+        if _age(known) < _age(file):
+            newest[key] = file
     names = {file.name for file in newest.values()}
     return [replace(file, newest=True) if file.name in names else file for file in files]
 

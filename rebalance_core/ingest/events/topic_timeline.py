@@ -12,6 +12,7 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
+from rebalance_core.ingest.settings.lite_topics import lite_topic_findings
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic
 
@@ -71,6 +72,7 @@ class TopicTimeline:
         self._observed_offsets(ordered)
         if self._retry:
             self.events, self.findings = [], []
+        self.findings += lite_topic_findings(self.topic, ordered)
         return {
             "cluster_events": self.events,
             "queue_offsets": self.offsets,

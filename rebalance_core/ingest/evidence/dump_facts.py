@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from rebalance_core.ingest.collection.collected_file import CollectedFile
+from rebalance_core.ingest.collection.collected_file import (
+    EXPORT_METADATA,
+    STORE_COMMANDS,
+    CollectedFile,
+)
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
 
@@ -45,6 +49,8 @@ def dump_fact(
         values["group"] = _group_of_progress(argument, results)
     elif command in ("topicRoute", "topicStatus"):
         values["topic"] = argument
+    elif command in (*STORE_COMMANDS, EXPORT_METADATA):
+        values["broker"] = asked("-" + argument, (), brokers)[1]
     return Fact("dump", file.written_ms, values, file.name)
 
 

@@ -22,8 +22,10 @@ from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.collection.collected_file import (
     ADMIN,
     BROKER_LOG,
+    EXPORT_METADATA,
     GROUPS,
     MODES,
+    STORE_COMMANDS,
     TOPICS,
     CollectedFile,
 )
@@ -65,8 +67,11 @@ _STORES = {
     "request_mode": (GROUP, "consumer_group"),
     "order_info": (GROUP, "consumer_group"),
     "proxy_mode": (CLUSTER, ""),
+    "exported_topic": (TOPIC, "topic"),
+    "exported_subscription_group": (GROUP, "consumer_group"),
     "committed_offset": (COMMIT, "consumer_group"),
     "local_offset": (COMMIT, "consumer_group"),
+    "store_form": (CLUSTER, ""),
 }
 """Facts of stores: who puts them together, and the field that names the group or topic."""
 _FACTS_ONLY = ("subscription_group", "order_info", "dump")
@@ -173,12 +178,27 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         yield replace(piece, part=TOPIC, key=piece.values["topic"])
     elif command == "topicRoute" and file.place:
         return  # a proxy answers with its own address for every broker's
+    elif command in STORE_COMMANDS or command == EXPORT_METADATA:
+        yield from _of_store_command(file, piece, brokers)
     elif command in ("topicRoute", "topicStatus"):
         yield replace(piece, part=TOPIC, key=argument)
         if piece.kind == "route_broker":
             yield piece
     elif piece.kind == "broker":
         yield piece
+
+
+def _of_store_command(
+    file: CollectedFile, piece: Evidence, brokers: Collection[str]
+) -> Iterator[Evidence]:
+    """An export that brokers were asked for, or what local mode read in a broker's own store."""
+    _, broker = asked("-" + file.arguments[1], (), brokers)
+    part, name = _STORES.get(piece.kind, ("", ""))
+    if piece.kind == "rocksdb_export":
+        values = {**piece.values, "argument": file.arguments[1]}
+        yield replace(piece, place=broker, values=values)
+    elif part and broker and (part != GROUP or file.newest):
+        yield replace(piece, part=part, key=piece.values[name], place=broker)
 
 
 def of_document(
@@ -188,13 +208,17 @@ def of_document(
     if file.kind == ADMIN:
         fact = dump_fact(file, results, brokers)
         group, place = fact.values["group"] or None, file.place or fact.values["broker"] or ""
+        stored = {piece.kind for piece in results if isinstance(piece, Fact)}
+        if place and file.newest and "subscription_group" in stored:
+            yield _group_configs(file, results, place)
+        elif place and file.newest and "exported_subscription_group" in stored:
+            found = _group_configs(file, results, place)
+            yield replace(found, kind="exported_group_configs")
     elif file.kind == GROUPS and file.newest:
-        kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
-        if results and not kinds:
+        if results and not any(isinstance(piece, Fact) for piece in results):
             return  # it is no such store, or only part of one
-        count = {"groups": kinds.count("subscription_group"), "rejected": len(results) - len(kinds)}
-        fact = Fact("group_configs", file.written_ms, count, file.name)
-        group, place = None, file.place
+        yield _group_configs(file, results, file.place)
+        return
     elif file.kind == MODES:
         if any(isinstance(piece, Unread) for piece in results):
             return  # a missing entry may be one that could not be read
@@ -204,3 +228,11 @@ def of_document(
         return
     part = CLUSTER if group is None else GROUP
     yield Evidence(part, group or "", fact.kind, fact.at_ms, place, 0, fact.source, fact.values)
+
+
+def _group_configs(file: CollectedFile, results: Collection[Fact | Unread], place: str) -> Evidence:
+    """That the groups of a broker could be read."""
+    kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
+    groups = sum(kind in ("subscription_group", "exported_subscription_group") for kind in kinds)
+    count = {"groups": groups, "rejected": len(results) - len(kinds)}
+    return Evidence(CLUSTER, "", "group_configs", file.written_ms, place, 0, file.name, count)

@@ -15,11 +15,17 @@ from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
 
 BROKERS, DUMPS = "brokers/", "mqadmin/"
+EXPORTED = {
+    "exported_topic": "topic_config",
+    "exported_subscription_group": "subscription_group",
+    "exported_group_configs": "group_configs",
+}
+"""Evidence of exportMetadata, as the stores would say it."""
 
 
 def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
     """The evidence on a group; members at the place whose table of consumers has them."""
-    for piece in pieces:
+    for piece in _dated(pieces, context):
         folder = _folder(piece, context)
         if folder is None:
             yield piece
@@ -36,12 +42,25 @@ def _of_process(kind: str) -> bool:
 
 def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
     """The evidence under brokers' names, of the folders that speak for them alone."""
-    for piece in pieces:
+    for piece in _dated(pieces, context):
         folder = _folder(piece, context)
         if folder is None:
             yield piece
         elif folder.authoritative:
             yield replace(piece, place=folder.broker_name)
+
+
+def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+    """Without what stands in an exported store of which no file tells when it was exported.
+
+    What exportMetadata says of one broker counts where its store cannot be copied.
+    """
+    for piece in pieces:
+        if piece.kind in EXPORTED:
+            if piece.place in context.in_rocksdb:
+                yield replace(piece, kind=EXPORTED[piece.kind])
+        elif piece.source not in context.exported or context.exported[piece.source] is not None:
+            yield piece
 
 
 def _folder(piece: Evidence, context: ClusterContext) -> BrokerFolder | None:

@@ -52,8 +52,9 @@ class SlaveModes:
         None where no file tells it. A setting that was never seen before the outage is that of the
         first time it was seen.
         """
-        if _last(self._acts.get(broker_name, ()), down_ms):
-            return None if _last(self._supports, down_ms) is False else ACTING
+        acts = _last(self._acts.get(broker_name, ()), down_ms)
+        if acts and _last(self._supports, down_ms) is not False:
+            return ACTING
         reads = _last(self._reads.get(broker_name, ()), down_ms)
         if reads is not None:
             return SLAVE_READ if reads else REFUSED

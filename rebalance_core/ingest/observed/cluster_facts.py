@@ -25,6 +25,7 @@ from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.observed.document_facts import dump
 from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.observed.log_rows import add_log_rows
+from rebalance_core.ingest.observed.rocksdb_stores import add_broker_stores
 from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.ingest.rows import Row
 
@@ -64,6 +65,7 @@ def cluster_facts(
     for piece in ordered:
         _stated(rows, piece, context.time_of(piece))
     _registered(rows, collection, ordered, context)
+    add_broker_stores(rows, context)
     return rows.rows
 
 
@@ -117,7 +119,7 @@ def _files(
     for file in collection.files:
         if file.kind == NAMESRV_LOG:
             by_place.setdefault((file.kind, file.place), []).append(file)
-        elif file.kind in _BROKER_FILES:
+        elif file.kind in _BROKER_FILES and context.exported.get(file.name, 0) is not None:
             folder = context.folders[file.place]
             if folder.authoritative and not (folder.slave and file.is_log):
                 by_place.setdefault((file.kind, folder.broker_name), []).append(file)
@@ -146,10 +148,11 @@ def name_server(collection: Collection, place: str) -> str:
 
 
 def _moments(file: CollectedFile, stats: FileStats, context: ClusterContext) -> list[int]:
-    """First and last statement of a log, else when a store was copied."""
+    """First and last statement of a log, else when a store was copied, or was exported."""
     if file.is_log:
         return [time for time in (stats.first_ms, stats.last_ms) if time is not None]
-    return [context.end_ms if file.written_ms is None else file.written_ms]
+    written_ms = context.exported.get(file.name) or file.written_ms
+    return [context.end_ms if written_ms is None else written_ms]
 
 
 def _stated(rows: FactRows, piece: Evidence, at_ms: int) -> None:

@@ -17,6 +17,7 @@ from rebalance_core.ingest.collection.collected_file import (
 )
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.observed.rocksdb_stores import rocksdb_findings
 from rebalance_core.ingest.parse.text.client_version import is_later
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.severities import WARNING
@@ -33,7 +34,7 @@ def file_findings(
 ) -> list[Row]:
     """Findings on the collection as a whole and on single files."""
     findings = [*_missing(collection, context), *_zones(collection, assumed), *_folders(context)]
-    findings += _later_brokers(context)
+    findings += [*_later_brokers(context), *rocksdb_findings(context)]
     for one in stats:
         findings += _of_file(one)
     return findings

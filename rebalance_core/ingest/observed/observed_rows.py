@@ -8,6 +8,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.parse.channels.proxied_channel import GRPC
 from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.ingest.rows import Row
 from rebalance_core.model.queue import is_retry_topic
@@ -20,9 +21,12 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
     ``consumerConnection`` are the group's at the broker asked, not the member's.
     """
     own: dict[str, list[str]] = {}
+    of_grpc: set[str] = set()
     for piece in pieces:
         if piece.kind == "client_subscription":
             own.setdefault(_file(piece.source), []).append(piece.values["topic"])
+        elif piece.kind == "consumer_connected" and piece.values.get("protocol") == GRPC:
+            of_grpc.add(piece.values["client_id"])
     rows = []
     for piece in pieces:
         v = piece.values
@@ -34,16 +38,18 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
             client_id = v["client_file"]
         else:
             continue
+        # a proxy is no broker; it, and a broker with one inside for its gRPC clients, answers its
+        # own version for the member's (rocketmq.md §14)
+        at_proxy = piece.place.startswith(PROXIES)
+        own_version = v["version"] and not at_proxy and client_id not in of_grpc
         rows.append(
             {
                 "consumer_group": group,
-                "asked_broker": None if _of_proxy(piece) else piece.place or None,
+                "asked_broker": None if at_proxy else piece.place or None,
                 "client_id": client_id,
                 "client_addr": v.get("client_addr"),
                 "language": v.get("language"),
-                "version": plain_version(v["version"])
-                if v["version"] and not _of_proxy(piece)
-                else None,
+                "version": plain_version(v["version"]) if own_version else None,
                 "subscriptions": sorted(t for t in set(topics) if not is_retry_topic(t)),
                 "message_model": v["message_model"],
                 "consume_from_where": v["consume_from_where"],
@@ -52,11 +58,6 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
             }
         )
     return rows
-
-
-def _of_proxy(piece: Evidence) -> bool:
-    """A proxy is no broker, and answers its own version for every member's (rocketmq.md §14)."""
-    return piece.place.startswith(PROXIES)
 
 
 def ownership_rows(

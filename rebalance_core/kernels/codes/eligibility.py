@@ -36,7 +36,6 @@ REASONS = {
     "MASTERLESS": "a broker whose master went or came back while its slaves lived",
     "SHARED_AND_KEPT": "a topic that members share, and a suspended member or no readable queue, "
     "so that members keep what they pulled",
-    "SHARED_AND_OWNED_AGAIN": "a topic that members shared has owners again",
     "BROADCASTING_PROXY": "a BROADCASTING member behind a proxy",
     "RESTART_AT_ONCE": "a member that came back in place with another start mode",
     "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
@@ -51,7 +50,6 @@ REASONS = {
     NO_KERNEL,
     MASTERLESS,
     SHARED_AND_KEPT,
-    SHARED_AND_OWNED_AGAIN,
     BROADCASTING_PROXY,
     RESTART_AT_ONCE,
     RETRY_SUBSCRIBED,

@@ -46,7 +46,6 @@ from rebalance_core.kernels.state.routes import (
 from rebalance_core.kernels.state.runs import Runs, find_runs
 from rebalance_core.kernels.state.sharing_cells import (
     SharedTopics,
-    owned_again,
     share_topics,
     sharing_groups,
     unanswered,
@@ -143,17 +142,13 @@ def _left_for_sharing(
     if shared is None:
         return
     pulling = pulling_groups(coded, membership, epochs, runs, shared)
-    unread, after_owners = unanswered(grid, shared)
-    kept = (
+    unread, across = unanswered(grid, shared)
+    for groups in (
         np.intersect1d(sharing_groups(shared), membership.suspended),
         np.intersect1d(pulling, unread),
-        after_owners,
-    )
-    for code, groups in (
-        *((eligibility.SHARED_AND_KEPT, found) for found in kept),
-        (eligibility.SHARED_AND_OWNED_AGAIN, owned_again(grid, shared)),
+        across,
     ):
-        reason[groups[reason[groups] == eligibility.REGULAR]] = code
+        reason[groups[reason[groups] == eligibility.REGULAR]] = eligibility.SHARED_AND_KEPT
 
 
 def _frozen(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels.codes.event_rows import NO_SHARE, Events
-from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_true
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid, spread, spread_values
 from rebalance_core.kernels.state.pops import Pops
@@ -46,17 +46,20 @@ def sharing_groups(shared: SharedTopics) -> Ints:
     return np.unique(grid.topics.group[of[shared.cells]])
 
 
-def owned_again(grid: Grid, shared: SharedTopics) -> Ints:
-    """Groups in which members own queues of a topic that they shared before."""
-    of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
-    again = grid.read & (last_true(shared.cells, first_of_run(of)) >= 0)
-    return np.unique(grid.topics.group[of[again]])
-
-
 def unanswered(grid: Grid, shared: SharedTopics) -> tuple[Ints, Ints]:
-    """Groups of shared topics without a readable queue, and those that had owners just before."""
+    """Groups that share a topic without a readable queue, and groups of which a topic has none just
+    when sharing begins or ends, so that members keep what they had by other means.
+
+    Args:
+        grid: of what members own.
+        shared: what they share.
+    """
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
-    frozen = np.flatnonzero(shared.grid.frozen)
-    before = np.maximum(frozen - 1, 0)
-    owned = grid.read[before] & (of[before] == of[frozen]) & (frozen > 0)
-    return np.unique(grid.topics.group[of[frozen]]), np.unique(grid.topics.group[of[frozen[owned]]])
+    first = first_of_run(of)
+
+    def after(before: Bools) -> Bools:
+        return ~first & np.roll(before, 1)
+
+    across = (shared.grid.frozen & after(grid.read)) | (grid.frozen & after(shared.cells))
+    group = grid.topics.group[of]
+    return np.unique(group[shared.grid.frozen]), np.unique(group[across])

@@ -27,7 +27,7 @@ NUMBER = "_strategy"
 STARTS = "starts"
 """The pass of messages read twice and never read; the others are `STEPS` and `OWNERSHIP`."""
 LEDGER_OF = {
-    STEPS: ("epochs", "group_metrics"),
+    STEPS: ("epochs", "group_metrics", "pop_metrics"),
     OWNERSHIP: ("ownership",),
     STARTS: ("pull_starts",),
 }
@@ -114,7 +114,7 @@ def pass_rows(made: str, ledger: Mapping[str, pa.Table], first_ms: Mapping[str, 
         first_ms: as of `Sweep`.
     """
     if made == STEPS:
-        rows = marked(step_rows(ledger["epochs"], ledger["group_metrics"]), first_ms)
+        rows = marked(step_rows(*(ledger[name] for name in LEDGER_OF[STEPS])), first_ms)
     elif made == STARTS:
         starts = ledger["pull_starts"]
         rows = start_sums(starts.filter(counted(starts, first_ms)))

@@ -14,19 +14,44 @@ _FIGURES = (
     "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
     "max_queues", "min_queues", "peak_ratio", "idle_members",
 )  # fmt: skip
-_OF_EPOCH = ("causes", "status", "orphaned", "shared")
+_OF_EPOCH = ("causes", "status", "orphaned", "shared", "pop_queues")
+_EPOCH = (*GROUP, "epoch")
+SHARED = {
+    "min_clients_per_queue": ("min_clients_per_queue", "min"),
+    "max_clients_per_queue": ("max_clients_per_queue", "max"),
+    "unreached": ("unreached", "sum"),
+}
+"""Of the shared topics of an epoch: the column of ``pop_metrics``, and how topics add up."""
 
 
-def step_rows(epochs: pa.Table, metrics: pa.Table) -> pa.Table:
-    """Rows of ``plan_steps`` without the variant's columns and ``counted``, in order."""
-    keys = [(name, "ascending") for name in (*GROUP, "epoch")]
+def step_rows(epochs: pa.Table, metrics: pa.Table, shared: pa.Table) -> pa.Table:
+    """Rows of ``plan_steps`` without the variant's columns and ``counted``, in order.
+
+    Args:
+        epochs: the ledger's.
+        metrics: ``group_metrics``.
+        shared: ``pop_metrics``.
+    """
+    keys = [(name, "ascending") for name in _EPOCH]
     whole = metrics.filter(pc.is_null(metrics["topic"])).sort_by(keys)
     epochs = epochs.take(pc.sort_indices(epochs, sort_keys=keys))
     assert epochs.num_rows == whole.num_rows
-    columns = {name: epochs[name] for name in (*GROUP, "epoch")}
+    columns = {name: epochs[name] for name in _EPOCH}
     columns |= {"change_ms": epochs["from_ms"]}
     columns |= {name: epochs[name] for name in _OF_EPOCH} | {n: whole[n] for n in _FIGURES}
-    return pa.table(columns)
+    return pa.table(columns | _of_shared_topics(epochs, shared))
+
+
+def _of_shared_topics(epochs: pa.Table, shared: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """What all shared topics of each epoch come to; null where none has a readable queue."""
+    shared = shared.filter(pc.greater(shared["queues"], 0))
+    grouped = shared.group_by(list(_EPOCH), use_threads=False).aggregate(list(SHARED.values()))
+    names = {f"{column}_{how}": name for name, (column, how) in SHARED.items()}
+    grouped = grouped.rename_columns([names.get(name, name) for name in grouped.column_names])
+    rows = epochs.select(_EPOCH).append_column("_row", pa.array(np.arange(epochs.num_rows)))
+    joined = rows.join(grouped, keys=list(_EPOCH), join_type="left outer", use_threads=False)
+    joined = joined.sort_by("_row")
+    return {name: joined[name] for name in SHARED}
 
 
 def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:

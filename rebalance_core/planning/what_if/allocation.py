@@ -4,14 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.planning.holders import owners_of
 from rebalance_core.planning.movement import StepMovement, movement_of_epoch
 from rebalance_core.planning.strategies.planning_strategy import Owners, PlanningStrategy
+from rebalance_core.planning.what_if.planned_group import PlannedGroup
+from rebalance_core.planning.what_if.redelivery import (
+    POP_INVISIBLE_S,
+    Redelivery,
+    redelivery_after_death,
+)
 from rebalance_core.replay.history import Epoch
+from rebalance_core.replay.pop_metrics import pop_metric_rows
+from rebalance_core.replay.pop_reach import client_reaches
+
+
+@dataclass(frozen=True, slots=True)
+class PopFigures:
+    """How clients and queues of a shared topic meet: a row of `pop_metrics` without its keys.
+
+    See the contract for each figure.
+    """
+
+    clients: int
+    queues: int
+    min_clients_per_queue: int
+    max_clients_per_queue: int
+    min_queues_per_client: int
+    max_queues_per_client: int
+    unreached: int
 
 
 @dataclass(frozen=True)
@@ -29,6 +53,10 @@ class Allocation:
         frozen_topics: Topics without a readable queue, or whose strategy throws: members keep what
             they hold of them, joiners get nothing.
         figures: The rows of `group_metrics`; of the state before, what it moves is everything.
+        pop: Figures of each topic whose queues members share; none of those is in ``owners``.
+        reach: Client id -> queues of shared topics that it may take messages from.
+        unused_modes: Topics with the request mode POP that no member asks a broker for.
+        redelivery: What a death costs where a topic is shared; None: none is.
     """
 
     strategy: PlanningStrategy
@@ -39,6 +67,10 @@ class Allocation:
     shared: tuple[MessageQueue, ...]
     frozen_topics: frozenset[str]
     figures: StepMovement
+    pop: Mapping[str, PopFigures] = field(default_factory=dict)
+    reach: Mapping[str, int] = field(default_factory=dict)
+    unused_modes: tuple[str, ...] = ()
+    redelivery: Redelivery | None = None
 
     @property
     def peak(self) -> int:
@@ -47,20 +79,22 @@ class Allocation:
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """Members without a queue."""
-        return tuple(client_id for client_id, load in self.loads.items() if load == 0)
+        """Members without a queue, owned or shared."""
+        alone = (client_id for client_id, load in self.loads.items() if load == 0)
+        return tuple(client_id for client_id in alone if not self.reach.get(client_id))
 
 
 def allocation_of(
-    strategy: PlanningStrategy, client_ids: tuple[str, ...], epoch: Epoch
+    group: PlannedGroup, epoch: Epoch, invisible_time_s: float = POP_INVISIBLE_S
 ) -> Allocation:
-    """The allocation of a settled epoch.
+    """The allocation of a group in its settled epoch.
 
     Args:
-        strategy: What all members use.
-        client_ids: cidAll.
-        epoch: The epoch.
+        group: The group.
+        epoch: Its epoch.
+        invisible_time_s: Of what its members pop.
     """
+    client_ids = group.client_ids
     held = owners_of(epoch.holdings)
     readable = [queue for queues in epoch.readable.values() for queue in queues]
     owners = {queue: held.get(queue, ()) for queue in sort_queues({*readable, *held})}
@@ -68,7 +102,7 @@ def allocation_of(
     loads = dict.fromkeys(client_ids, 0)
     loads.update(Counter(client_id for clients in held.values() for client_id in clients))
     return Allocation(
-        strategy=strategy,
+        strategy=group.strategy,
         client_ids=client_ids,
         owners=MappingProxyType(owners),
         loads=MappingProxyType(loads),
@@ -76,7 +110,26 @@ def allocation_of(
         shared=tuple(queue for queue in owners if holders[queue] > 1),
         frozen_topics=epoch.frozen_topics,
         figures=movement_of_epoch(epoch),
+        pop=_pop_figures(epoch),
+        reach={client_id: len(of.queues) for client_id, of in client_reaches(epoch).items()},
+        unused_modes=_unused_modes(group, epoch),
+        redelivery=redelivery_after_death(group.rebalance_mode, invisible_time_s)
+        if epoch.shared
+        else None,
     )
+
+
+def _unused_modes(group: PlannedGroup, epoch: Epoch) -> tuple[str, ...]:
+    popped = {t for t, shared in epoch.shared.items() if shared.share_queue_num is not None}
+    modes = group.request_modes.items()
+    return tuple(topic for topic, mode in modes if mode.is_pop and topic not in popped)
+
+
+def _pop_figures(epoch: Epoch) -> dict[str, PopFigures]:
+    return {
+        row["topic"]: PopFigures(**{name: row[name] for name in PopFigures.__slots__})
+        for row in pop_metric_rows(epoch)
+    }
 
 
 def changed_owners(

@@ -15,6 +15,7 @@ from rebalance_core.planning.what_if.planned_group import (
     refuse,
     sort_processes,
 )
+from rebalance_core.planning.what_if.request_modes import check_topics, read_request_modes
 
 Queues = dict[str, tuple[MessageQueue, ...]]
 
@@ -32,6 +33,8 @@ def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
     queues = _queues(group, change, mistakes)
     new_topics = queues.keys() - group.queues.keys()
     staying = _without(group, change, mistakes)
+    modes = read_request_modes("request_modes", change.request_modes, mistakes)
+    check_topics(modes, queues, mistakes)
     refuse(mistakes)
     topics = group.topics | new_topics
     processes: list[Process] = [(client_id, read | new_topics) for client_id, read in staying]
@@ -45,6 +48,8 @@ def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
         queues=queues,
         strategy=as_planning_strategy(change.strategy or group.strategy),
         topics=topics,
+        request_modes={**group.request_modes, **modes},
+        rebalance_mode=change.rebalance_mode or group.rebalance_mode,
     )
 
 

@@ -14,6 +14,11 @@ from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.planning.what_if.new_client_ids import DEFAULT_TEMPLATE, check_template
 from rebalance_core.planning.what_if.planned_group import Strategy, read_strategy, refuse
 from rebalance_core.planning.what_if.queue_numbers import check_queue_numbers
+from rebalance_core.planning.what_if.request_modes import (
+    RequestModes,
+    read_rebalance_mode,
+    read_request_modes,
+)
 
 MOST_CONSUMERS = 10_000
 """That one change adds or removes; more is taken for a mistake."""
@@ -32,6 +37,8 @@ class Change:
         queues: Topic -> broker -> number of queues from now on (0: none); other brokers of the
             topic stay as they are. A topic the group did not have is new, and everybody reads it.
         strategy: What all members use from now on; None: what they used.
+        request_modes: Topic -> PULL or POP(share_queue_num=N) from now on.
+        rebalance_mode: Of all members from now on: CLIENT, BROKER or PROXY; None: what they had.
     """
 
     add_consumers: int = 0
@@ -40,6 +47,8 @@ class Change:
     lose_broker: tuple[str, ...] = ()
     queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     strategy: Strategy | None = None
+    request_modes: RequestModes = field(default_factory=dict)
+    rebalance_mode: str | None = None
 
     def __post_init__(self) -> None:
         mistakes: list[str] = []
@@ -67,6 +76,8 @@ class Change:
                 for topic in dict.fromkeys((*self.queues, *other.queues))
             },
             self.strategy if other.strategy is None else other.strategy,
+            {**self.request_modes, **other.request_modes},
+            other.rebalance_mode or self.rebalance_mode,
         )
 
     def __str__(self) -> str:
@@ -82,6 +93,8 @@ class Change:
                 for topic, brokers in self.queues.items()
             ),
             f"strategy {self.strategy}" if self.strategy is not None else "",
+            *(f"{topic}: {mode}" for topic, mode in self.request_modes.items()),
+            f"rebalance_mode {self.rebalance_mode}" if self.rebalance_mode is not None else "",
         ]
         return ", ".join(word for word in words if word) or "no change"
 
@@ -119,6 +132,15 @@ def set_queues(numbers: Mapping[str, Mapping[str, int]]) -> Change:
 def switch_strategy(strategy: Strategy) -> Change:
     """All members use another strategy."""
     return Change(strategy=strategy)
+
+
+def set_request_mode(topic: str, mode: str, rebalance_mode: str | None = None) -> Change:
+    """Brokers serve the topic in this mode, e.g. ``POP(share_queue_num=1)``.
+
+    It counts for members with rebalance_mode BROKER (``clientRebalance=false``), which all get if
+    it is given.
+    """
+    return Change(request_modes={topic: mode}, rebalance_mode=rebalance_mode)
 
 
 def read_change(given: Change | Mapping[str, Any]) -> Change:
@@ -196,6 +218,8 @@ _READERS: dict[str, Callable[[str, Any, list[str]], Any]] = {
     "lose_broker": _names,
     "queues": check_queue_numbers,
     "strategy": _strategy,
+    "request_modes": read_request_modes,
+    "rebalance_mode": read_rebalance_mode,
 }
 _DEFAULTS: dict[str, Any] = {
     attribute.name: {} if attribute.default is MISSING else attribute.default

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from rebalance_core.model.errors import RebalanceError, UsageError
-from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING, GroupSettings
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    CLIENT_REBALANCE,
+    CLUSTERING,
+    GroupSettings,
+)
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies.known_strategies import as_planning_strategy
 from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy, by_topic
 from rebalance_core.planning.what_if.queue_numbers import queues_of_numbers
+from rebalance_core.planning.what_if.request_modes import (
+    RequestModes,
+    check_topics,
+    read_rebalance_mode,
+    read_request_modes,
+)
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.shared_topics import SharedTopic, shared_topics
 from rebalance_core.strategies import AllocationStrategy
 
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
@@ -39,6 +52,8 @@ class PlannedGroup:
         strategy: What all members use.
         message_model: CLUSTERING or BROADCASTING.
         topics: What the group reads; with no member left, what its last members read.
+        request_modes: Of its topics; PULL where none is stated.
+        rebalance_mode: Of all members: CLIENT, BROKER or PROXY.
     """
 
     processes: tuple[Process, ...]
@@ -46,6 +61,8 @@ class PlannedGroup:
     strategy: PlanningStrategy
     message_model: str
     topics: frozenset[str]
+    request_modes: Mapping[str, RequestMode] = field(default_factory=dict)
+    rebalance_mode: str = CLIENT_REBALANCE
 
     @property
     def client_ids(self) -> tuple[str, ...]:
@@ -54,14 +71,26 @@ class PlannedGroup:
 
     def view(self) -> GroupView:
         """What its members see when they rebalance; there are no retry topics."""
-        return GroupView(
-            settings=GroupSettings(message_model=self.message_model),
-            members=self._members(),
-            readable={
-                topic: self.queues.get(topic, ())
-                for topic in sorted(self.topics, key=java_string_key)
-            },
+        settings = GroupSettings(
+            message_model=self.message_model, rebalance_mode=self.rebalance_mode
         )
+        members = self._members()
+        shared = {
+            topic: SharedTopic(self.queues.get(topic, ()), share_queue_num)
+            for topic, share_queue_num in shared_topics(
+                members.values(), self._pop_shares(), settings
+            ).items()
+        }
+        alone = sorted(self.topics - shared.keys(), key=java_string_key)
+        readable = {topic: self.queues.get(topic, ()) for topic in alone}
+        return GroupView(settings, members, readable, shared)
+
+    def _pop_shares(self) -> dict[str, int]:
+        return {
+            topic: mode.share_queue_num
+            for topic, mode in self.request_modes.items()
+            if mode.share_queue_num is not None
+        }
 
     def _members(self) -> dict[ProcessKey, Member]:
         members: dict[ProcessKey, Member] = {}
@@ -70,12 +99,20 @@ class PlannedGroup:
             while (client_id, channel) in members:
                 number += 1
                 channel = str(number)
-            members[client_id, channel] = member_of(client_id, channel, topics, self.message_model)
+            members[client_id, channel] = member_of(
+                client_id, channel, topics, self.message_model, self.rebalance_mode
+            )
         return members
 
 
 def read_group(
-    members: Members, queues: Queues, strategy: Strategy, message_model: str, mistakes: list[str]
+    members: Members,
+    queues: Queues,
+    strategy: Strategy,
+    message_model: str,
+    mistakes: list[str],
+    request_modes: RequestModes | None = None,
+    rebalance_mode: str = CLIENT_REBALANCE,
 ) -> PlannedGroup | None:
     """The group that the arguments state; None if anything is wrong, which ``mistakes`` then says.
 
@@ -85,6 +122,8 @@ def read_group(
         strategy: A text or an object.
         message_model: CLUSTERING or BROADCASTING.
         mistakes: Gets one sentence per mistake.
+        request_modes: Topic -> PULL or POP(share_queue_num=N).
+        rebalance_mode: CLIENT, BROKER or PROXY.
     """
     earlier = len(mistakes)
     of_topic = _read_queues(queues, mistakes)
@@ -94,11 +133,16 @@ def read_group(
             f"message_model = {message_model!r}: expected {CLUSTERING} or {BROADCASTING}"
             f"{did_you_mean(str(message_model), (CLUSTERING, BROADCASTING))}"
         )
+    modes = read_request_modes("request_modes", request_modes or {}, mistakes)
+    check_topics(modes, of_topic, mistakes)
+    rebalance_mode = read_rebalance_mode("rebalance_mode", rebalance_mode, mistakes)
     strategy_read = read_strategy(strategy, mistakes)
     if strategy_read is None or len(mistakes) > earlier:
         return None
     topics = frozenset[str]().union(*(topics for _, topics in processes)) or frozenset(of_topic)
-    return PlannedGroup(processes, of_topic, strategy_read, message_model, topics)
+    return PlannedGroup(
+        processes, of_topic, strategy_read, message_model, topics, modes, rebalance_mode
+    )
 
 
 def read_strategy(strategy: Any, mistakes: list[str]) -> PlanningStrategy | None:

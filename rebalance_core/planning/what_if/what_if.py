@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import CLUSTERING
+from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.holders import previous_owner
 from rebalance_core.planning.movement import Movement
@@ -22,9 +22,11 @@ from rebalance_core.planning.what_if.planned_group import (
     read_group,
     refuse,
 )
+from rebalance_core.planning.what_if.redelivery import POP_INVISIBLE_S
+from rebalance_core.planning.what_if.request_modes import RequestModes
 from rebalance_core.planning.what_if.what_if_table import what_if_table
 from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.settle import Holdings, settle, strategy_key
+from rebalance_core.replay.settle import Settled, settle, strategy_key
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,9 @@ def what_if(
     change: Change | Mapping[str, Any],
     *,
     message_model: str = CLUSTERING,
+    request_modes: RequestModes | None = None,
+    rebalance_mode: str = CLIENT_REBALANCE,
+    invisible_time_s: float = POP_INVISIBLE_S,
 ) -> WhatIf:
     """What a change would do to a group, computed by the replay's own pass. No JVM, no Spark.
 
@@ -95,6 +100,11 @@ def what_if(
         strategy: A text (`planning_strategy`) or an object.
         change: A `Change`, or a mapping with its attributes as keys.
         message_model: CLUSTERING or BROADCASTING.
+        request_modes: Topic -> ``PULL`` or ``POP(share_queue_num=N)``, the mode by which brokers
+            serve it to members that ask them; retry topics are always pulled.
+        rebalance_mode: Of all members: CLIENT (they divide), BROKER (they ask a broker:
+            ``clientRebalance=false``, which only AVG and AVG_BY_CIRCLE go with), or PROXY (gRPC).
+        invisible_time_s: Seconds that a popped message is nobody else's.
 
     Raises:
         UsageError: Wrong input; the message has a line for each mistake.
@@ -103,9 +113,18 @@ def what_if(
     ...                  {"add_consumers": 1})
     >>> result.moves, result.minimum, result.amplification, result.after.peak
     (3, 2, 1.5, 3)
+    >>> result = what_if(["a", "b", "c", "d"], {"orders": {"broker-a": 8}}, "AVG",
+    ...                  {"request_modes": {"orders": "POP(share_queue_num=1)"},
+    ...                   "rebalance_mode": "BROKER"})
+    >>> result.after.pop["orders"].min_clients_per_queue, str(result.after.redelivery)
+    (2, '0 to 64 s')
     """
     mistakes: list[str] = []
-    group = read_group(members, queues, strategy, message_model, mistakes)
+    group = read_group(
+        members, queues, strategy, message_model, mistakes, request_modes, rebalance_mode
+    )
+    if not invisible_time_s > 0:
+        mistakes.append(f"invisible_time_s = {invisible_time_s!r}: expected more than 0 seconds")
     try:
         change = read_change(change)
     except UsageError as error:
@@ -114,24 +133,26 @@ def what_if(
     assert group is not None
     assert isinstance(change, Change)
     changed = apply_change(group, change)
-    before = _settled(group, {}, initial=True)
-    after = _settled(changed, before.holdings, initial=False)
+    before = _settled(group, Settled({}, frozenset()), initial=True)
+    held = Settled(before.holdings, before.frozen_topics, before.taken)
+    after = _settled(changed, held, initial=False)
     return WhatIf(
         change,
-        allocation_of(group.strategy, group.client_ids, before),
-        allocation_of(changed.strategy, changed.client_ids, after),
+        allocation_of(group, before, invisible_time_s),
+        allocation_of(changed, after, invisible_time_s),
     )
 
 
-def _settled(group: PlannedGroup, before: Holdings, *, initial: bool) -> Epoch:
+def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
     """The group's epoch once every member has run a pass."""
     view = group.view()
-    allocation = group.strategy.as_allocation(previous_owner(before, set(group.client_ids)))
+    previous = previous_owner(before.holdings, set(group.client_ids))
+    allocation = group.strategy.as_allocation(previous)
     strategies = {strategy_key(member): allocation for member in view.members.values()}
-    settled = settle(view, before, strategies)
+    settled = settle(view, before.holdings, strategies, before.taken)
     return Epoch(
         number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0,
         seen_late=False, causes=(), initial=initial, lost=frozenset(), view=view,
         frozen_topics=settled.frozen_topics,
-        before=before, holdings=settled.holdings,
+        before=before.holdings, holdings=settled.holdings, taken=settled.taken,
     )  # fmt: skip

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.movement import Movement, StepMovement
 from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
-from rebalance_core.planning.what_if.allocation import Allocation, changed_owners
+from rebalance_core.planning.what_if.allocation import Allocation, PopFigures, changed_owners
 
 MOST_ROWS = 20
 """Of consumers and of queues; what is left out is counted."""
 
-NO_OWNER, GONE, NEW = "(no owner)", "(gone)", "(new)"
+NO_OWNER, GONE, NEW, SHARED = "(no owner)", "(gone)", "(new)", "(shared)"
 NO_MEANING = "n/a"
 
 
@@ -29,6 +29,7 @@ def what_if_table(change: str, before: Allocation, after: Allocation) -> str:
         _aligned([(f"what if: {change}", "before", "after"), *_figures(before, after)]),
         _by_topic(after.figures),
         _caveats(after.figures),
+        _sharing(before, after),
         _consumers(before, after),
         _queues(before, after),
     ]
@@ -50,7 +51,7 @@ def _figures(before: Allocation, after: Allocation) -> Iterable[tuple[str, str, 
         ("most queues of one consumer", was.max_queues, now.max_queues),
         ("fewest queues of one consumer", was.min_queues, now.min_queues),
         ("peak / average", was.peak_ratio, now.peak_ratio),
-        ("idle consumers", was.idle_members, now.idle_members),
+        ("idle consumers", len(before.idle), len(after.idle)),
         ("queues without an owner", len(before.orphaned), len(after.orphaned)),
         ("queues of several processes", len(before.shared), len(after.shared)),
     ):
@@ -86,6 +87,40 @@ def _caveats(figures: StepMovement) -> str:
     return "\n".join(lines[:MOST_ROWS])
 
 
+def _sharing(before: Allocation, after: Allocation) -> str:
+    """Topics that members share, before and after, what a death costs, and modes without effect."""
+    rows: list[tuple[str, str, str]] = []
+    for topic in dict.fromkeys((*before.pop, *after.pop)):
+        was, now = before.pop.get(topic), after.pop.get(topic)
+        for name, cell in _POP_FIGURES:
+            cells = ("-" if figures is None else cell(figures) for figures in (was, now))
+            rows.append((f"{topic}: {name}", next(cells), next(cells)))
+    if rows:
+        rows.append(
+            ("held by a dead one, again after", str(before.redelivery or "-"),
+             str(after.redelivery or "-"))
+        )  # fmt: skip
+        rows.insert(0, ("shared queues", "before", "after"))
+    lines = [_aligned(rows)] if rows else []
+    for when, allocation in (("before", before), ("after", after)):
+        if allocation.unused_modes:
+            topics = " ".join(allocation.unused_modes)
+            lines.append(f"{when}: POP has no effect, no member asks a broker: {topics}")
+    return "\n".join(lines)
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+_POP_FIGURES: tuple[tuple[str, Callable[[PopFigures], str]], ...] = (
+    ("readable queues", lambda f: str(f.queues)),
+    ("clients per queue", lambda f: _range(f.min_clients_per_queue, f.max_clients_per_queue)),
+    ("queues per client", lambda f: _range(f.min_queues_per_client, f.max_queues_per_client)),
+    ("queues without a client", lambda f: str(f.unreached)),
+)
+
+
 def _consumers(before: Allocation, after: Allocation) -> str:
     rows = [
         (client_id, _load(before, client_id), _load(after, client_id))
@@ -101,12 +136,20 @@ def _load(allocation: Allocation, client_id: str) -> str:
     if load is None:
         return "-"
     several = f" ({processes} processes)" if processes > 1 else ""
+    reach = allocation.reach.get(client_id)
+    if reach:
+        own = f"{load} + " if load else ""
+        return f"{own}{reach} shared{several}"
     return ("idle" if load == 0 else str(load)) + several
 
 
 def _queues(before: Allocation, after: Allocation) -> str:
     rows = [
-        (_short(q), _owners(before.owners.get(q), NEW), _owners(after.owners.get(q), GONE))
+        (
+            _short(q),
+            _owners(before.owners.get(q), SHARED if q.topic in before.pop else NEW),
+            _owners(after.owners.get(q), SHARED if q.topic in after.pop else GONE),
+        )
         for q in changed_owners(before, after)
     ]
     if not rows:

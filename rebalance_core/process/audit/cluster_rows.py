@@ -19,7 +19,9 @@ def read_cluster_rows(tables: Mapping[str, pa.Table]) -> dict[str, ClusterRows]:
     """What concerns each cluster as a whole, by its name."""
     cluster_events, facts = tables["cluster_events"], tables["observed_facts"]
     spans = cluster_events.group_by("cluster").aggregate([("event_ms", "min"), ("event_ms", "max")])
-    of_brokers = pc.is_in(cluster_events["event_type"], pa.array(events.BROKER_EVENTS))
+    of_brokers = pc.is_in(
+        cluster_events["event_type"], pa.array([*events.BROKER_EVENTS, *events.MASTER_EVENTS])
+    )
     return cluster_rows(
         spans.rename_columns(["cluster", "first_ms", "last_ms"]).to_pylist(),
         rows_of_arrow(facts.filter(pc.is_in(facts["kind"], pa.array(CLUSTER_KINDS)))),

@@ -1,7 +1,7 @@
 """Everything on one group in one place: the rows of many tables, by group.
 
 What a fleet has most of, offsets, is thinned first: of a queue the first and the last observation,
-of its commits the last and those at which the offset fell.
+of its commits the first two, the last and those at which the offset fell.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rebalance_core.engine.units import GROUP, ROWS_PER_CHUNK
 from rebalance_core.kernels.codes.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
-from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
 from rebalance_core.process.audit.topic_states import topic_states
 from rebalance_core.process.written_tables import LedgerFiles
 
@@ -100,6 +100,9 @@ def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings"):
         if name in tables:
             found[name] = tables[name].filter(pc.is_valid(tables[name]["consumer_group"]))
+    if "observed_facts" in tables:
+        routes = missing_routes(tables["observed_facts"], topics)
+        found["observed_facts"] = pa.concat_tables([found["observed_facts"], routes])
     return {
         name: table.drop_columns([c for c in TECHNICAL if c in table.column_names])
         for name, table in found.items()
@@ -140,6 +143,33 @@ def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
     return topics.group_by([*GROUP, "topic"]).aggregate([])
 
 
+def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:
+    """MISSING_ROUTE facts on the pop retry topics of groups, which name no group, with their group.
+
+    Args:
+        observed_facts: the facts.
+        topics: of `topics_of_groups`.
+    """
+    missing = pc.equal(observed_facts["kind"], "MISSING_ROUTE")
+    facts = observed_facts.filter(pc.and_(missing, pc.is_null(observed_facts["consumer_group"])))
+    place = pa.array(range(len(facts)), pa.int64())
+    named = pa.table({"cluster": facts["cluster"], "topic": facts["topic"], "_place": place})
+    found = _joined(named, pop_retry_names(topics))
+    at = observed_facts.column_names.index("consumer_group")
+    of_groups = facts.take(found["_place"])
+    return of_groups.set_column(at, observed_facts.schema.field(at), found["consumer_group"])
+
+
+def pop_retry_names(topics: pa.Table) -> pa.Table:
+    """(cluster, consumer_group, topic) of the pop retry topics of each group's topics."""
+    parts = []
+    for mark in POP_RETRY_MARKS:
+        groups = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
+        names = pc.binary_join_element_wise(groups, topics["topic"], mark)
+        parts.append(topics.set_column(topics.column_names.index("topic"), "topic", names))
+    return pa.concat_tables(parts)
+
+
 def ends_of_queues(queue_offsets: pa.Table) -> pa.Table:
     """The first and the last observation of every queue."""
     order, new = _in_order(queue_offsets, ("cluster", *_QUEUE), ("observed_ms",))
@@ -148,14 +178,15 @@ def ends_of_queues(queue_offsets: pa.Table) -> pa.Table:
 
 
 def turning_commits(committed_offsets: pa.Table) -> pa.Table:
-    """Of every queue's commits the last, and those before and after a fall."""
+    """Of every queue's commits the first two and the last, and those before and after a fall."""
     order, new = _in_order(
         committed_offsets, (*GROUP, *_QUEUE), ("observed_ms", "committed_offset")
     )
     offset = committed_offsets["committed_offset"].to_numpy()[order]
     falls = ~new & (np.roll(offset, 1) > offset)  # below the commit before
-    last = np.roll(new, -1)
-    return committed_offsets.take(pa.array(order[last | falls | np.roll(falls, -1)]))
+    second = np.roll(new, 1) & ~new
+    kept = new | second | np.roll(new, -1) | falls | np.roll(falls, -1)
+    return committed_offsets.take(pa.array(order[kept]))
 
 
 def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tuple[Ints, Bools]:

@@ -59,7 +59,10 @@ class PullStarts:
         self._deletions = Deletions(history)
         self._offsets = QueueOffsets(history.queue_offsets or (), self._deletions)
         self._commits = CommittedOffsets(history.committed_offsets or (), Outages(history.events))
-        self._switches = RoleSwitches(history.events)
+        changes = list(changes)
+        readable = (q for epoch, _ in changes for queues in epoch.readable.values() for q in queues)
+        brokers = {queue.broker_name for queue in readable}
+        self._switches = RoleSwitches(history.events, brokers)
         self._stored = StoredStarts(self._offsets, self._commits, self._deletions, self._switches)
         self._past: dict[MessageQueue, Past] = {}
         self._popped = PoppedQueues()
@@ -138,7 +141,7 @@ class PullStarts:
         elif (popped_ms := self._popped.since_ms(queue)) is not None:
             forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)
             start = popped_start(change, popped_ms, forgotten_ms, self._commits, self._offsets)
-            if handover.past.switch is not None and start.low is not None:
+            if handover.past.switches and start.low is not None:
                 start = replace(start, low=0)
         else:
             start = self._group_start(handover, member)
@@ -153,7 +156,8 @@ class PullStarts:
         uncommitted = None
         if self._stored.may_be_unknown(queue, past, change.earliest_ms):
             uncommitted = self._uncommitted(change, member)
-            if handover.others_start and uncommitted.low is not None:
+            others = handover.others_start or past.switches
+            if others and uncommitted.low is not None:
                 top = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
                 uncommitted = replace(uncommitted, low=0, high=highest(uncommitted.high, top))
         forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)

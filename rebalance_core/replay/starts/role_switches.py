@@ -1,10 +1,13 @@
 """Offsets after the loss of a master: a slave answers with an older copy, and when the master is
 back it knows nothing of what was committed to the slave (rocketmq.md §15).
+
+A master that is back lists the members one by one, so for some seconds clients hold, read and
+commit queues that are not theirs, on all brokers of the topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rebalance_core.model.events import REFUSED, SLAVE_READ, Event
@@ -16,30 +19,23 @@ from rebalance_core.replay.masters import MasterOutage, MasterOutages
 
 @dataclass(frozen=True, slots=True)
 class RoleSwitch:
-    """What the outages of a queue's master so far make of its commits.
+    """Time in which commits of a queue get lost, or are made by others than its owner.
 
     Attributes:
-        outage: the last one.
-        low: the lowest offset that master or slaves can have kept of all that was committed.
+        began_ms: its beginning.
+        kept_ms: what had arrived by then, whoever answers knows.
+        settled_ms: by when the owner alone commits again, to the master; None: not known.
     """
 
-    outage: MasterOutage
-    low: int
-
-    @property
-    def copied_ms(self) -> int:
-        """What the master had by then, its slaves have surely copied."""
-        return copied_ms(self.outage)
-
-    @property
-    def settled_ms(self) -> int | None:
-        """By when all clients commit to the master again, and know all members; None: not yet."""
-        return None if self.outage.up_ms is None else self.outage.up_ms + MASTER_BACK_MS
+    began_ms: int
+    kept_ms: int
+    settled_ms: int | None
 
 
-def copied_ms(outage: MasterOutage) -> int:
-    """What the master had by then, its slaves have surely copied before it went."""
-    return outage.down_ms - SLAVE_COPY_MS
+def of_own_master(outage: MasterOutage) -> RoleSwitch:
+    """What an outage is for the queues of its broker."""
+    settled_ms = None if outage.up_ms is None else outage.up_ms + MASTER_BACK_MS
+    return RoleSwitch(outage.down_ms, outage.down_ms - SLAVE_COPY_MS, settled_ms)
 
 
 class RoleSwitches:
@@ -47,14 +43,27 @@ class RoleSwitches:
 
     Args:
         all_events: of the group, in any order.
+        brokers: those with a queue that the group ever could read.
     """
 
-    def __init__(self, all_events: Iterable[Event]) -> None:
+    def __init__(self, all_events: Iterable[Event], brokers: Collection[str]) -> None:
         self._outages = MasterOutages(all_events)
+        self._returns = {
+            broker: [one.up_ms for one in self._outages.of(broker) if one.up_ms is not None]
+            for broker in sorted(brokers)
+        }
 
-    def until(self, broker_name: str, at_ms: int) -> list[MasterOutage]:
-        """The outages that began not later than a moment, in order."""
-        return [one for one in self._outages.of(broker_name) if one.down_ms <= at_ms]
+    def until(self, broker_name: str, at_ms: int) -> list[RoleSwitch]:
+        """Those of a broker's queues that began not later than a moment, in order."""
+        own = map(of_own_master, self._outages.of(broker_name))
+        others = (
+            RoleSwitch(up_ms, up_ms, up_ms + MASTER_BACK_MS)
+            for broker, returns in self._returns.items()
+            for up_ms in returns
+            if broker != broker_name
+        )
+        found = [switch for switch in (*own, *others) if switch.began_ms <= at_ms]
+        return sorted(found, key=lambda switch: (switch.began_ms, switch.kept_ms))
 
     def went_to_slaves(self, broker_name: str, sent_ms: int, asked_ms: int) -> bool:
         """What was committed at a moment is not what the master that is back says at another."""

@@ -23,7 +23,7 @@ from rebalance_core.replay.changes import ADD, NEW, Change
 from rebalance_core.replay.history import CommittedOffset
 from rebalance_core.replay.starts.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.starts.offset_observations import CommittedOffsets, QueueOffsets, newer
-from rebalance_core.replay.starts.role_switches import RoleSwitch, RoleSwitches, copied_ms
+from rebalance_core.replay.starts.role_switches import RoleSwitch, RoleSwitches
 from rebalance_core.replay.starts.start_rule import STORED, Start
 
 
@@ -47,8 +47,10 @@ class Past:
     """By when all had done so that ever gave it up."""
     low: int | None = None
     """The lowest offset at which the last holder can have started."""
-    switch: RoleSwitch | None = None
-    """The last loss of its broker's master."""
+    switches: tuple[RoleSwitch, ...] = ()
+    """Losses and returns of masters so far that have to do with the queue."""
+    switched_low: int = 0
+    """The lowest offset that anybody can have committed, or kept, in all of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,11 @@ class StoredStarts:
         """Nothing says that a commit had arrived by then, and that no loss of a master took it."""
         after_ms = self._deletions.forgotten(queue, at_ms)
         arrived = self._commits.newest_arrived(queue, at_ms, after_ms)
-        if past.switch is None or arrived is None:
+        if not past.switches or arrived is None:
             return arrived is None
-        kept = self._commits.newest_arrived(queue, past.switch.copied_ms, after_ms)
-        settled_ms = past.switch.settled_ms
+        kept_ms = min(switch.kept_ms for switch in past.switches)
+        kept = self._commits.newest_arrived(queue, kept_ms, after_ms)
+        settled_ms = _settled_ms(past)
         if settled_ms is not None:
             later_ms = max(after_ms, settled_ms)
             kept = kept or self._commits.newest_arrived(queue, at_ms, later_ms)
@@ -125,11 +128,11 @@ class StoredStarts:
         To be told of every change of the queue, in order, before it is counted.
         """
         queue = change.queue
-        noted_ms = BEFORE_ALL_MS if past.switch is None else past.switch.outage.down_ms
-        for outage in self._switches.until(queue.broker_name, change.latest_ms):
-            if outage.down_ms > noted_ms:
-                low = self._lowest(queue, past, min(copied_ms(outage), change.earliest_ms))
-                past.switch = RoleSwitch(outage, min([low, *_lows(past.switch)]))
+        known = self._switches.until(queue.broker_name, change.latest_ms)
+        for switch in known[len(past.switches) :]:
+            low = self._lowest(queue, past, min(switch.kept_ms, change.earliest_ms))
+            past.switched_low = min(low, past.switched_low) if past.switches else low
+            past.switches += (switch,)
 
     def _lowest(self, queue: MessageQueue, past: Past, at_ms: int) -> int:
         """The lowest offset that the master can have had at a moment."""
@@ -153,15 +156,15 @@ class StoredStarts:
         values = [row.committed_offset for row in inside]
         if stored is not None:
             values.append(stored.committed_offset)
-            if past.switch is None and not handover.shared and self._is_final(handover, stored):
+            if not past.switches and not handover.shared and self._is_final(handover, stored):
                 return Start(STORED, stored.committed_offset, min(values), max(values))
         values += [row.committed_offset for row in self._of_last_holders(handover)]
         estimate = self._estimate(handover, stored, inside)
         base = self._base(handover)
         low = min([self._floor(handover, base), *values])
         high = None if self._may_be_old(handover, base) else self._high(handover, inside, values)
-        if past.switch is not None:
-            low = min(low, past.switch.low)
+        if past.switches:
+            low = min(low, past.switched_low)
         if uncommitted is not None:
             low = min(low, uncommitted.low or 0)
             high = highest(high, uncommitted.high)
@@ -226,14 +229,13 @@ class StoredStarts:
 
     def _settled(self, handover: Handover) -> Handover:
         """The handover as if its queue had no role switch, where a later commit decides."""
-        past = handover.past
-        if past.switch is None or past.switch.settled_ms is None:
+        past, settled_ms = handover.past, _settled_ms(handover.past)
+        if settled_ms is None:
             return handover
-        settled_ms = past.switch.settled_ms
         alone_ms = None if past.alone_ms is None else max(past.alone_ms, settled_ms)
         since = replace(
             past,
-            switch=None,
+            switches=(),
             alone_ms=alone_ms,
             taken_ms=max(past.taken_ms, settled_ms),
             gone_ms=max(past.gone_ms, settled_ms),
@@ -270,19 +272,21 @@ class StoredStarts:
         change, past = handover.change, handover.past
         end_ms = min(handover.gone_ms, change.latest_ms)
         back = any(row.observed_ms > end_ms + COMMIT_TRANSIT_MS for row in inside)
-        back |= past.switch is not None
+        back = back or bool(past.switches)
         if back or handover.shared or not past.last_holders:
             end_ms = change.latest_ms
         top = self._offsets.max_by(handover.queue, end_ms, change.earliest_ms)
-        if top is not None and past.switch is not None:
+        if top is not None and past.switches:
             # a slave may know a commit of messages that it has not got
             life = self._offsets.life(handover.queue, change.earliest_ms)
             values = [*values, *(r.max_offset for r in life if r.observed_ms <= change.latest_ms)]
         return None if top is None else max([top, *values])
 
 
-def _lows(switch: RoleSwitch | None) -> list[int]:
-    return [] if switch is None else [switch.low]
+def _settled_ms(past: Past) -> int | None:
+    """By when all switches of a queue are over; None: there is none, or one lasts."""
+    ends = [switch.settled_ms for switch in past.switches]
+    return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
 def highest(*bounds: int | None) -> int | None:

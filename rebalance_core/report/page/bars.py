@@ -114,6 +114,7 @@ def group_bar(groups: GroupCounts) -> Markup:
     """How the compared groups split, in one bar."""
     kinds = (
         (groups.equal, "#cbd5e1"),
+        (groups.shared, "#93c5fd"),
         (groups.differing, ALARM),
         (groups.unstable, "#94a3b8"),
         (groups.unknown, "#f1f5f9"),

@@ -50,9 +50,13 @@ def _compared(report: AuditReport) -> str:
             f"In {groups.differing:,} of {online:,} groups online the live owners differ from the "
             f"computed ones.{idle}"
         )
-    if groups.equal == online:
-        return f"In all {online:,} groups online the live owners are the computed ones.{idle}"
+    same = groups.equal + groups.shared
+    shared = f" ({groups.shared:,} share queues)" if groups.shared else ""
+    if same == online:
+        return (
+            f"In all {online:,} groups online{shared} the live owners are the computed ones.{idle}"
+        )
     return (
-        f"In {groups.equal:,} of {online:,} groups online the live owners are the computed ones; "
-        f"the other {online - groups.equal:,} could not be compared.{idle}"
+        f"In {same:,} of {online:,} groups online{shared} the live owners are the computed ones; "
+        f"the other {online - same:,} could not be compared.{idle}"
     )

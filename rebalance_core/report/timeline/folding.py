@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rebalance_core.report.audit_report import QueueHistory
 from rebalance_core.report.timeline.owner_segments import NOBODY, Segment, is_shared
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 MOST_ROWS = 60
 RANGES_SHOWN = 3
@@ -102,18 +103,20 @@ def fold_equal(rows: Sequence[Row]) -> list[Row]:
 
 
 def ranges(queue_ids: Iterable[int]) -> str:
-    """Queue ids in short.
+    """Queue ids in short; -1 is any queue of the broker.
 
-    >>> ranges([0, 1, 2, 3, 7]), ranges(range(0, 5000, 3))
-    ('0-3, 7', '0, 3, 6 … 4998')
+    >>> ranges([0, 1, 2, 3, 7]), ranges(range(0, 5000, 3)), ranges([-1, 0])
+    ('0-3, 7', '0, 3, 6 … 4998', 'any, 0')
     """
+    ids = set(queue_ids)
     runs: list[list[int]] = []
-    for queue_id in sorted(set(queue_ids)):
+    for queue_id in sorted(ids - {WHOLE_BROKER}):
         if runs and runs[-1][1] == queue_id - 1:
             runs[-1][1] = queue_id
         else:
             runs.append([queue_id, queue_id])
-    texts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    texts = ["any"] if WHOLE_BROKER in ids else []
+    texts += [str(a) if a == b else f"{a}-{b}" for a, b in runs]
     if len(texts) <= RANGES_SHOWN + 1:
         return ", ".join(texts)
     return ", ".join(texts[:RANGES_SHOWN]) + " … " + texts[-1]

@@ -1,7 +1,7 @@
 """Everything on one group in one place: the rows of many tables, judged group by group.
 
 What a fleet has most of, offsets, is thinned first: of a queue the first and the last observation,
-of its commits the last and those at which the offset fell.
+of its commits the first two, the last and those at which the offset fell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.contracts import OBSERVED_TABLES, SIMULATED_TABLES, Table
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model import events
-from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
 from rebalance_core.spark.engine.group_frames import group_topics
 
 Rows = Mapping[str, list[dict[str, Any]]]
@@ -57,6 +57,8 @@ def case_frames(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         frames["queue_offsets"] = ends.join(topics, on=["cluster", "topic"], how="inner")
     for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings"):
         frames[name] = tables[name].where(sf.col("consumer_group").isNotNull())
+    routes = missing_routes(tables["observed_facts"], topics)
+    frames["observed_facts"] = frames["observed_facts"].unionByName(routes)
     return frames
 
 
@@ -68,6 +70,25 @@ def topics_of_groups(tables: Mapping[str, DataFrame]) -> DataFrame:
         topics = topics.unionByName(committed)
     retry = sf.concat(sf.lit(RETRY_TOPIC_PREFIX), sf.col("consumer_group"))
     return topics.unionByName(topics.select(*GROUP, retry.alias("topic"))).distinct()
+
+
+def missing_routes(observed_facts: DataFrame, topics: DataFrame) -> DataFrame:
+    """MISSING_ROUTE facts on the pop retry topics of groups, which name no group, with their group.
+
+    Args:
+        observed_facts: the facts.
+        topics: of `topics_of_groups`.
+    """
+    facts = observed_facts.where(
+        (sf.col("kind") == "MISSING_ROUTE") & sf.col("consumer_group").isNull()
+    )
+    prefix = sf.concat(sf.lit(RETRY_TOPIC_PREFIX), sf.col("consumer_group"))
+    names = sf.array(
+        *(sf.concat(prefix, sf.lit(mark), sf.col("topic")) for mark in POP_RETRY_MARKS)
+    )
+    of_groups = topics.select(*GROUP, sf.explode(names).alias("topic"))
+    joined = facts.drop("consumer_group").join(of_groups, on=["cluster", "topic"], how="inner")
+    return joined.select(*observed_facts.columns)
 
 
 def topic_states(cluster_events: DataFrame) -> DataFrame:
@@ -122,11 +143,12 @@ def ends_of_queues(queue_offsets: DataFrame) -> DataFrame:
 
 
 def turning_commits(committed_offsets: DataFrame) -> DataFrame:
-    """Of every queue's commits the last, and those before and after a fall."""
+    """Of every queue's commits the first two and the last, and those before and after a fall."""
     window = Window.partitionBy(*GROUP, *_QUEUE).orderBy("observed_ms", "committed_offset")
     offset = sf.col("committed_offset")
     before, after = sf.lag(offset).over(window), sf.lead(offset).over(window)
-    kept = after.isNull() | (after < offset) | (before > offset)
+    first = sf.row_number().over(window) <= 2
+    kept = first | after.isNull() | (after < offset) | (before > offset)
     return committed_offsets.select("*", kept.alias("_kept")).where("_kept").drop("_kept")
 
 

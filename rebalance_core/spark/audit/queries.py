@@ -27,7 +27,9 @@ def read_cluster_rows(
     """What concerns each cluster as a whole, by its name."""
     cluster_events, facts = tables["cluster_events"], tables["observed_facts"]
     span = [sf.min("event_ms").alias("first_ms"), sf.max("event_ms").alias("last_ms")]
-    of_brokers = cluster_events.where(sf.col("event_type").isin(*events.BROKER_EVENTS))
+    of_brokers = cluster_events.where(
+        sf.col("event_type").isin(*events.BROKER_EVENTS, *events.MASTER_EVENTS)
+    )
     return cluster_rows(
         rows_of(cluster_events.groupBy("cluster").agg(*span)),
         rows_of(facts.where(sf.col("kind").isin(*kinds))),

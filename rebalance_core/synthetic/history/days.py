@@ -43,6 +43,9 @@ def group_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
     """
     group = group_of(plan, number)
     life = Life(plan, group, Draws(plan.seed, "life", number))
+    for from_start_ms, mode in group.request_modes:
+        life.at(plan.start_ms + from_start_ms, life.set_mode, str(mode))
+    life.run(plan.start_ms + 1)
     if group.batch_hour is None:
         for _ in range(group.size):
             life.start(life.add_seat(), events.OBSERVED)

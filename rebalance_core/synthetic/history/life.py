@@ -117,6 +117,14 @@ class Life:
                 self._live.remove(process)
             self._row(event_type, process, **values)
 
+    def set_mode(self, mode: str) -> None:
+        """The request mode of all topics of the group is set."""
+        for topic in self.group.settings.subscriptions:
+            self.rows.add(
+                self.now_ms, events.REQUEST_MODE, consumer_group=self.group.name, topic=topic,
+                detail=mode,
+            )  # fmt: skip
+
     def _row(self, event_type: str, process: Process, **values: Any) -> None:
         self.rows.add(
             self.now_ms,

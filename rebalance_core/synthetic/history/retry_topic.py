@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from rebalance_core.model.group_settings import BROADCASTING, PUSH
+from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE, PUSH
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.model.time_units import DAY_MS
 from rebalance_core.synthetic.draws import Draws
@@ -29,6 +29,8 @@ def retry_table(plan: FleetPlan, group_number: int, group: Group) -> QueueTable 
     """
     settings = group.settings
     if settings.consumer_type != PUSH or settings.message_model == BROADCASTING:
+        return None
+    if settings.rebalance_mode == PROXY_REBALANCE:
         return None
     draws = Draws(plan.seed, "retry", group_number)
     born_ms = plan.start_ms - int(draws.scattered(*RETRY_TOPIC_AGE_MS))

@@ -12,6 +12,7 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
+from rebalance_core.replay.masters import MasterOutages
 from rebalance_core.strategies import parse_strategy
 
 BEGIN_MS = 1_795_000_000_000
@@ -151,7 +152,8 @@ def case_of(
         "queue_offsets": ends,
         "committed_offsets": commits or [],
     }
-    run = AuditRun(BEGIN_MS, ms(until), store_ms=dict.fromkeys(stores, ms(until)))
+    masters = MasterOutages(happened).by_broker
+    run = AuditRun(BEGIN_MS, ms(until), store_ms=dict.fromkeys(stores, ms(until)), masters=masters)
     return GroupCase("c", GROUP, run, tables)
 
 

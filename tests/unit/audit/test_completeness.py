@@ -103,3 +103,45 @@ def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:
     assert "30 online groups, each without a dump" in row["summary"]
     assert "and 28 more" in row["summary"]
     assert missing_of_groups({"NO_DUMP": (30, ["g1"])}, compared=0) == []
+
+
+NAMES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
+
+
+def store(form: str, *ages_h: int | None) -> dict[str, Any]:
+    """The fact on the broker a; None: not exported, or nobody knows when."""
+    dates = ["" if age is None else str(END - age * HOUR) for age in ages_h or (0, 0, 0)]
+    details = {"form": form} | dict(zip(NAMES, dates, strict=True))
+    return fact("BROKER_STORE", END, broker_name="a", details=details)
+
+
+@pytest.mark.parametrize("form", ["ROCKSDB", "SINGLE_ROCKSDB", "ROCKSDB or SINGLE_ROCKSDB"])
+@pytest.mark.parametrize(
+    ("ages", "text"),
+    [
+        ((0, 5, 0), None),
+        ((0, 0, None), "consumerOffset.json not exported, or at an unknown time"),
+        ((0, 7, 0), "subscriptionGroup.json exported more than 6 h ago"),
+        ((None, 0, 7), "topics.json not exported, or at an unknown time; consumerOffset.json"),
+    ],
+)
+def test_what_a_rocksdb_holds_has_to_be_exported(
+    form: str, ages: tuple[int | None, ...], text: str | None
+) -> None:
+    address = {"version": "5.5.0", "broker_id": "0", "addr": "10.0.0.7:10911"}
+    listed = fact("BROKER_IN_CLUSTER", END, broker_name="a", details=address)
+    _, findings = audit_run_of([*WHOLE, store(form, *ages), listed], DUMPS, frozenset(), 6.0)
+    assert [one.broker_name for one in findings] == ([] if text is None else ["a"])
+    if text is not None:
+        assert text in findings[0].summary
+        assert "rocksDBConfigToJson -b 10.0.0.7:10911" in str(findings[0].remedy)
+
+
+@pytest.mark.parametrize(("age_h", "missing"), [(None, 1), (0, 0), (7, 1)])
+def test_offsets_of_a_v2_broker_come_from_consumer_progress_alone(
+    age_h: int | None, missing: int
+) -> None:
+    progress = [] if age_h is None else [dump("consumerProgress", END - age_h * HOUR)]
+    found = summaries([*WHOLE, store("ROCKSDB_V2", None, None, None)], [*DUMPS, *progress])
+    assert len(found) == missing
+    assert all("config/rdb" in text for text in found)

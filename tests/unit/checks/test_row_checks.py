@@ -60,6 +60,17 @@ def commits(*rows: tuple[int, str | None, int]) -> pa.Table:
     return pa.Table.from_pylist(dicts)
 
 
+def test_a_fact_may_be_on_any_queue_of_a_broker_and_nothing_else_may() -> None:
+    fact = {"cluster": "c", "kind": "POP_QUEUE", "first_ms": NOW_MS, "last_ms": NOW_MS, "times": 1,
+            "details": [], "source": "f"}  # fmt: skip
+    rows = [fact | {"queue_id": queue_id} for queue_id in (-1, 0, -2)]
+    schema = OBSERVED_TABLES["observed_facts"].arrow_schema()
+    checked = check_table("observed_facts", pa.Table.from_pylist(rows, schema))
+    assert checked.tables["observed_facts"]["queue_id"].to_pylist() == [-1, 0]
+    refused = check_table(COMMITS, commits((-1, None, 5))).rejected.to_pylist()
+    assert [issue["code"] for row in refused for issue in row["issues"]] == ["BAD_QUEUE_ID"]
+
+
 def test_equal_repeats_are_used_once_and_differing_ones_all_rejected() -> None:
     checked = check_table(
         COMMITS,

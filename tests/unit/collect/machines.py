@@ -9,11 +9,13 @@ TREE = Path(__file__).resolve().parents[3]
 SCRIPT = TREE / "collect" / "collect.sh"
 
 SOURCES = """\
-# kind  name       logs              store, or offsets    zone
+# kind  name       logs              store or another    zone
 broker  broker-a   {root}/mq1/logs   {root}/mq1/store
 
 broker  room@b     {root}/mq2/logs   {root}/mq2/store
 namesrv namesrv-1  {root}/ns1/logs
+proxy   px-1       {root}/px1/logs   10.0.0.7:8080
+proxy   px-2       {root}/px2/logs
 client  billing    {root}/app1/logs  -                    America/New_York
 client  feed       {root}/app2/logs  {root}/app2/.rocketmq_offsets
 """
@@ -26,6 +28,11 @@ FILES = {
     "mq2/logs/broker.log": "b",
     "mq2/logs/lock.log": "b",
     "ns1/logs/namesrv.log": "n",
+    "px1/logs/broker.log": "p",
+    "px1/logs/otherdays/proxy.1.log.gz": "p",
+    "px1/logs/proxy.log": "p",
+    "px1/logs/proxy_watermark.log": "not ours",
+    "px2/logs/broker.log": "p",
     "app1/logs/rocketmq_client.log": "c",
     "app1/logs/rocketmq_client.log.1": "c",
     "app2/logs/rocketmq_client.log": "f",
@@ -38,6 +45,7 @@ FILES = {
     "mq2/store/config/subscriptionGroup.json": "{}",
     "mq1/store/config/topics.json.bak": "{}",
     "mq1/store/config/messageRequestMode.json.bak": "{}",
+    "mq1/store/config/consumerOrderInfo.json": "{}",
     "mq1/store/config/delayOffset.json": "not ours",
 }
 

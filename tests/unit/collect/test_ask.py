@@ -5,8 +5,8 @@ from tests.unit.collect.machines import Run, collect, executable, machines
 JAVA = """\
 printf '%s\\n' "$@" > {root}/arguments
 printf '%s\\n' "$NAMESRV_ADDR" "$ROCKETMQ_SECRET_KEY" > {root}/environment
-for last; do folder=$cluster; cluster=$threads; threads=$last; done
-echo answer > "$folder/1795233095353-clusterList.txt"
+while [ "$1" != Collect ]; do shift; done
+echo answer > "$2/1795233095353-clusterList.txt"
 echo "noise of a logger"
 exit {code}
 """
@@ -40,8 +40,9 @@ def test_the_cluster_is_asked_by_a_program_compiled_for_its_version(tmp_path: Pa
         "Collect.java",
         "Credentials.java",
     }
-    *_, program, output, cluster, threads = (tmp_path / "arguments").read_text().split()
+    *_, program, output, cluster, threads, proxy = (tmp_path / "arguments").read_text().split()
     assert (program, cluster, threads) == ("Collect", "DefaultCluster", "7")
+    assert proxy == "px-1=10.0.0.7:8080"  # px-2 names no port to ask
     assert output == f"{run.output}/mqadmin"
     assert "-Duser.timezone=Asia/Shanghai" in (tmp_path / "arguments").read_text()
 

@@ -8,6 +8,7 @@ from tests.unit.collect.machines import Run, collect, executable, machines
 COPIED = [
     "brokers/broker-a/broker.log",
     "brokers/broker-a/config-<ms>/consumerOffset.json",
+    "brokers/broker-a/config-<ms>/consumerOrderInfo.json",
     "brokers/broker-a/config-<ms>/messageRequestMode.json",
     "brokers/broker-a/config-<ms>/subscriptionGroup.json",
     "brokers/broker-a/config-<ms>/topics.json",
@@ -25,6 +26,10 @@ COPIED = [
     "clients/feed/rocketmq_offsets/10.0.0.9@DEFAULT/feed/offsets.json",
     "collection.toml",
     "namesrv/namesrv-1/namesrv.log",
+    "proxy/px-1/broker.log",
+    "proxy/px-1/otherdays/proxy.1.log.gz",
+    "proxy/px-1/proxy.log",
+    "proxy/px-2/broker.log",
 ]
 
 
@@ -47,7 +52,11 @@ def test_collection_toml_says_what_the_sources_say(tmp_path: Path) -> None:
         "cluster": "DefaultCluster",
         "admin_time_zone": "Asia/Shanghai",
         "time_zones": {"clients/billing/*": "America/New_York"},
-        "expected": {"brokers": ["broker-a", "room@b"], "name_servers": ["namesrv-1"]},
+        "expected": {
+            "brokers": ["broker-a", "room@b"],
+            "name_servers": ["namesrv-1"],
+            "proxies": ["px-1", "px-2"],
+        },
     }
 
 

@@ -66,17 +66,19 @@ def test_an_output_that_holds_something_is_refused(tmp_path: Path) -> None:
 def test_every_mistake_of_the_sources_is_named_before_anything_is_copied(tmp_path: Path) -> None:
     sources = tmp_path / "sources.txt"
     sources.write_text(
-        "proxy p /logs\nbroker a /logs\nclient c\nclient x/y /logs\nnamesrv n /logs\n"
+        "slave p /logs\nbroker a /logs\nclient c\nclient x/y /logs\nnamesrv n /logs\n"
         "namesrv n /logs\nclient z /logs - UTC more\n"
+        "proxy p /logs /store\n"
     )
     message = refused(tmp_path, "--sources", str(sources), "--cluster", "C", "--no-admin")
     assert [line.split(": ", 1)[1] for line in message.splitlines()] == [
-        f"{sources}:1: 'proxy' is not broker, namesrv or client",
+        f"{sources}:1: 'slave' is not broker, namesrv, client or proxy",
         f"{sources}:2: a broker needs a store",
         f"{sources}:3: a client needs a name and a folder of logs",
         f"{sources}:4: 'x/y' is no name",
         f"{sources}:6: namesrv n is there twice",
         f"{sources}:7: too many words: more",
+        f"{sources}:8: '/store' is not host:port of a proxy's remoting port",
     ]
     assert not (tmp_path / "collection").exists()
 

@@ -190,3 +190,13 @@ def test_a_strategy_that_rocketmq_lacks_is_not_worked_out() -> None:
         "OTHER_STRATEGY",
         "STICKY_BALANCED is none of RocketMQ's strategies: it is not worked out again",
     )
+
+
+def test_without_a_master_nobody_gets_the_order_lock() -> None:
+    given = (topic(0, 2), topic(0, 2, broker="b"), join(0, "x"),
+             event(5, "MASTER_DOWN", broker_name="b"), join(9_000, "y"))  # fmt: skip
+    found = explain(*given, name="b1", ordered=True)
+    assert reason(found)[0] == "NO_MASTER"
+    assert found.holders == ()
+    assert explain(*given, name="b1").holders[0].client_id == "y"
+    assert explain(*given, name="a0", ordered=True).holders[0].client_id == "x"

@@ -13,11 +13,13 @@ from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer
 from rebalance_core.ingest.parse.mqadmin.consumer_running_info import JSTACK
 from rebalance_core.ingest.parse.mqadmin.consumer_status import parse_consumer_status
 from rebalance_core.ingest.parse.mqadmin.export import parse_export
+from rebalance_core.ingest.parse.mqadmin.rocksdb_config import parse_rocksdb_config
 from rebalance_core.ingest.parse.mqadmin.topic_list import parse_topic_list
 from rebalance_core.ingest.parse.mqadmin.topic_route import parse_topic_route
 from rebalance_core.ingest.parse.mqadmin.topic_status import parse_topic_status
 from rebalance_core.ingest.parse.stores.consumer_offset_json import parse_consumer_offset_json
 from rebalance_core.ingest.parse.stores.local_offset_json import parse_local_offset_json
+from rebalance_core.ingest.parse.stores.store_listing import parse_store_listing
 from rebalance_core.ingest.parse.stores.subscription_group_json import parse_subscription_group_json
 from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
 from rebalance_core.ingest.refusal import RAW_LIMIT
@@ -30,12 +32,14 @@ from tests.unit.ingest.parse.mqadmin import (
 from tests.unit.ingest.parse.mqadmin import test_consumer_progress as test_mqadmin_consumer_progress
 from tests.unit.ingest.parse.mqadmin import test_consumer_status as test_mqadmin_consumer_status
 from tests.unit.ingest.parse.mqadmin import test_export as test_mqadmin_export
+from tests.unit.ingest.parse.mqadmin import test_rocksdb_config as test_mqadmin_rocksdb_config
 from tests.unit.ingest.parse.mqadmin import test_topic_list as test_mqadmin_topic_list
 from tests.unit.ingest.parse.mqadmin import test_topic_route as test_mqadmin_topic_route
 from tests.unit.ingest.parse.mqadmin import test_topic_status as test_mqadmin_topic_status
 from tests.unit.ingest.parse.stores import (
     test_consumer_offset_json,
     test_local_offset_json,
+    test_store_listing,
     test_subscription_group_json,
     test_topics_json,
 )
@@ -45,6 +49,7 @@ FAILED = test_command_output.NOISE + test_command_output.NOT_ONLINE
 PROGRESS = test_mqadmin_consumer_progress
 STATUS = test_mqadmin_consumer_status
 EXPORT = test_mqadmin_export
+ROCKSDB = test_mqadmin_rocksdb_config
 
 PARSERS: dict[Parse, list[str]] = {
     parse_topics_json: [test_topics_json.V4, test_topics_json.V5],
@@ -64,6 +69,14 @@ PARSERS: dict[Parse, list[str]] = {
         test_mqadmin_cluster_list.V4,
         test_mqadmin_cluster_list.MORE,
     ],
+    parse_rocksdb_config: [
+        ROCKSDB.LOCAL + ROCKSDB.OFFSETS,
+        ROCKSDB.LOCAL + ROCKSDB.LINES,
+        ROCKSDB.LOCAL + ROCKSDB.FAILED,
+        ROCKSDB.ALL,
+        FAILED,
+    ],
+    parse_store_listing: [test_store_listing.STOCK],
     parse_topic_list: [test_mqadmin_topic_list.TEXT],
     parse_export: [EXPORT.METRICS, EXPORT.METADATA, EXPORT.ONE_BROKER, EXPORT.CONFIGS, FAILED],
 }

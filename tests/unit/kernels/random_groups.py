@@ -17,7 +17,9 @@ from tests.unit.kernels.random_steps import (
     MODES,
     OBSERVED,
     ONE_FOR_ALL,
+    SHARE,
     STEPS,
+    STEPS_WITH_MODES,
     STEPS_WITH_TRAITS,
     STRATEGIES,
     TOPIC,
@@ -26,7 +28,9 @@ from tests.unit.kernels.random_steps import (
 from tests.unit.replay.histories import numbered
 
 GROUPS = tuple((cluster, name) for cluster in "cd" for name in ("g", "😀g", "\uff5eg"))
-TRAITS = ("twins", "sleep", "list", "own strategies", "own models", "many topics")
+TRAITS = (
+    "twins", "sleep", "list", "own strategies", "own models", "many topics", "pop", "own modes",
+)  # fmt: skip
 """What the members of some groups do, and all others do not."""
 MANY_TOPICS = tuple(f"M{number:02}" for number in range(70))
 """More than a member's mask has bits, of members that state no topics."""
@@ -97,6 +101,11 @@ def groups(
         given["strategy"] = draw(st.sampled_from(LISTS))
     if "many topics" in mine:
         given["subscriptions"] += MANY_TOPICS
+    if {"pop", "own modes"} & mine and draw(st.sampled_from((True, True, True, False))):
+        given |= {"consumer_type": "PUSH", "message_model": "CLUSTERING", "client_version": "5.3"}
+        given["strategy"] = draw(st.sampled_from(ONE_FOR_ALL))
+        if "own strategies" not in mine:
+            given["rebalance_mode"] = draw(st.sampled_from(("BROKER", "BROKER", "CLIENT", "PROXY")))
     story = Story(retry_topic(name), GroupSettings(**given), traits=mine)
     for number, many in enumerate(MANY_TOPICS if "many topics" in mine else ()):
         story.tell(
@@ -108,9 +117,12 @@ def groups(
             {"step": "configure", "topic": topic, "broker": broker, "queues": queues}
             | {"perm": None, "detail": detail}
         )
+    for share in draw(st.lists(SHARE, min_size=1, max_size=2)) if "pop" in mine else ():
+        story.tell({"step": "mode", "topic": "T", "share": share})
     for step in draw(st.lists(COME, min_size=1, max_size=3)):
         story.tell(step)
-    for after_ms, step in draw(STEPS_WITH_TRAITS if mine else STEPS):
+    with_traits = STEPS_WITH_MODES if "pop" in mine else STEPS_WITH_TRAITS
+    for after_ms, step in draw(with_traits if mine else STEPS):
         story.at_ms += after_ms
         story.tell(step)
     moments = sorted({event.event_ms for event in story.events})

@@ -63,6 +63,8 @@ LISTS = tuple(
         (("U", "a", 1), ("T", "r1@b", 2), ("😀", "\uff5e", 0), ("\uff5e", "😀", 40)),
     )
 )
+REBALANCE = st.sampled_from((None, None, None, "BROKER", "BROKER", "CLIENT", "PROXY"))
+"""A member's own rebalance mode."""
 OWN = st.sampled_from((None, *STRATEGIES, *LISTS, *LISTS))
 """A member's own strategy."""
 
@@ -77,6 +79,7 @@ COME = st.fixed_dictionaries(
         "repeats_group": st.booleans(),
         "strategy": OWN,
         "model": st.sampled_from((None, "CLUSTERING", "BROADCASTING")),
+        "rebalance": REBALANCE,
         "detail": OBSERVED,
     }
 )
@@ -100,6 +103,7 @@ TWIN = st.fixed_dictionaries(
         "mode": st.sampled_from((None, None, *MODES)),
         "strategy": OWN,
         "model": st.sampled_from((None, "CLUSTERING", "BROADCASTING")),
+        "rebalance": REBALANCE,
         "detail": OBSERVED,
     }
 )
@@ -118,6 +122,14 @@ SLEEP = st.fixed_dictionaries(
         "client": DOUBLED,
         "how": st.sampled_from(("CONSUMER_SUSPEND", "CONSUMER_SUSPEND", "CONSUMER_RESUME")),
         "channel": st.sampled_from((None, None, *TWINS)),
+    }
+)
+SHARE = st.sampled_from((None, -1, 0, 1, 1, 2, 2, 3, 9))
+MODE = st.fixed_dictionaries(
+    {
+        "step": st.just("mode"),
+        "topic": TOPIC,
+        "share": SHARE,
     }
 )
 STEP = st.one_of(
@@ -159,8 +171,10 @@ STEP = st.one_of(
     ),
 )
 STEPS = st.lists(st.tuples(AFTER_MS, STEP), min_size=4, max_size=16)
-STEPS_WITH_TRAITS = st.lists(
-    st.tuples(AFTER_MS, st.one_of(STEP, STEP, TWIN, TWIN_GOES, SLEEP)), min_size=6, max_size=20
+STEP_WITH_TRAITS = st.one_of(STEP, STEP, TWIN, TWIN_GOES, SLEEP)
+STEPS_WITH_TRAITS = st.lists(st.tuples(AFTER_MS, STEP_WITH_TRAITS), min_size=6, max_size=20)
+STEPS_WITH_MODES = st.lists(
+    st.tuples(AFTER_MS, st.one_of(STEP_WITH_TRAITS, MODE)), min_size=6, max_size=20
 )
 
 
@@ -185,7 +199,7 @@ class Story:
                 self._come(step)
             case "go":
                 self._go(step)
-            case "twin" | "twin goes" | "sleep":
+            case "twin" | "twin goes" | "sleep" | "mode":
                 self._tell_of_trait(step)
             case "all go":
                 for client in step["order"]:
@@ -221,6 +235,10 @@ class Story:
                 self.twins.pop(twin, None)
             case "sleep" if "sleep" in self.traits:
                 self._say_of_one(step)
+            case "mode" if "pop" in self.traits:
+                share = step["share"]
+                detail = "PULL" if share is None else f"POP(share_queue_num={share})"
+                self._say("REQUEST_MODE", topic=step["topic"], detail=detail)
 
     def _say(self, what: str, client: str | None = None, **said: Any) -> None:
         if client is not None and "channel_id" not in said:
@@ -247,6 +265,18 @@ class Story:
     def _model(self, step: dict[str, Any]) -> str | None:
         return step["model"] if "own models" in self.traits else None
 
+    def _rebalance(self, step: dict[str, Any]) -> str | None:
+        """Brokers know few strategies, and proxies no BROADCASTING."""
+        strategy = self._strategy(step) or self.settings.strategy
+        model = self._model(step) or self.settings.message_model
+        if "own modes" not in self.traits:
+            return None
+        if step["rebalance"] == "BROKER" and strategy not in ONE_FOR_ALL:
+            return "CLIENT"
+        if step["rebalance"] == "PROXY" and model != "CLUSTERING":
+            return "CLIENT"
+        return step["rebalance"]
+
     def _twin(self, step: dict[str, Any]) -> None:
         """A process beside others of its client id."""
         twin = step["client"], step["channel"]
@@ -255,7 +285,7 @@ class Story:
         coming = join(
             self.at_ms, twin[0], channel_id=twin[1], detail=step["detail"],
             version=self._version(step["version"]), strategy=self._strategy(step),
-            message_model=self._model(step),
+            message_model=self._model(step), rebalance_mode=self._rebalance(step),
             consume_from_where=self.twins[twin].consume_from_where
             if twin in self.twins
             else step["mode"],
@@ -273,6 +303,7 @@ class Story:
             version=version, consume_from_where=step["mode"],
             strategy=self._strategy(step) or (own and own.strategy),
             message_model=self._model(step) or (own and own.message_model),
+            rebalance_mode=self._rebalance(step) or (own and own.rebalance_mode),
         )  # fmt: skip
         coming = replace(coming, subscriptions=subscriptions)
         if (step["client"], step["channel"]) in self.twins:

@@ -34,6 +34,11 @@ EXAMPLES, EXAMPLES_OF_ALL_SHAPES = 200, 60
 EXAMPLES_OF_A_TRAIT, EXAMPLES_OF_ALL_TRAITS = 20, 80
 MANY_EXAMPLES = 10_000
 CUT_BY_QUEUE = ("ownership", "diffs", "pull_starts")
+SHARED_TABLES = ("pop_reach", "pop_metrics")
+SHARING = ("pop", "own modes")
+"""Traits of groups that share topics."""
+HELD_BY_MANY = tuple(trait for trait in TRAITS if trait not in (*SHARING, "many topics"))
+"""Traits of groups in which several processes may hold a queue."""
 KINDS = (*(kind.__name__ for kind in eligibility.KINDS), "BROADCASTING")
 
 
@@ -132,21 +137,23 @@ def test_random_fleets_give_the_rows_of_the_replay(seed: int) -> None:
     # the generator makes what the kernels take, of every kind, and rows of every table
     assert tally.groups["REGULAR"] > 0.8 * tally.groups.total()
     assert min(tally.kinds[kind] for kind in KINDS) > 2
-    assert min(tally.rows.values()) > 200
+    assert min(count for table, count in tally.rows.items() if table not in SHARED_TABLES) > 200
     assert len(tally.rules) > 6
 
 
 @pytest.mark.parametrize("trait", TRAITS)
 def test_a_trait_alone_gives_the_rows_of_the_replay(seed: int, trait: str) -> None:
     tally = equal_in(EXAMPLES_OF_A_TRAIT, seed, (trait,))
-    assert tally.groups["REGULAR"] > 0.8 * tally.groups.total()
-    shared = 0 if trait == "many topics" else tally.groups.total() // 5
-    assert tally.shared >= shared
+    # topics without a queue are common here, and members that keep what they shared are replayed
+    assert tally.groups["REGULAR"] > (0.6 if trait in SHARING else 0.8) * tally.groups.total()
+    some = tally.groups.total() // 8
+    assert trait not in HELD_BY_MANY or tally.shared >= some
+    assert trait not in SHARING or min(tally.rows[table] for table in SHARED_TABLES) >= some
 
 
 def test_all_traits_together_give_the_rows_of_the_replay(seed: int) -> None:
     tally = equal_in(EXAMPLES_OF_ALL_TRAITS, seed, TRAITS)
-    assert tally.groups["REGULAR"] > 0.8 * tally.groups.total()
+    assert tally.groups["REGULAR"] > 0.6 * tally.groups.total()
     assert tally.shared > 0.4 * tally.groups.total()
     assert len(tally.rules) > 6
 

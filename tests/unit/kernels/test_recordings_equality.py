@@ -6,8 +6,9 @@ from functools import cache
 import pytest
 
 from rebalance_core.contracts import SIMULATED_TABLES
+from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.replay.history import GroupHistory
-from tests.recordings.tables import RECORDINGS, derived_tables, histories
+from tests.recordings.tables import DATA, RECORDINGS, derived_tables, histories
 from tests.unit.kernels.fleets import (
     GroupName,
     Tables,
@@ -23,6 +24,8 @@ from tests.unit.kernels.fleets import (
 
 pytestmark = pytest.mark.unit
 
+SHARING = ("grpc", "pop")
+"""Recordings of groups that share topics, known from the operators' files."""
 IRREGULAR: dict[GroupName, str] = {}
 """Groups of the recordings that the kernels leave to the replay, and why."""
 
@@ -30,10 +33,10 @@ IRREGULAR: dict[GroupName, str] = {}
 @cache
 def fleet() -> tuple[GroupHistory, ...]:
     """The groups of all recordings; names repeat, so each recording is a cluster of its own."""
+    tables = {name: derived_tables(name) for name in RECORDINGS}
+    tables |= {name: ingest_collection(DATA / name / "collection").tables for name in SHARING}
     return tuple(
-        replace(group, cluster=name)
-        for name in RECORDINGS
-        for group in histories(derived_tables(name))
+        replace(group, cluster=name) for name, found in tables.items() for group in histories(found)
     )
 
 
@@ -57,7 +60,9 @@ def test_the_kernels_take_all_but_these_groups() -> None:
 def test_every_row_of_every_recording_is_equal(table: str) -> None:
     rows, _ = kernels()
     assert difference(table, rows[table], replay()[table]) == ""
-    assert {row["cluster"] for row in rows[table]} == set(RECORDINGS)
+    of_shared = table in ("pop_reach", "pop_metrics")
+    expected = {*SHARING} if of_shared else {*RECORDINGS, *SHARING}
+    assert {row["cluster"] for row in rows[table]} == expected
 
 
 def test_any_share_of_the_queues_in_blocks_of_any_size_is_the_same() -> None:

@@ -26,7 +26,7 @@ RANDOM = settings(
 )
 OF_METRICS = ("members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification",
               "stickiness", "max_queues", "min_queues", "peak_ratio", "idle_members")  # fmt: skip
-OF_EPOCHS = ("epoch", "causes", "status", "orphaned", "shared")
+OF_EPOCHS = ("epoch", "causes", "status", "orphaned", "shared", "pop_queues")
 
 
 def expected_steps(given_history: GroupHistory, strategy: str) -> list[dict[str, Any]]:
@@ -37,8 +37,18 @@ def expected_steps(given_history: GroupHistory, strategy: str) -> list[dict[str,
         {name: epoch[name] for name in OF_EPOCHS}
         | {"change_ms": epoch["from_ms"]}
         | {name: metrics[name] for name in OF_METRICS}
+        | of_shared_topics([row for row in tables["pop_metrics"] if row["epoch"] == epoch["epoch"]])
         for epoch, metrics in zip(tables["epochs"], whole, strict=True)
     ]
+
+
+def of_shared_topics(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    read = [row for row in rows if row["queues"]]
+    return {
+        "min_clients_per_queue": min([row["min_clients_per_queue"] for row in read], default=None),
+        "max_clients_per_queue": max([row["max_clients_per_queue"] for row in read], default=None),
+        "unreached": sum(row["unreached"] for row in read) if read else None,
+    }
 
 
 @RANDOM

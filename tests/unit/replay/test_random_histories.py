@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.model.events import Event
+from rebalance_core.model.events import MASTER_MODES, Event
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.replay.invariants.ledger import check_ledger
 from tests.unit.replay.histories import (
@@ -76,6 +76,16 @@ EVENTS = st.one_of(
             "event_type": st.sampled_from(("BROKER_UP", "BROKER_DOWN")),
             "broker_name": st.sampled_from(BROKERS),
         }
+    ),
+    st.fixed_dictionaries(
+        {
+            "event_type": st.just("MASTER_DOWN"),
+            "broker_name": st.sampled_from(BROKERS),
+            "detail": st.sampled_from((None, *MASTER_MODES)),
+        }
+    ),
+    st.fixed_dictionaries(
+        {"event_type": st.just("MASTER_UP"), "broker_name": st.sampled_from(BROKERS)}
     ),
     st.fixed_dictionaries(
         {

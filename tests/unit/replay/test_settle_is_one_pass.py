@@ -111,9 +111,11 @@ def view_of(
 def answers(
     epoch: Epoch, strategy: AllocationStrategy, before: Iterable[MessageQueue]
 ) -> BrokerAnswers:
-    """Every queue can be started on and locked."""
+    """Every queue can be started on and, where a master is, locked."""
     queues: list[Iterable[MessageQueue]] = [*epoch.readable.values(), before]
     if isinstance(strategy, Config):
         queues.append(strategy.queues or ())
     known = QueueAnswers(committed=5, max_offset=9, by_timestamp=7)
-    return BrokerAnswers({queue: known for some in queues for queue in some})
+    return BrokerAnswers(
+        {queue: known for some in queues for queue in some}, masters_down=epoch.view.lockless
+    )

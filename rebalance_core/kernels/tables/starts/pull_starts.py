@@ -26,6 +26,7 @@ from rebalance_core.kernels.tables.starts.first_starts import first_starts
 from rebalance_core.kernels.tables.starts.handovers import commits_inside, handovers, lost_holders
 from rebalance_core.kernels.tables.starts.local_starts import local_starts
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.tables.starts.popped_starts import popped_since, put_popped
 from rebalance_core.kernels.tables.starts.shared_handovers import chained_lows, shared_handovers
 from rebalance_core.kernels.tables.starts.starts import (
     BROKER_ZERO,
@@ -136,6 +137,12 @@ class PullStarts:
         starts.update(rows, answers.take(rows))
         back = handover.forgotten & (handover.gone_ms + COMMIT_TRANSIT_MS > handover.earliest_ms)
         starts.high[unset & back] = NONE
+        popped = popped_since(self._prepared, self._queues, adds)[adds.kind != INITIAL]
+        put_popped(
+            starts, popped, mine, of_group.stored, handover.forgotten_ms, commits, self._offsets,
+            handover.earliest_ms,
+        )  # fmt: skip
+        chained &= popped < 0
         if isinstance(piece, Shared):
             chained &= ~self._put_others(commits, piece, adds, mine, starts)
         self._open_deleted(mine, starts)

@@ -69,8 +69,6 @@ class SwitchRequestMode(GroupEdit):
         if not topics:
             life.log.warn(f"{source}: {life.consumer_group} has no topic that it could be set for")
             return
-        for topic in topics:
-            life.set_request_mode(topic, self.request_mode, source)
         if self.rebalance_mode is not None:
             life.join_rules.append(self._switched)
             for member in life.members():
@@ -80,6 +78,8 @@ class SwitchRequestMode(GroupEdit):
                 f"{source}: no member of {life.consumer_group} asks a broker, so the mode has no "
                 f'effect; rebalance_mode = "{BROKER_REBALANCE}" makes them'
             )
+        for topic in topics:  # after the joins, so that it is a cause of the epoch, too
+            life.set_request_mode(topic, self.request_mode, source)
 
     def _switched(self, settings: Settings) -> Settings:
         return settings | {"rebalance_mode": self.rebalance_mode}

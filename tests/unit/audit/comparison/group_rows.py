@@ -25,7 +25,8 @@ def member(client_id: str, from_ms: int, to_ms: int | None = None, channel: str 
     """A row of memberships."""
     return {
         "client_id": client_id, "channel_id": channel, "subscriptions": ["T"], "strategy": "AVG",
-        "version": "5.3.3", "message_model": "CLUSTERING", "suspended": False, "from_epoch": 0,
+        "version": "5.3.3", "message_model": "CLUSTERING", "suspended": False,
+        "rebalance_mode": "CLIENT", "from_epoch": 0,
         "to_epoch": None, "from_ms": from_ms, "to_ms": to_ms,
     }  # fmt: skip
 

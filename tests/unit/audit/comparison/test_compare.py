@@ -38,6 +38,7 @@ from tests.unit.audit.comparison.group_rows import (
     status,
 )
 
+C = "10.0.0.3@3#3"
 HEALTHY = [*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS + 100, 2, 3)]
 
 
@@ -78,6 +79,14 @@ def test_a_group_that_changes_while_it_is_dumped_is_unstable() -> None:
     ((rule, differences),) = comparison_findings(group, result)
     assert (rule.rule_id, rule.severity) == ("GROUP_UNSTABLE", "INFO")
     assert "CONSUMER_JOIN" in differences.summary
+
+
+def test_who_left_between_two_rounds_is_not_asked_again() -> None:
+    """The older dump does not count as part of the last round for that one client."""
+    before = [*status(A, JOINED_MS - 60_000, 0, 1, 2, 3), *status(C, JOINED_MS - 60_000)]
+    before = [row | {"source": "one dump"} for row in before]
+    result = compare(case(*before, *status(A, JOINED_MS + 60_000, 0, 1)))
+    assert (result.verdict, result.last_round_ms) == (EQUAL, JOINED_MS + 60_000)
 
 
 def test_what_differs_inside_the_window_of_a_change_proves_nothing() -> None:

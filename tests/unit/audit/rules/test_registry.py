@@ -15,6 +15,7 @@ from tests.unit.audit.cases import (
     severities,
     topic,
 )
+from tests.unit.audit.sharing import BROKER, PROXY, listed_by, mode, status
 
 
 def test_an_id_stands_for_one_rule() -> None:
@@ -51,6 +52,30 @@ HEALTHY = {
     "broadcasting": case_of(
         topic(), join("x", message_model="BROADCASTING"),
         settings=GroupSettings(message_model="BROADCASTING"), stores=(),
+    ),
+    "popping": case_of(
+        topic(), topic(broker="b"), mode(at=1), join("x"), join("y", at=20), settings=BROKER,
+        members=[*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x", "y")],
+        facts=[*status("x", 800, "a:-1 b:-1", retry="a"), *status("y", 801, "a:-1 b:-1",
+                                                                  retry="b")],
+        stores=(),
+    ),
+    "popping, more members than queues": case_of(
+        topic(read=2), mode("POP(share_queue_num=1)", at=1), *(join(c) for c in "xyz"),
+        settings=BROKER, stores=(),
+    ),
+    "behind a proxy": case_of(
+        topic(), topic(broker="b"), join("x"), join("y", at=20), settings=PROXY,
+        facts=[*(fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"),
+               *listed_by("proxy-1", 500, "x", "y", language="GO"),
+               *listed_by("proxy-2", 501, "x", "y")],
+        stores=(),
+    ),
+    "remoting clients behind a proxy": case_of(
+        topic(), topic(broker="b"), join("x"), join("y", at=20),
+        facts=[*(fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"),
+               *listed_by("proxy-1", 500, "x", "y"), *listed_by("proxy-2", 501, "x", "y")],
+        stores=(),
     ),
     "joined just now": case_of(
         topic(), join("x"), join("y", at=999), join("y", at=999.5, channel="n"), stores=()

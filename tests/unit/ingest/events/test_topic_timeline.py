@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.evidence.evidence import Evidence
@@ -14,8 +16,8 @@ def said(second: int, kind: str, place: str = "a", **values: Any) -> Evidence:
     return Evidence("topic", "T", kind, second * 1_000, place, second, f"{place}:{second}", values)
 
 
-def stored(second: int, read: int, place: str = "a") -> Evidence:
-    values = {"topic": "T", "read_queue_nums": read, "write_queue_nums": 4, "perm": 6}
+def stored(second: int, read: int, place: str = "a", **more: Any) -> Evidence:
+    values = {"topic": "T", "read_queue_nums": read, "write_queue_nums": 4, "perm": 6} | more
     return said(second, "topic_config", place, **values)
 
 
@@ -51,6 +53,19 @@ def test_a_topic_from_before_the_log_is_observed_and_its_queues_are_not_taken_fo
     pieces = [said(9, "topic_updated", **(FOUR | {"old": FOUR | {"read": 2, "write": 2}}))]
     assert configs(*pieces) == [(1_000, 2, "OBSERVED"), (9_500, 4, None)]
     assert topic_tables("T", pieces, CONTEXT)["queue_offsets"] == []
+
+
+@pytest.mark.parametrize("name", ["message.type", "+message.type"])
+def test_a_lite_topic_is_told_once(name: str) -> None:
+    pieces = [stored(second, 4, attributes={name: "LITE"}) for second in (7, 8)]
+    (finding,) = topic_tables("T", pieces, CONTEXT)["findings"]
+    assert (finding["rule_id"], finding["severity"]) == ("INGEST_LITE_TOPIC", "INFO")
+    assert "lite topics" in finding["summary"]
+
+
+@pytest.mark.parametrize("attributes", [{}, {"message.type": "FIFO"}])
+def test_other_types_of_topic_are_no_finding(attributes: dict[str, str]) -> None:
+    assert topic_tables("T", [stored(7, 4, attributes=attributes)], CONTEXT)["findings"] == []
 
 
 def test_a_store_that_differs_dates_the_change_and_is_told() -> None:

@@ -27,12 +27,35 @@ def test_steps_stand_beside_their_metrics_whatever_the_order() -> None:
         {"epoch": 0, "topic": None, "moved": 8, "amplification": 2.0},
         {"epoch": 1, "topic": None, "moved": 9, "amplification": 3.0},
     )
-    steps = marked(step_rows(epochs, metrics), {"c\x1f1": 20}).to_pylist()
+    steps = marked(step_rows(epochs, metrics, ledger("pop_metrics")), {"c\x1f1": 20}).to_pylist()
     assert [(s["epoch"], s["change_ms"], s["moved"], s["counted"]) for s in steps] == [
         (0, 10, 8, False),
         (1, 20, 9, True),
     ]
     assert [s["amplification"] for s in steps] == [2.0, None]  # in the second nobody reads a queue
+
+
+def test_shared_topics_of_an_epoch_add_up() -> None:
+    epochs = ledger(
+        "epochs",
+        *({"epoch": n, "from_ms": n, "causes": [], "orphaned": 0, "pop_queues": q} for n, q in
+          ((2, 0), (1, 12), (0, 0))),
+    )  # fmt: skip
+    metrics = ledger("group_metrics", *({"epoch": n, "topic": None} for n in range(3)))
+    shared = ledger(
+        "pop_metrics",
+        {"epoch": 1, "topic": "T", "queues": 8, "min_clients_per_queue": 2,
+         "max_clients_per_queue": 3, "unreached": 0},
+        {"epoch": 1, "topic": "U", "queues": 4, "min_clients_per_queue": 0,
+         "max_clients_per_queue": 1, "unreached": 2},
+        {"epoch": 2, "topic": "T", "queues": 0, "min_clients_per_queue": 0,
+         "max_clients_per_queue": 0, "unreached": 0},
+    )  # fmt: skip
+    names = ("pop_queues", "min_clients_per_queue", "max_clients_per_queue", "unreached")
+    steps = step_rows(epochs, metrics, shared).select(names).to_pylist()
+    assert [tuple(step.values()) for step in steps] == [
+        (0, None, None, None), (12, 0, 3, 2), (0, None, None, None),
+    ]  # fmt: skip
 
 
 def test_without_an_edit_everything_after_the_first_epoch_counts() -> None:

@@ -16,7 +16,12 @@ from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model import events
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.process.audit import group_cases as module
-from rebalance_core.process.audit.group_cases import ends_of_queues, group_cases, turning_commits
+from rebalance_core.process.audit.group_cases import (
+    ends_of_queues,
+    group_cases,
+    missing_routes,
+    turning_commits,
+)
 from rebalance_core.process.audit.topic_states import topic_states
 from rebalance_core.process.written_tables import LedgerFiles
 
@@ -24,7 +29,7 @@ Row = dict[str, Any]
 
 CLUSTERS, GROUPS, BROKERS = ("c1", "c2"), ("a", "b", "\U0001f600"), ("x", "y")
 TOPICS = ("T", "U", *map(retry_topic, GROUPS))
-EVERY_KIND = 3
+EVERY_KIND = 4
 """A seed whose tables have rows of every kind."""
 
 
@@ -45,7 +50,8 @@ def random_events(draw: random.Random) -> list[Row]:
         if kind == events.CONSUMER_JOIN and draw.random() < 0.7:
             row["subscriptions"] = draw.sample(TOPICS, draw.randrange(3))
         whole = kind == events.TOPIC_DELETED and draw.random() < 0.5
-        if kind in (*events.BROKER_EVENTS, *events.TOPIC_EVENTS) and not whole:
+        of_broker = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, *events.TOPIC_EVENTS)
+        if kind in of_broker and not whole:
             row["broker_name"] = draw.choice(BROKERS)
         if kind == events.TOPIC_CONFIG:
             row |= {"read_queue_nums": number, "perm": draw.choice((None, 6))}
@@ -154,10 +160,39 @@ def test_commits_are_kept_where_the_offset_falls(tables: dict[str, list[Row]]) -
         offsets = [row["committed_offset"] for row in some]
         for at, row in enumerate(some):
             falls_next = at + 1 == len(some) or offsets[at + 1] < offsets[at]
-            if falls_next or (at and offsets[at] < offsets[at - 1]):
+            if at < 2 or falls_next or (at and offsets[at] < offsets[at - 1]):
                 expected.append(row)
     found = turning_commits(table_of("committed_offsets", tables["committed_offsets"]))
     assert by_text(found.drop_columns("client_id").to_pylist()) == by_text(expected)
+
+
+def test_a_missing_route_of_a_pop_retry_topic_goes_to_its_group() -> None:
+    """The client's line names no group, and names with an underscore fit several."""
+    topics = [("g", "T"), ("g", "%RETRY%g"), ("g_a", "T"), ("g", "a_T"), ("h", "T")]
+    names = ("cluster", "consumer_group", "topic")
+    of_groups = pa.Table.from_pylist([dict(zip(names, ("c", *row), strict=True)) for row in topics])
+
+    def fact(kind: str, topic: str, group: str | None = None, cluster: str = "c") -> Row:
+        return {"cluster": cluster, "kind": kind, "consumer_group": group, "topic": topic,
+                "first_ms": 1, "last_ms": 2, "times": 1, "details": {"log": "x"},
+                "source": topic}  # fmt: skip
+
+    facts = [
+        fact("MISSING_ROUTE", "%RETRY%g_T"),
+        fact("MISSING_ROUTE", "%RETRY%h+T"),
+        fact("MISSING_ROUTE", "%RETRY%g_a_T"),
+        fact("MISSING_ROUTE", "%RETRY%g"),
+        fact("MISSING_ROUTE", "%RETRY%g_T", cluster="other"),
+        fact("POP_FORBIDDEN", "%RETRY%g_T"),
+        fact("MISSING_ROUTE", "%RETRY%g_T", group="g"),  # it names one already
+    ]
+    table = table_of("observed_facts", facts)
+    found = missing_routes(table, of_groups)
+    assert found.schema == table.schema
+    assert sorted((row["consumer_group"], row["topic"]) for row in found.to_pylist()) == [
+        ("g", "%RETRY%g_T"), ("g", "%RETRY%g_a_T"), ("g_a", "%RETRY%g_a_T"), ("h", "%RETRY%h+T")
+    ]  # fmt: skip
+    assert dict(found["details"].to_pylist()[0]) == {"log": "x"}
 
 
 def plain_topics(tables: dict[str, list[Row]], cluster: str, group: str) -> set[str]:

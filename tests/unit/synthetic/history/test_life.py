@@ -33,6 +33,8 @@ def live_after_each(life: Life) -> list[tuple[Row, Counter[str]]]:
     live: set[tuple[str, str]] = set()
     steps = []
     for row in life:
+        if row["event_type"] == "REQUEST_MODE":
+            continue
         member = (row["client_id"], row["channel_id"])
         if row["event_type"] == "CONSUMER_JOIN":
             assert member not in live
@@ -98,7 +100,7 @@ def test_every_setting_occurs(groups: list[Group]) -> None:
         "CONSUME_FROM_TIMESTAMP"
     }
     assert {s.client_version[0] for s in settings} == {"4", "5"}
-    assert {s.rebalance_mode for s in settings} == {"CLIENT", "BROKER"}
+    assert {s.rebalance_mode for s in settings} == {"CLIENT", "BROKER", "PROXY"}
     for share in (
         sum(s.ordered for s in settings),
         sum(s.pull_threshold_for_topic > 0 for s in settings),
@@ -107,6 +109,24 @@ def test_every_setting_occurs(groups: list[Group]) -> None:
         sum(group.batch_hour is not None for group in groups),
     ):
         assert 0 < share < len(groups) / 5
+
+
+def test_some_groups_pop_and_some_are_behind_proxies(
+    lives: list[Life], groups: list[Group]
+) -> None:
+    popping = proxied = 0
+    for life, group in zip(lives, groups, strict=True):
+        modes = [row for row in life if row["event_type"] == "REQUEST_MODE"]
+        asked = {row["topic"] for row in modes}
+        assert asked in (set(), set(group.settings.subscriptions))
+        assert not modes or group.settings.rebalance_mode == "BROKER"
+        popping += bool(modes)
+        if group.settings.rebalance_mode == "PROXY":
+            proxied += 1
+            assert not any(row.get("message_model") for row in life)
+            assert group.settings.client_version.startswith("5")
+    assert popping > 1
+    assert proxied > 3
 
 
 def test_names_of_groups_are_unique_in_a_cluster() -> None:

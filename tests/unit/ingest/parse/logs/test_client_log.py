@@ -202,6 +202,30 @@ def test_a_refused_pull_has_the_time_of_the_line_before(
     assert parse_client_line(REFUSED, "c.log:3", clock) == (), "its own line before is not known"
 
 
+REJECTED = (
+    "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 2  DESC: [REJECTREQUEST]system "
+    "busy, start flow control for a while"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "facts"),
+    [
+        (
+            f"{REJECTED} BROKER: 1.1.1.1:1\r",
+            (Fact("pull_refused", NEW_MS, {"address": "1.1.1.1:1"}, "c.log:2"),),
+        ),
+        (REJECTED, ()),
+    ],
+)
+def test_a_pull_that_a_slave_refuses_tells_its_address(line: str, facts: tuple[Fact, ...]) -> None:
+    clock = ClientClock(Clock(ZoneInfo("America/New_York")))
+    before = f"{NEW_HEAD}execute the pull request exception, group=g, messageQueue={QUEUE}"
+    assert parse_client_line(before, "c.log:1", clock) == ()
+    assert parse_client_line(line, "c.log:2", clock) == facts
+    assert parse_client_line(line, "c.log:3", clock) == ()
+
+
 def test_a_heartbeat_that_was_sent_and_other_passes_state_nothing() -> None:
     assert read(f"{NEW_HEAD}send heart beat to broker[b 0 1.1.1.1:1] success") == ()
     assert read(f"{NEW_HEAD}doRebalance, g, add a new mq, {QUEUE}") == ()

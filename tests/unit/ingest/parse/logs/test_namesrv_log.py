@@ -71,6 +71,11 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
             "broker_expired",
             {"address": "1.1.1.1:1"},
         ),
+        (
+            "supportActingMaster=true",
+            "name_server_property",
+            {"name": "supportActingMaster", "value": "true"},
+        ),
         (f"new topic registered, T {QUEUES.format(5)}", "topic_registered", ROUTE | {"topic": "T"}),
         (
             f"topic changed, T OLD: {QUEUES.format(4)} NEW: {QUEUES.format(5)}",

@@ -1,0 +1,116 @@
+"""Topics whose queues members share, and how each member gets its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.model.events import REQUEST_MODE
+from rebalance_core.model.group_settings import PROXY_REBALANCE, GroupSettings
+from rebalance_core.model.request_mode import PULL_MODE, can_be_popped, parse_request_mode
+from rebalance_core.protocol.asks_broker import asks_broker
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The members that subscribe a topic, as client ids in order, by how they get its messages.
+
+    Attributes:
+        poppers: they ask a broker, and the topic's request mode is POP.
+        proxied: gRPC clients; their proxy pops for them, whatever the mode.
+        pullers: all others: each pulls a share of its own.
+    """
+
+    poppers: tuple[str, ...]
+    proxied: tuple[str, ...]
+    pullers: tuple[str, ...]
+
+    @property
+    def sharers(self) -> tuple[str, ...]:
+        """Those that may take messages of a queue which others take messages of, too."""
+        return self.poppers + self.proxied
+
+
+def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> Readers:
+    """Who reads the topic, and how; ``at_ms`` None: at the end."""
+    poppers, proxied, pullers = set[str](), set[str](), set[str]()
+    popped = is_popped(case, topic, case.run.end_ms if at_ms is None else at_ms)
+    for row in case.rows("memberships"):
+        if topic not in row["subscriptions"] or not _there(row, at_ms):
+            continue
+        if is_proxied(row):
+            proxied.add(row["client_id"])
+        elif popped and asks(case, row):
+            poppers.add(row["client_id"])
+        else:
+            pullers.add(row["client_id"])
+    return Readers(*(tuple(sorted(clients)) for clients in (poppers, proxied, pullers)))
+
+
+def _there(row: Row, at_ms: int | None) -> bool:
+    if at_ms is None:
+        return row["to_ms"] is None
+    return bool(row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]))
+
+
+def is_proxied(member: Row) -> bool:
+    """True for a row of memberships of a gRPC client, which no broker and no member list divides
+    queues for (rocketmq.md §14).
+    """
+    return bool(member["rebalance_mode"] == PROXY_REBALANCE)
+
+
+def all_proxied(members: Iterable[Row]) -> bool:
+    """True if there are members and each is behind a proxy."""
+    rows = list(members)
+    return bool(rows) and all(map(is_proxied, rows))
+
+
+def asks(case: GroupCase, member: Row) -> bool:
+    """True if a row of memberships is one of a client that asks a broker for its queues."""
+    defaults = GroupSettings()
+    kind, ordered = (
+        case.settings.get(name) or getattr(defaults, name) for name in ("consumer_type", "ordered")
+    )
+    return asks_broker(
+        member["rebalance_mode"], kind, member["message_model"], ordered, member["version"]
+    )
+
+
+def request_mode(case: GroupCase, topic: str, at_ms: int) -> Row | None:
+    """The REQUEST_MODE of the topic that holds at this time; None: never set, so PULL."""
+    set_before = [
+        row
+        for row in case.rows("cluster_events")
+        if row["event_type"] == REQUEST_MODE and row["topic"] == topic and row["event_ms"] <= at_ms
+    ]
+    return max(set_before, key=lambda row: (row["event_ms"], row["sequence"]), default=None)
+
+
+def is_popped(case: GroupCase, topic: str, at_ms: int) -> bool:
+    """True if the topic's request mode is POP; who ignores it is another matter."""
+    row = request_mode(case, topic, at_ms)
+    mode = PULL_MODE if row is None else parse_request_mode(row["detail"])
+    return can_be_popped(topic) and mode.is_pop
+
+
+def shared_topics(case: GroupCase) -> dict[str, Row]:
+    """The topics whose queues members share at the end, each with its row of pop_metrics."""
+    last = case.last_epoch
+    if last is None:
+        return {}
+    return {row["topic"]: row for row in case.rows("pop_metrics") if row["epoch"] == last["epoch"]}
+
+
+def is_shared(case: GroupCase, topic: str, at_ms: int) -> bool:
+    """True if members shared the topic's queues at this time."""
+    epoch = case.epoch_at(at_ms)
+    return epoch is not None and any(
+        row["topic"] == topic and row["epoch"] == epoch["epoch"] for row in case.rows("pop_metrics")
+    )
+
+
+def reach(case: GroupCase) -> list[Row]:
+    """Who may take messages of which shared queue at the end: open rows of pop_reach."""
+    return [row for row in case.rows("pop_reach") if row["to_ms"] is None]

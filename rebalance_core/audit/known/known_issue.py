@@ -1,0 +1,193 @@
+"""One known defect: its thread, which findings it may explain, and in whose versions it is."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.nearest import did_you_mean
+
+LIST_NAME = "known_issues.toml"
+LANGUAGES = (
+    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP",
+    "OMS", "RUST", "NODE_JS",
+)  # fmt: skip
+"""LanguageCode."""
+THREAD = re.compile(r"[\w.-]+/[\w.-]+#[1-9][0-9]*")
+Numbers = tuple[int, ...]
+
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}")
+_LISTS = ("rules", "languages", "consumer_types")
+_VERSIONS = ("client_from", "client_to", "broker_from", "broker_to")
+_WORDS = ("id", "url", "title", "symptom", "remedy")
+
+
+@dataclass(frozen=True)
+class KnownIssue:
+    """A table of `known_issues.toml`; its head says what the fields mean."""
+
+    id: str
+    url: str
+    title: str
+    rules: tuple[str, ...]
+    languages: tuple[str, ...]
+    symptom: str
+    remedy: str
+    client_from: str | None = None
+    client_to: str | None = None
+    broker_from: str | None = None
+    broker_to: str | None = None
+    ordered: bool | None = None
+    consumer_types: tuple[str, ...] = ()
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    summary: str = ""
+
+    def of_client(self, language: str | None, version: str | None) -> bool:
+        """True if clients of this language and version have it; unknown ones are not known to."""
+        if language not in self.languages:
+            return False
+        return in_range(version, self.client_from, self.client_to)
+
+    def of_broker(self, version: str | None) -> bool:
+        """True if brokers of this version have it."""
+        return in_range(version, self.broker_from, self.broker_to)
+
+
+def in_range(version: str | None, first: str | None, last: str | None) -> bool:
+    """True if the version lies in the range, both ends included; with no ends any does.
+
+    >>> in_range("5.2.0", "5.2.0", None), in_range("4.9.8", None, "4.9.4")
+    (True, False)
+    """
+    if first is None and last is None:
+        return True
+    numbers = _numbers(version or "")
+    if numbers is None:
+        return False
+    return (first is None or _at_least(numbers, first)) and (
+        last is None or not _at_least(numbers, last) or numbers == _numbers(last)
+    )
+
+
+def _at_least(numbers: Numbers, version: str) -> bool:
+    other = _numbers(version)
+    return other is not None and numbers >= other
+
+
+def _numbers(version: str) -> Numbers | None:
+    if _VERSION.fullmatch(version) is None:
+        return None
+    numbers = tuple(int(part) for part in version.split("."))
+    return (*numbers, 0, 0)[:3]
+
+
+@cache
+def known_issues() -> tuple[KnownIssue, ...]:
+    """The list that comes with the package."""
+    text = (files("rebalance_core.audit.known") / LIST_NAME).read_text("utf-8")
+    return parse_known_issues(text, LIST_NAME)
+
+
+def parse_known_issues(
+    text: str, name: str, rule_ids: Collection[str] | None = None
+) -> tuple[KnownIssue, ...]:
+    """The issues of a TOML text.
+
+    Args:
+        text: tables ``[[issue]]``.
+        name: of the file, for messages.
+        rule_ids: that there are; None: not checked.
+
+    Raises:
+        UsageError: it is no TOML, or holds anything else; every mistake is named.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name} is no TOML: {error}") from error
+    tables = document.get("issue")
+    plain = isinstance(tables, list) and all(isinstance(one, dict) for one in tables)
+    if set(document) != {"issue"} or not isinstance(tables, list) or not plain:
+        raise UsageError(f"{name} holds {', '.join(document) or 'nothing'}; expected [[issue]]")
+    mistakes: list[str] = []
+    seen: set[str] = set()
+    for number, table in enumerate(tables, 1):
+        where = f"{name}, issue {number} ({table.get('id', 'without id')})"
+        found = _mistakes(table, rule_ids)
+        if table.get("id") in seen:
+            found.append("its id is there twice")
+        seen.add(str(table.get("id")))
+        mistakes += [f"{where}: {mistake}" for mistake in found]
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return tuple(_issue(table) for table in tables)
+
+
+def _issue(table: Mapping[str, Any]) -> KnownIssue:
+    given: dict[str, Any] = {k: tuple(v) if k in _LISTS else v for k, v in table.items()}
+    return KnownIssue(**given)
+
+
+def _mistakes(table: Mapping[str, Any], rule_ids: Collection[str] | None) -> list[str]:
+    names = [one.name for one in fields(KnownIssue)]
+    needed = [
+        one.name
+        for one in fields(KnownIssue)
+        if one.default is MISSING and one.default_factory is MISSING
+    ]
+    mistakes = [
+        f"unknown key {key}{did_you_mean(key, names)} (valid keys: {', '.join(names)})"
+        for key in table
+        if key not in names
+    ]
+    mistakes += [f"{name} is missing" for name in needed if name not in table]
+    for name in (*_WORDS, "summary"):
+        if name in table and not (isinstance(table[name], str) and table[name].strip()):
+            mistakes.append(f"{name} is {table[name]!r}, not a text")
+    for name in _VERSIONS:
+        if name in table and (
+            not isinstance(table[name], str) or _VERSION.fullmatch(table[name]) is None
+        ):
+            mistakes.append(f"{name} is {table[name]!r}, not a version such as 5.2.0")
+    for name in _LISTS:
+        value = table.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            mistakes.append(f"{name} is {value!r}, not a list of texts")
+    return mistakes or _contradictions(table, rule_ids)
+
+
+def _contradictions(table: Mapping[str, Any], rule_ids: Collection[str] | None) -> list[str]:
+    """Mistakes of a table whose fields are there and of their types."""
+    mistakes = []
+    if THREAD.fullmatch(table["id"]) is None:
+        mistakes.append(f"id {table['id']!r} is not <owner>/<repository>#<number>")
+    else:
+        repository, _, number = table["id"].partition("#")
+        if table["url"].rpartition("/")[2] != number or f"/{repository}/" not in table["url"]:
+            mistakes.append(f"url {table['url']} is not that of {table['id']}")
+    if not table["rules"]:
+        mistakes.append("rules names no finding")
+    mistakes += [
+        f"{one!r} is no LanguageCode" for one in table["languages"] if one not in LANGUAGES
+    ]
+    if rule_ids is not None:
+        mistakes += [f"there is no rule {one}" for one in table["rules"] if one not in rule_ids]
+    for who in ("client", "broker"):
+        first, last = table.get(f"{who}_from"), table.get(f"{who}_to")
+        if first is not None and last is not None and not in_range(first, None, last):
+            mistakes.append(f"{who}_from {first} is after {who}_to {last}")
+    ranged = any(name in table for name in ("client_from", "client_to"))
+    if ranged and table["languages"] != ["JAVA"]:
+        mistakes.append("a range of client versions needs languages = ['JAVA']")
+    if not isinstance(table.get("ordered", False), bool):
+        mistakes.append(f"ordered is {table['ordered']!r}, not true or false")
+    evidence = table.get("evidence", {})
+    if not isinstance(evidence, dict) or not all(isinstance(v, str) for v in evidence.values()):
+        mistakes.append(f"evidence is {evidence!r}, not a table of texts")
+    return mistakes

@@ -1,0 +1,34 @@
+"""Who held a queue in the epoch before, as far as the ledger says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rebalance_core.explain.view import View, covers
+from rebalance_core.model.group_settings import CLIENT_REBALANCE, PROXY_REBALANCE
+from rebalance_core.model.queue import MessageQueue
+
+
+def held_before(before: View | None, queue: MessageQueue) -> tuple[Counter[str], Counter[str]]:
+    """Client id -> fewest and most of its processes that held, or pulled, the queue before.
+
+    Of a topic that members shared the ledger says whom the queue was open to, and not which of
+    them pulled it: what somebody popped, nobody holds after.
+
+    Args:
+        before: the epoch before; None: there is none.
+        queue: the queue.
+    """
+    if before is None:
+        return Counter(), Counter()
+    if queue.topic not in before.shared:
+        held = before.held_by(queue)
+        return held, held
+    fewest, most = Counter[str](), Counter[str]()
+    for client_id, entries in before.reach.get(queue.topic, {}).items():
+        own = [member for member in before.members if member["client_id"] == client_id]
+        modes = [member["rebalance_mode"] for member in own]
+        if covers(entries, queue):
+            most[client_id] = len(modes) - modes.count(PROXY_REBALANCE)
+            fewest[client_id] = int(modes == [CLIENT_REBALANCE])
+    return fewest, most

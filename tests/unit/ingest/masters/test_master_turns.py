@@ -1,0 +1,174 @@
+"""When masters went and came back, and what their slaves did, as files tell it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.masters.master_turns import master_turns
+from rebalance_core.ingest.masters.replicas import Replicas
+
+MASTER, SLAVE = "1:1", "1:2"
+REPLICAS = Replicas(
+    {MASTER: "a", SLAVE: "a"}, frozenset({SLAVE}), frozenset({MASTER}),
+    {"m": BrokerFolder("a", "a", addresses=frozenset({MASTER})),
+     "s": BrokerFolder("a", "brokers/s", False, True, frozenset({SLAVE}))},
+    frozenset({"a"}),
+)  # fmt: skip
+
+
+def said(second: int | None, kind: str, place: str = "n", **values: Any) -> Evidence:
+    at_ms = None if second is None else second * 1_000
+    return Evidence(CLUSTER, "", kind, at_ms, place, second or 0, f"{place}:{second}", values)
+
+
+def turns(*pieces: Evidence, replicas: Replicas = REPLICAS) -> list[str]:
+    return [
+        f"{'down' if turn.is_down else 'up'} {turn.at_ms / 1_000:g} {turn.mode}"
+        for turn in master_turns(pieces, replicas)
+    ]
+
+
+def registered(second: int, address: str, place: str = "n") -> Evidence:
+    return said(second, "broker_registered", place, address=address)
+
+
+def removed(second: int, address: str, place: str = "n") -> Evidence:
+    return said(second, "replica_removed", place, address=address)
+
+
+def gone(second: int, place: str = "n") -> Evidence:
+    return said(second, "broker_removed", place, broker="a")
+
+
+BOTH = (registered(1, MASTER), registered(2, SLAVE))
+
+
+def test_name_servers_tell_by_address() -> None:
+    assert turns(*BOTH, removed(9, MASTER), registered(20, MASTER)) == [
+        "down 9.5 None",
+        "up 20.5 None",
+    ]
+    assert turns(*BOTH, removed(9, SLAVE), registered(20, SLAVE)) == []
+    assert turns(removed(9, MASTER), registered(20, MASTER)) == ["down 9.5 None", "up 20.5 None"]
+
+
+def test_it_is_there_while_any_name_server_has_it() -> None:
+    two = (registered(1, MASTER, "n1"), registered(1, MASTER, "n2"), registered(2, SLAVE))
+    assert turns(*two, removed(9, MASTER, "n1"), registered(12, MASTER, "n1")) == []
+    assert turns(*two, removed(9, MASTER, "n1"), removed(10, MASTER, "n2")) == ["down 10.5 None"]
+
+
+def test_the_last_replica_is_the_broker_s_end_not_its_master_s() -> None:
+    ended = (*BOTH, removed(8, SLAVE), removed(9, MASTER), gone(9))
+    assert turns(*ended, registered(20, MASTER), registered(21, SLAVE)) == []
+    assert turns(*ended, registered(20, SLAVE), registered(25, MASTER)) == [
+        "down 20.5 None", "up 25.5 None",
+    ]  # fmt: skip
+    old = replace(REPLICAS, lone_slaves=frozenset())  # 4.9: a slave alone has no route
+    assert turns(*ended, registered(20, SLAVE), registered(25, MASTER), replicas=old) == []
+
+
+def test_a_slave_that_registers_first_shows_no_loss() -> None:
+    assert turns(registered(1, SLAVE), registered(2, MASTER)) == []
+
+
+def test_a_broker_without_slaves_has_no_turns() -> None:
+    alone = Replicas({MASTER: "a"}, frozenset(), frozenset({MASTER}), {})
+    assert turns(registered(1, MASTER), removed(9, MASTER), registered(12, MASTER),
+                 replicas=alone) == []  # fmt: skip
+
+
+def test_an_address_that_no_file_knows_is_the_master_s_if_all_others_are_slaves() -> None:
+    unstated = replace(REPLICAS, masters=frozenset())
+    assert unstated.is_master(MASTER)
+    third = replace(unstated, names={MASTER: "a", SLAVE: "a", "1:3": "a"})
+    assert not third.is_master(MASTER)
+    assert not third.is_master("9:9")
+    assert turns(*BOTH, removed(9, MASTER), replicas=third) == []
+
+
+def life(second: int, kind: str, place: str) -> Evidence:
+    return said(second, f"broker_{kind}", place)
+
+
+def test_without_name_servers_the_brokers_own_logs_tell() -> None:
+    lives = (life(1, "booted", "m"), life(2, "booted", "s"), life(9, "stopping", "m"))
+    assert turns(*lives, life(20, "booted", "m")) == ["down 9.5 None", "up 20.5 None"]
+    both = (*lives[:2], life(8, "stopping", "s"), lives[2])
+    assert turns(*both, life(20, "booted", "m")) == []
+
+
+def test_a_master_that_died_is_dated_by_what_its_slave_copied_in_vain() -> None:
+    vain = [life(second, "copy_failed", "s") for second in (3, 9, 15)]
+    copied = life(5, "follows", "s")
+    starts = (life(1, "booted", "m"), life(2, "booted", "s"), life(20, "booted", "m"))
+    assert turns(*starts, *vain, copied) == ["down 9.5 None", "up 20.5 None"]
+    assert turns(*starts, copied) == []  # nobody knows when
+
+
+def listed(second: int, *ids: int) -> list[Evidence]:
+    """Rows of one list."""
+    return [
+        replace(
+            said(second, "broker", "", broker_name="a", broker_id=n), source=f"list-{second}:{n}"
+        )
+        for n in ids
+    ]
+
+
+def test_without_any_log_lists_of_the_cluster_tell() -> None:
+    assert turns(*listed(5, 0, 1), *listed(9, 1), *listed(12, 1), *listed(20, 0, 1)) == [
+        "down 9 None", "up 20 None",
+    ]  # fmt: skip
+    # a log that tells goes before
+    assert turns(*BOTH, *listed(9, 1), removed(12, MASTER)) == ["down 12.5 None"]
+
+
+def prop(second: int, name: str, value: str, place: str = "s") -> Evidence:
+    return said(second, "broker_property", place, name=name, value=value)
+
+
+def support(value: str) -> Evidence:
+    return said(1, "name_server_property", name="supportActingMaster", value=value)
+
+
+def refused(second: int, address: str) -> Evidence:
+    return said(second, "pull_refused", "c1", address=address)
+
+
+def route(second: int, acting: bool) -> Evidence:
+    return said(second, "route_broker", "", broker_name="a", addresses={}, acting=acting)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "mode"),
+    [
+        ([prop(1, "slaveReadEnable", "true")], "SLAVE_READ"),
+        ([prop(1, "slaveReadEnable", "false")], "REFUSED"),
+        ([prop(1, "slaveReadEnable", "true", "m")], None),
+        ([prop(1, "slaveReadEnable", "false"), prop(5, "slaveReadEnable", "true")], "SLAVE_READ"),
+        ([prop(15, "slaveReadEnable", "true")], "SLAVE_READ"),
+        ([prop(1, "enableSlaveActingMaster", "true")], "ACTING"),
+        ([prop(1, "enableSlaveActingMaster", "true"), support("true")], "ACTING"),
+        ([prop(1, "enableSlaveActingMaster", "true"), support("false")], None),
+        ([prop(1, "enableSlaveActingMaster", "false"), refused(12, SLAVE)], "REFUSED"),
+        ([route(12, True)], "ACTING"),
+        ([route(12, False)], None),
+        ([refused(12, SLAVE)], "REFUSED"),
+        ([refused(12, MASTER)], None),
+        ([refused(25, SLAVE)], None),
+        ([], None),
+    ],
+)
+def test_what_the_slaves_do(pieces: list[Evidence], mode: str | None) -> None:
+    found = turns(*BOTH, *pieces, removed(9, MASTER), registered(20, MASTER))
+    assert found == [f"down 9.5 {mode}", "up 20.5 None"]
+
+
+def test_acting_that_no_name_server_supports_leaves_the_slaves_their_other_setting() -> None:
+    pieces = (prop(1, "enableSlaveActingMaster", "true"), prop(1, "slaveReadEnable", "true"))
+    assert turns(*BOTH, *pieces, support("false"), removed(9, MASTER)) == ["down 9.5 SLAVE_READ"]
