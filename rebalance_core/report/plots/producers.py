@@ -33,7 +33,9 @@ from rebalance_core.report.plots.tabular import Rows, only, table
 
 TITLE = "What becomes of the messages of producers"
 HEALTHY = "healthy"
-MOST_PHASES = 6
+MOST_PHASES = 5
+MOST_BARS = 8
+"""Of one phase."""
 NEEDED = (
     "producer_group",
     "client_version",
@@ -78,6 +80,10 @@ def draw_producers(outcomes: Rows) -> Figure:
     feet = list(FEET)
     if len(phases) > MOST_PHASES:
         feet.append(f"… and {len(phases) - MOST_PHASES} more phases, not drawn.")
+    most = max(len(rows) for _, rows in drawn)
+    if most > MOST_BARS:
+        feet.append(f"… and {most - MOST_BARS} more versions and settings, not drawn.")
+    drawn = [(start, rows.head(MOST_BARS)) for start, rows in drawn]
     height = TOP + 0.3 + sum(HEAD + ROW * len(rows) for _, rows in drawn) + note_height(feet)
     figure = page(TITLE, f"{short(group, 60)}, with and without sendLatencyFaultEnable", height)
     top = TOP + 0.25

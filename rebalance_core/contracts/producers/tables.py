@@ -1,8 +1,8 @@
 """The tables of producers: results of sends as recorded, and what a simulation makes of them."""
 
 from rebalance_core.contracts.planning import QUEUE_RATES
+from rebalance_core.contracts.producers.statuses import ISOLATION_REASONS, SEND_STATUSES
 from rebalance_core.contracts.table import Table, columns
-from rebalance_core.model.send_statuses import ISOLATION_REASONS, SEND_STATUSES
 
 SEND_RESULTS = Table(
     "send_results",
