@@ -23,7 +23,7 @@ PACES = (20, 200, 2000)
 
 
 def models() -> dict[str, ProducerModel]:
-    """The bundled examples, and an outage that is refused at once, the worst for this method."""
+    """The bundled examples, and an outage that is refused at once."""
     outage = read_model(CONF / "outage.toml")
     (silent,) = (one for one in outage.disturbances if isinstance(one, Outage))
     refused = replace(outage, disturbances=(replace(silent, answer="connect"),))

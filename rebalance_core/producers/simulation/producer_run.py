@@ -5,6 +5,7 @@ from collections import Counter as Counts
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.producers.simulation.cycle import Cycle
 from rebalance_core.producers.simulation.model import ProducerGroup, ProducerModel, Variant
+from rebalance_core.producers.simulation.repetition import Repetition
 from rebalance_core.producers.simulation.tally import Choice, Tally
 from rebalance_core.producers.simulation.thread import SendingThread
 
@@ -20,7 +21,8 @@ def run_producer(
     """Simulate one producer.
 
     Between two remarkable answers, and while no isolation ends, round robin is arithmetic: such
-    sends are counted at once (`Cycle`). A remarkable one is walked through, with its retries.
+    sends are counted at once (`Cycle`). A remarkable one is walked through, with its retries, but
+    for rounds that repeat themselves (`Repetition`).
 
     Args:
         model: What is simulated.
@@ -39,6 +41,7 @@ class _Run:
         self.choices = choices
         self.chosen: Counts[MessageQueue] = Counts()
         self.slice = (0, 0)
+        self.repetition = Repetition(thread, self._flush, self.chosen)
 
     def run(self) -> Tally:
         thread, length = self.thread, self.thread.model.length_ms
@@ -53,6 +56,7 @@ class _Run:
             if thread.producer.info is not info:
                 self._flush(info.queues)
                 self.cycles = {}
+                self.repetition.forget()
             tick = self._step(tick, now_ms)
         self._end_slice()
         thread.tally.isolations = list(thread.isolations.all())
@@ -73,7 +77,8 @@ class _Run:
         ahead = [cycle.sends_before(b, start, thread.gaps[b]) for b in cycle.brokers]
         sends = min(due, cycle.most(counter), *ahead)
         if sends <= 0:
-            return self._walk(tick)
+            behind = self.repetition.skip(tick, tick + due)
+            return behind if behind > tick else self._walk(tick)
         self._jump(cycle, tick, start, sends)
         return tick + sends
 
@@ -135,8 +140,13 @@ class _Run:
             )
         return self.cycles[chosen, rounds]
 
-    def _flush(self, queues: list[MessageQueue]) -> None:
-        """Take the counts of all cycles over: attempts that were stored at once."""
+    def _flush(self, of: list[MessageQueue] | None = None) -> None:
+        """Take the counts of all cycles over: attempts that were stored at once.
+
+        Args:
+            of: The list that they walked; None: the present one.
+        """
+        queues = self.thread.producer.info.queues if of is None else of
         counts = self.thread.counts
         for cycle in self.cycles.values():
             for place, sends in cycle.take_counts().items():
@@ -150,7 +160,8 @@ class _Run:
 
     def _end_slice(self) -> None:
         """Take the counts of a slice over, and go on to the next."""
-        self._flush(self.thread.producer.info.queues)
+        self._flush()
+        self.repetition.forget()
         from_ms, to_ms = self.slice
         for queue, sends in sorted(self.chosen.items()):
             choice = Choice(queue.broker_name, queue.queue_id, from_ms, to_ms, sends)

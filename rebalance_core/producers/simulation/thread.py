@@ -153,6 +153,11 @@ class SendingThread:
             self.isolations.note(report, self.producer.strategy.faults)
         self.isolations.forget_removed(self.producer.strategy.faults, record.end_ms)
 
+    def draws_used(self) -> dict[str, int]:
+        """How many remarkable answers were drawn in this phase; those of outages are not drawn."""
+        number, behaviours = self.phase_number, self.phase.behaviours
+        return {b: self._events[b, number] for b, how in behaviours.items() if not how.outage}
+
     # --- state --------------------------------------------------------------------------------
 
     def _new_producer(self) -> Producer:
