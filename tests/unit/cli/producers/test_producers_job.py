@@ -11,6 +11,7 @@ from rebalance_core.cli.main import main
 from rebalance_core.contracts import ALL_TABLES
 from tests.unit.producers.recorded import write_input
 
+TREE = Path(__file__).resolve().parents[4]
 MODEL = """
 name = "small"
 description = "two brokers, one slow for a while"
@@ -188,3 +189,23 @@ def test_an_earlier_result_is_kept_unless_told(model: Path, tmp_path: Path) -> N
     run("--model", model, "--output", tmp_path / "o")
     run("--model", model, "--output", tmp_path / "o", code=5)
     run("--model", model, "--output", tmp_path / "o", "--overwrite")
+
+
+def test_the_rates_of_a_model_are_what_plan_reads(tmp_path: Path) -> None:
+    demo = TREE / "demo/join-leave/tables"
+    head = json.loads((demo / "cluster_events.jsonl").read_text().splitlines()[0])
+    text = MODEL.replace('"t"', '"OrderTopic"').replace("queues = 2", "queues = 4")
+    for name in ("a", "b"):
+        text = text.replace(f'name = "{name}"', f'name = "broker-{name}"')
+    text = text.replace('broker = "b"', 'broker = "broker-b"')
+    path = tmp_path / "demo.toml"
+    path.write_text(f'cluster = "{head["cluster"]}"\n{text}')
+    run("--model", path, "--output", tmp_path / "rates")
+    words = ["plan", "--input", demo, "--queue-rates", tmp_path / "rates/queue_rates"]
+    words += ["--output", tmp_path / "plan", "--run-on", "process"]
+    assert main(None, [str(word) for word in words]) == 0
+    (row,) = rows(tmp_path / "plan", "plan_summary")
+    # 60 messages a second on 8 queues, of which AVG leaves a consumer three; broker-b is avoided in
+    # the first two of the last 20 seconds
+    assert row["peak_queues_after"] == 3
+    assert 3 * 60 / 8 < row["peak_messages_per_second"] < 1.1 * 3 * 60 / 8
