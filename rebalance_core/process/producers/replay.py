@@ -35,7 +35,6 @@ class Replayed:
 
     tables: Mapping[str, pa.Table]
     counts: Mapping[str, RowCounts]
-    unknown_columns: Mapping[str, list[str]]
 
 
 def read_results(
@@ -134,7 +133,7 @@ def _replayed(inputs: Mapping[str, pa.Table], options: ResultsOptions) -> Replay
     of_results = counts[SEND_RESULTS.name]
     counts[SEND_RESULTS.name] = RowCounts(of_results.rows, of_results.bad + len(found))
     tables = parts | answers | {REJECTED.name: rejected}
-    return Replayed(tables, counts, {})
+    return Replayed(tables, counts)
 
 
 def brokers_of(events: pa.Table) -> dict[str, frozenset[str]]:

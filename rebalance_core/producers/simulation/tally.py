@@ -1,9 +1,13 @@
 """What is counted of one producer under one variant."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.timers import SLOW_SEND_MS
+from rebalance_core.producers.sending.producer import SendRecord
+
+Key = TypeVar("Key")
 
 
 class Choice(NamedTuple):
@@ -48,6 +52,33 @@ class PhaseTally:
     """attempts by broker that failed"""
     recovery_ms: dict[str, int] = field(default_factory=dict)
     """by broker: from the end of its disturbance to the first choice of it"""
+
+    def add(self, record: SendRecord, topic: str, begin_ms: int) -> None:
+        """Count one send: the message and its attempts.
+
+        Args:
+            record: What it did; a choice without a report was not sent.
+            topic: The topic.
+            begin_ms: When it began.
+        """
+        self.sends += 1
+        self.failed += record.failure is not None
+        self.waited_ms += record.end_ms - begin_ms
+        stored = record.failure is None
+        last = len(record.reports) - 1
+        for number, (pick, report) in enumerate(zip(record.picks, record.reports, strict=False)):
+            queue = MessageQueue(topic, pick.broker_name, pick.queue_id)
+            _one_more(self.attempts, queue)
+            if report.latency_ms >= SLOW_SEND_MS:
+                _one_more(self.slow, pick.broker_name)
+            if stored and number == last:
+                _one_more(self.stored, queue)
+            else:
+                _one_more(self.errors, pick.broker_name)
+
+
+def _one_more(counts: dict[Key, int], key: Key) -> None:
+    counts[key] = counts.get(key, 0) + 1
 
 
 @dataclass(slots=True)

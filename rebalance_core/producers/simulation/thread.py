@@ -1,12 +1,11 @@
 """One simulated producer: its clock, its brokers' answers, its state. One send at a time."""
 
-from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.timers import DETECTOR_ROUND_MS, ROUTE_POLL_MS, SLOW_SEND_MS
+from rebalance_core.model.timers import DETECTOR_ROUND_MS, ROUTE_POLL_MS
 from rebalance_core.producers.counter import Counter
 from rebalance_core.producers.profile import profile_of
 from rebalance_core.producers.routes.publish_list import publish_list
 from rebalance_core.producers.selection import PublishInfo
-from rebalance_core.producers.sending.answers import OK, STORE_STATUSES, TIMEOUT, Answer
+from rebalance_core.producers.sending.answers import OK, TIMEOUT, Answer
 from rebalance_core.producers.sending.producer import Producer, ProducerSettings, SendRecord
 from rebalance_core.producers.sending.sync_send import send
 from rebalance_core.producers.simulation.draws import draw, draw_bits
@@ -98,15 +97,12 @@ class SendingThread:
         """Send the message that is due, with its retries; what it did, and the next tick."""
         begin_ms = self.time_of(tick)
         self.producer.now_ms = begin_ms
-        counts = self.counts
         record = send(self.producer, self, self.group.timeout_ms)
-        counts.sends += 1
-        counts.failed += record.failure is not None
-        counts.waited_ms += record.end_ms - begin_ms
-        self._count_attempts(record)
+        self.counts.add(record, self.group.topic, begin_ms)
+        self._follow(record)
         end = min(record.end_ms, self.model.length_ms)
         following = max(tick + 1, self.first_tick(end))
-        counts.held_back += following - tick - 1
+        self.counts.held_back += following - tick - 1
         return record, following
 
     def knows(self, broker_name: str) -> bool:
@@ -133,25 +129,13 @@ class SendingThread:
         if since is not None:
             self.counts.recovery_ms[broker_name] = at_ms - since
 
-    def _count_attempts(self, record: SendRecord) -> None:
-        counts = self.counts
-        for pick, report in zip(record.picks, record.reports, strict=False):
-            queue = MessageQueue(self.group.topic, pick.broker_name, pick.queue_id)
-            counts.attempts[queue] = counts.attempts.get(queue, 0) + 1
-            self.chose(pick.broker_name, report.at_ms - report.latency_ms)
-            if report.latency_ms >= SLOW_SEND_MS:
-                counts.slow[pick.broker_name] = counts.slow.get(pick.broker_name, 0) + 1
-        last = record.picks[len(record.reports) - 1] if record.reports else None
-        stored = last is not None and record.status in STORE_STATUSES.values()
-        failed = record.reports[: -1 if stored else None]
-        for report in failed:
-            counts.errors[report.broker_name] = counts.errors.get(report.broker_name, 0) + 1
-        if stored and last is not None:
-            queue = MessageQueue(self.group.topic, last.broker_name, last.queue_id)
-            counts.stored[queue] = counts.stored.get(queue, 0) + 1
+    def _follow(self, record: SendRecord) -> None:
+        """Take over what a send says of brokers: recoveries, isolations."""
+        faults = self.producer.strategy.faults
         for report in record.reports:
-            self.isolations.note(report, self.producer.strategy.faults)
-        self.isolations.forget_removed(self.producer.strategy.faults, record.end_ms)
+            self.chose(report.broker_name, report.at_ms - report.latency_ms)
+            self.isolations.note(report, faults)
+        self.isolations.forget_removed(faults, record.end_ms)
 
     def draws_used(self) -> dict[str, int]:
         """How many remarkable answers were drawn in this phase; those of outages are not drawn."""
