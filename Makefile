@@ -64,6 +64,7 @@ bench: setup ## Measure speeds and print them (20 minutes; needs an idle machine
 	@mkdir -p out
 	$(BIN)/python -m tests.bench.engine --out out/bench-engine.json
 	$(BIN)/python -m tests.bench.sweep --out out/bench-sweep.json
+	$(BIN)/python -m tests.bench.producers --out out/bench-producers.json
 	$(BIN)/python -m pytest -m bench tests/bench -q
 
 lint: setup ## Check style, format and types

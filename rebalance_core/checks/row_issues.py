@@ -18,7 +18,7 @@ from rebalance_core.checks.rules import (
     number_ranges,
     unparsed,
 )
-from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts import INPUT_TABLES, PRODUCER_INPUT_TABLES, Table
 from rebalance_core.contracts.technical_columns import READ_ISSUES
 from rebalance_core.contracts.times import TIME_RANGES
 from rebalance_core.model import events
@@ -34,7 +34,7 @@ def row_issues(
     """
     found = [*_missing_values(table, rows), *_bad_times(table, rows)]
     found += _bad_numbers(table, rows, max_queue_nums)
-    if table.name in INPUT_TABLES:
+    if table.name in INPUT_TABLES or table.name in PRODUCER_INPUT_TABLES:
         if table.name == "cluster_events":
             found += _bad_events(rows)
         found += [*_bad_enums(table, rows), *_bad_texts(table, rows)]

@@ -37,7 +37,7 @@ def refuse_bad_rows(
         limits: how many rows may be bad.
         complaints: called only for a refusal, whose message ends with those of the table.
     """
-    if counts["cluster_events"].rows == 0:
+    if "cluster_events" in counts and counts["cluster_events"].rows == 0:
         raise InputRefused("cluster_events holds no row; there is nothing to simulate")
     for name, count in counts.items():
         share = count.bad / count.rows if count.rows else 0.0

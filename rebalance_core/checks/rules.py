@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.contracts.observed import OBSERVED_FACTS
+from rebalance_core.contracts.producers import SEND_RESULTS
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.versions import parse_version
@@ -29,8 +30,11 @@ ISSUE_CODES = {
     "BAD_OFFSET": "an offset is negative, or the minimum is above the maximum",
     "BAD_QUEUE_ID": "the queue id is negative or not below the limit",
     "BAD_THRESHOLD": "a pull threshold is 0 or below -1",
+    "BAD_LATENCY": "a latency is negative",
     "DUPLICATE_KEY": "rows with the same key differ; all of them are rejected",
     "UNKNOWN_MEMBER": "the event is about a member that is not there (found by the replay)",
+    "UNKNOWN_BROKER": "no event of the cluster names the broker (found by `producers`)",
+    "TIME_WENT_BACK": "a client's result is earlier than that of a line above (found there too)",
 }
 """What is wrong with a row, and what it means."""
 
@@ -65,7 +69,9 @@ DETAILS = {
 """What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
 
 ENUM_COLUMNS = ("consumer_type", "message_model", "rebalance_mode", "consume_from_where")
-ENUMS = {name: CONSUMER_GROUPS.column(name).allowed for name in ENUM_COLUMNS}
+ENUMS = {name: CONSUMER_GROUPS.column(name).allowed for name in ENUM_COLUMNS} | {
+    "status": SEND_RESULTS.column("status").allowed
+}
 """Allowed words by column, in the order of a row's issues; cluster_events allows the same."""
 PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
     "strategy": ("BAD_STRATEGY", parse_strategy),
@@ -89,6 +95,7 @@ def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, 
             ("read_queue_nums", "write_queue_nums"), ("BAD_QUEUE_NUMS", 0, max_queue_nums)
         ),
         **dict.fromkeys(offsets, ("BAD_OFFSET", 0, None)),
+        "latency_ms": ("BAD_LATENCY", 0, None),
         "queue_id": ("BAD_QUEUE_ID", first_id, last_id),
         "perm": ("BAD_PERM", 0, MAX_PERM),
     }

@@ -22,6 +22,11 @@ from rebalance_core.cli.ingest.options import (
 )
 from rebalance_core.cli.job import Job, JobReport
 from rebalance_core.cli.plan.options import PlanOptions, add_plan_options, read_plan_options
+from rebalance_core.cli.producers.options import (
+    ProducersOptions,
+    add_producers_options,
+    read_producers_options,
+)
 from rebalance_core.cli.simulate.options import (
     SimulateOptions,
     add_simulate_options,
@@ -57,6 +62,12 @@ def _plan(options: PlanOptions) -> JobReport:
     from rebalance_core.cli.plan.job import run_plan
 
     return run_plan(options)
+
+
+def _producers(options: ProducersOptions) -> JobReport:
+    from rebalance_core.cli.producers.job import run_producers
+
+    return run_producers(options)
 
 
 def _explain(options: ExplainOptions) -> JobReport:
@@ -102,6 +113,14 @@ JOBS: dict[str, Job] = {
             add_plan_options,
             read_plan_options,
             _plan,
+        ),
+        Job(
+            "producers",
+            "which queues producers write to while brokers are slow or gone, with and without "
+            "fault tolerance",
+            add_producers_options,
+            read_producers_options,
+            _producers,
         ),
         Job(
             "explain",

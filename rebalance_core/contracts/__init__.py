@@ -14,6 +14,7 @@ from rebalance_core.contracts.ledger import (
 )
 from rebalance_core.contracts.observed import OBSERVED_TABLES
 from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES
+from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
 from rebalance_core.contracts.table import Column, Table
 
 CONTRACT_VERSION = 2
@@ -32,7 +33,13 @@ AUDITED_TABLES: dict[str, Table] = (
 """Everything `audit` writes."""
 
 ALL_TABLES: dict[str, Table] = (
-    INPUT_TABLES | OBSERVED_TABLES | AUDITED_TABLES | PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES
+    INPUT_TABLES
+    | OBSERVED_TABLES
+    | AUDITED_TABLES
+    | PLAN_INPUT_TABLES
+    | PLAN_OUTPUT_TABLES
+    | PRODUCER_INPUT_TABLES
+    | PRODUCER_OUTPUT_TABLES
 )
 
 __all__ = [
@@ -46,6 +53,8 @@ __all__ = [
     "OBSERVED_TABLES",
     "PLAN_INPUT_TABLES",
     "PLAN_OUTPUT_TABLES",
+    "PRODUCER_INPUT_TABLES",
+    "PRODUCER_OUTPUT_TABLES",
     "REJECTED",
     "SIMULATED_TABLES",
     "Column",

@@ -8,6 +8,8 @@ from rebalance_core.contracts import (
     OBSERVED_TABLES,
     PLAN_INPUT_TABLES,
     PLAN_OUTPUT_TABLES,
+    PRODUCER_INPUT_TABLES,
+    PRODUCER_OUTPUT_TABLES,
     Table,
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
@@ -19,6 +21,7 @@ SECTIONS = (
     ("Observed tables", OBSERVED_TABLES),
     ("Findings", FINDING_TABLES),
     ("Planning tables", PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES),
+    ("Tables of producers", PRODUCER_INPUT_TABLES | PRODUCER_OUTPUT_TABLES),
 )
 
 

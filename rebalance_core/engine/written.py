@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import pyarrow as pa
 
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.ingest.file_reader import FileStats
@@ -57,3 +59,20 @@ class FleetWritten:
 
     tables: Mapping[str, TableWritten]
     events: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ProducersWritten:
+    """What a simulation of producers wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        answers: The small tables among them: ``producer_outcomes``, ``producer_shares``.
+        rejected: How often each issue code occurs in ``rejected``.
+        input_rows: Rows of every input table; empty of a model.
+    """
+
+    tables: Mapping[str, TableWritten]
+    answers: Mapping[str, pa.Table]
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    input_rows: Mapping[str, int] = field(default_factory=dict)

@@ -68,3 +68,28 @@ PROXY_CHANNEL_EXPIRY_MS = 120_000
 
 BROKER_EXPIRY_MS = 120_000
 """RouteInfoManager.DEFAULT_BROKER_CHANNEL_EXPIRED_TIME: after a broker's last registration."""
+
+# --- producer ---------------------------------------------------------------------------------
+
+OLD_LATENCY_MAX_MS = (50, 100, 550, 1_000, 2_000, 3_000, 15_000)
+"""MQFaultStrategy.latencyMax to 5.1.3: thresholds of the latency of a send."""
+OLD_NOT_AVAILABLE_MS = (0, 0, 30_000, 60_000, 120_000, 180_000, 600_000)
+"""MQFaultStrategy.notAvailableDuration to 5.1.3: how long the broker is avoided then."""
+OLD_ISOLATION_LATENCY_MS = 30_000
+"""MQFaultStrategy.updateFaultItem to 5.1.3: the latency that a failed send counts as."""
+PRODUCER_LATENCY_MAX_MS = (50, 100, 550, 1_800, 3_000, 5_000, 15_000)
+"""MQFaultStrategy.latencyMax from 5.1.4."""
+PRODUCER_NOT_AVAILABLE_MS = (0, 0, 2_000, 5_000, 6_000, 10_000, 30_000)
+"""MQFaultStrategy.notAvailableDuration from 5.1.4."""
+PRODUCER_ISOLATION_LATENCY_MS = 10_000
+"""MQFaultStrategy.updateFaultItem from 5.1.4."""
+DETECTOR_ROUND_MS = 3_000
+"""LatencyFaultToleranceImpl.startDetector (5.1.4+): brokers are probed, if switched on."""
+DETECT_INTERVAL_MS = 2_000
+"""ClientConfig.detectInterval (5.1.4+): between two probes of one broker."""
+SEND_TIMEOUT_MS = 3_000
+"""DefaultMQProducer.sendMsgTimeout: of a send with all its retries."""
+RESPONSE_SCAN_MS = 1_000
+"""NettyRemotingClient's timer: an async call is found expired so long after its timeout."""
+SLOW_SEND_MS = 550
+"""MQFaultStrategy.latencyMax: from this latency on a broker is avoided, in all versions."""

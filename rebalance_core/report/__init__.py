@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rebalance_core.report.plots.load import draw_load
     from rebalance_core.report.plots.moves import draw_moves
     from rebalance_core.report.plots.owners_over_time import draw_ownership
+    from rebalance_core.report.plots.producers import draw_producers
     from rebalance_core.report.plots.strategy_points import draw_league
     from rebalance_core.report.plots.style import save_picture
     from rebalance_core.report.plots.what_if.picture import draw_what_if
@@ -25,6 +26,7 @@ _PICTURES = {
     "draw_load": "load",
     "draw_moves": "moves",
     "draw_ownership": "owners_over_time",
+    "draw_producers": "producers",
     "draw_what_if": "what_if.picture",
     "save_picture": "style",
 }
@@ -34,6 +36,7 @@ __all__ = [
     "draw_load",
     "draw_moves",
     "draw_ownership",
+    "draw_producers",
     "draw_what_if",
     "save_picture",
 ]

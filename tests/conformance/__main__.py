@@ -9,16 +9,26 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.conformance import allocation, replay_vectors, start_offset, upstream_assertions
+from tests.conformance import (
+    allocation,
+    producer_vectors,
+    replay_vectors,
+    start_offset,
+    upstream_assertions,
+)
 
 Compare = Callable[[Path], tuple[int, list[str]]]
 
 SHOWN = 20  # mismatches printed per file
 USAGE = 'usage: python -m tests.conformance FILE... (make conformance VECTORS="FILE...")'
-KNOWN = "allocation TSV, start-offset TSV, replay JSONL, upstream-assertions JSONL"
+KNOWN = (
+    "allocation TSV, start-offset TSV, producer-duration TSV, replay JSONL, producer JSONL "
+    "(publish, select, latency, retry), upstream-assertions JSONL"
+)
 COMPARE_BY_COLUMNS: dict[tuple[str, ...], Compare] = {
     allocation.COLUMNS: allocation.compare,
     start_offset.COLUMNS: start_offset.compare,
+    producer_vectors.DURATION_COLUMNS: producer_vectors.compare_durations,
 }
 
 
@@ -46,6 +56,8 @@ def recognise(path: Path) -> Compare:
         return upstream_assertions.compare
     if isinstance(value, dict) and value.keys() >= replay_vectors.KEYS:
         return replay_vectors.compare
+    if isinstance(value, dict) and producer_vectors.compares(value) is not None:
+        return producer_vectors.compare
     raise UnknownFormatError(f"{path}: unknown format (first line {first[:60]!r}); known: {KNOWN}")
 
 

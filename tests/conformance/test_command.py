@@ -35,13 +35,13 @@ def test_mismatches_exit_with_1_and_twenty_are_shown(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"version\tlatency_ms\tnot_available_ms\n4.9.7\t1\t0\n", "unknown format"),
+        (b"version\tlatency_ms\tduration_ms\n4.9.7\t1\t0\n", "unknown format"),
         (b'{"id":0,"version":"4.9.7","queues":[],"calls":[]}\n', "unknown format"),
         (b"", "unknown format"),
         (b"\xff\xfe", "not UTF-8"),
         (None, "cannot be read"),
     ],
-    ids=["producer table", "producer lines", "empty", "binary", "missing"],
+    ids=["other columns", "other keys", "empty", "binary", "missing"],
 )
 def test_what_cannot_be_compared_exits_with_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, message: str

@@ -11,7 +11,9 @@ from rebalance_core.cli.main import main
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
+from tests.unit.producers.recorded import write_input
 
+TREE = Path(__file__).resolve().parents[2]
 PLACES = ("process", "spark")
 OF_THE_RUN = ("arguments", "run_on", "seconds", "started_at", "versions")
 """What of a record may differ."""
@@ -50,6 +52,21 @@ def test_a_job_leaves_the_same(words: tuple[object, ...], tmp_path: Path) -> Non
     process, spark = (made(tmp_path / place, *words, "--run-on", place) for place in PLACES)
     assert process == spark
     assert process["outputs"]
+
+
+def test_producers_leave_the_same(tmp_path: Path) -> None:
+    """A model, and recorded results some of which are bad."""
+    model = TREE / "conf/producers/brown-out.toml"
+    few = tmp_path / "few.toml"
+    few.write_text(model.read_text().replace("clients = 200", "clients = 5"))
+    recorded = write_input(tmp_path / "recorded")
+    for number, words in enumerate((("--model", few), ("--input", recorded))):
+        process, spark = (
+            made(tmp_path / f"{place}{number}", "producers", *words, "--run-on", place)
+            for place in PLACES
+        )
+        assert process == spark
+        assert process["outputs"]["publish_choices"]["rows"]
 
 
 @pytest.fixture

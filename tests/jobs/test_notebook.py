@@ -28,4 +28,5 @@ def test_it_runs_and_recommends(tmp_path: Path) -> None:
     assert "moves 14 queues; no balanced result could do with fewer than 10" in answer
     assert "CONSISTENT_HASH(virtual_nodes=10) does not fit" in answer
     drawn = {path.stem for path in tmp_path.glob("*.png")}
-    assert drawn == {"moves", "load", "ownership", "bands", "league", "what-if"}
+    assert drawn == {"moves", "load", "ownership", "bands", "league", "what-if", "producers"}
+    assert "Switch it on, with clients of 5.1.4 or newer" in done.stdout

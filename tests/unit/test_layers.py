@@ -26,6 +26,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "kernels": ("numpy", "pyarrow"),
         "checks": ("numpy", "pyarrow"),
         "ingest": ("pyarrow",),
+        "producers": ("numpy", "pyarrow"),
         "synthetic": ("numpy", "pyarrow"),
     },
     {"engine": ("numpy", "pyarrow")},
@@ -165,6 +166,7 @@ def test_the_command_line_needs_nothing_installed() -> None:
         "audit --input IN --output OUT",
         "explain --ledger IN --group g --queue T/a/0 --at 1795231709901",
         "plan --input IN --output OUT",
+        "producers --input IN --output OUT",
     ],
 )
 def test_a_job_is_parsed_before_pyspark_is_imported(words: str) -> None:
@@ -178,7 +180,7 @@ assert not [name for name in sys.modules if name.startswith("pyspark.")]
     assert done.returncode == 0, done.stderr
 
 
-JOBS = {"audit", "explain", "generate", "ingest", "plan", "simulate"}
+JOBS = {"audit", "explain", "generate", "ingest", "plan", "producers", "simulate"}
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if package_of(p) == "cli"], ids=name_of)

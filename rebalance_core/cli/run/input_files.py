@@ -1,6 +1,7 @@
 """The inputs of a run as files: found before Spark starts, and fingerprinted for the record."""
 
 import hashlib
+from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,23 @@ from rebalance_core.model.nearest import did_you_mean
 INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
 """What ``--input-format`` takes, and the format that it names."""
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
+_REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
 _HEAD = 16  # bytes; no codec's mark is longer
 
 
-def tables_in(folder: Path, input_format: str | None = None) -> dict[str, Path]:
+def tables_in(
+    folder: Path,
+    input_format: str | None = None,
+    tables: Iterable[str] = tuple(INPUT_TABLES),
+    required: Iterable[str] = _REQUIRED,
+) -> dict[str, Path]:
     """The input tables that lie in `folder` by name, e.g. `cluster_events.jsonl`.
+
+    Args:
+        folder: a local folder.
+        input_format: as the operator names it.
+        tables: those that are read; other files do not matter.
+        required: those without which there is no input.
 
     Raises:
         InputRefused: no such folder, a table twice, the required one missing, or one that
@@ -32,15 +45,15 @@ def tables_in(folder: Path, input_format: str | None = None) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.partition(".")[0]
-        if name not in INPUT_TABLES:
+        if name not in tables:
             continue
         if name in found:
             raise InputRefused(
                 f"--input {folder}: {name} is there twice: {found[name].name} and {path.name}"
             )
         found[name] = path
-    for name, table in INPUT_TABLES.items():
-        if table.required and name not in found:
+    for name in required:
+        if name not in found:
             there = ", ".join(path.name for path in sorted(folder.iterdir())) or "nothing"
             raise InputRefused(f"--input {folder}: no {name} in it; there is {there}")
     for path in found.values():

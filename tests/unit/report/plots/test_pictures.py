@@ -18,6 +18,7 @@ from rebalance_core.report import (
     draw_load,
     draw_moves,
     draw_ownership,
+    draw_producers,
     draw_what_if,
     save_picture,
 )
@@ -58,12 +59,22 @@ def summary(plan: int, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def outcome(phase: int, version: int = 3, **more: Any) -> dict[str, Any]:
+    return {
+        "producer_group": "p", "client_version": f"5.3.{version}", "fault_tolerance": True,
+        "phase": f"brown-out of {'broker' * 30}-{phase}", "from_ms": phase * 10**6,
+        "to_ms": phase * 10**6 + 180_000, "sends": 10**9, "failed": 5, "held_back": 10**9,
+        "peak_queue_ratio": 1000.0, **more,
+    }  # fmt: skip
+
+
 EMPTY: dict[str, Draw] = {
     "moves": lambda: draw_moves([]),
     "load": lambda: draw_load(pd.DataFrame()),
     "ownership": lambda: draw_ownership([]),
     "what_if": lambda: draw_what_if([]),
     "league": lambda: draw_league([]),
+    "producers": lambda: draw_producers([]),
 }
 SMALL: dict[str, Draw] = {
     "moves": lambda: draw_moves([step("AVG", 1, 3, 2), step("STICKY_BALANCED", 1, 2, 2)]),
@@ -77,6 +88,7 @@ SMALL: dict[str, Draw] = {
     "what_if of one": lambda: draw_what_if(plans(1, 4, {"remove_consumers": 1})[0]),
     "summary": lambda: draw_what_if([summary(1)]),
     "league": lambda: draw_league([standing("AVG", 3, 1.2)]),
+    "producers": lambda: draw_producers([outcome(0)]),
     "league that moves nothing": lambda: draw_league([standing("AVG", 0, 1, amplification=None)]),
 }
 HUGE: dict[str, Draw] = {
@@ -91,6 +103,7 @@ HUGE: dict[str, Draw] = {
     ),
     "what_if of many": lambda: draw_what_if(plans(12, 8, *[{"add_consumers": 1}] * 30)),
     "summary": lambda: draw_what_if([summary(plan) for plan in range(3000)]),
+    "producers": lambda: draw_producers([outcome(n, v) for n in range(40) for v in range(12)]),
     "league": lambda: draw_league(
         [
             standing(
@@ -233,6 +246,11 @@ def test_the_league_tells_whose_a_strategy_is() -> None:
         (lambda: draw_ownership([{"topic": "T"}]), "columns missing: consumer_group"),
         (lambda: draw_league([{"strategy": "AVG"}]), "mean_peak_ratio"),
         (lambda: draw_what_if([{"strategy": "AVG"}]), "members_before"),
+        (lambda: draw_producers([{"phase": "healthy"}]), "columns missing: producer_group"),
+        (
+            lambda: draw_producers([outcome(0), outcome(0, producer_group="q")]),
+            "drawn of one producer_group; these rows have 2: p, q",
+        ),
         (
             lambda: draw_load(pd.concat([
                 fleets.consumer_load(3, 2, 1),

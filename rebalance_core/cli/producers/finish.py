@@ -1,0 +1,60 @@
+"""What every run of `producers` says as it begins, and records as it ends."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from rebalance_core.cli.producers.options import ProducersOptions
+from rebalance_core.cli.run.output_run import Outcome, OutputRun
+from rebalance_core.cli.run.run_record import InputRecord, RunRecord, table_records
+from rebalance_core.cli.terminal import say
+from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts.producers import PRODUCER_WRITTEN
+from rebalance_core.engine.written import ProducersWritten
+from rebalance_core.producers.results.parts import ResultsOptions
+from rebalance_core.producers.simulation.model import Variant
+
+WRITTEN = (*PRODUCER_WRITTEN, REJECTED.name)
+
+
+def results_options(options: ProducersOptions) -> ResultsOptions:
+    """What is assumed of the producers whose results were recorded."""
+    return ResultsOptions(Variant(options.versions[0], fault_tolerance=True))
+
+
+def say_begin(options: ProducersOptions) -> None:
+    """Name what is done."""
+    model = options.model
+    if model is None:
+        say(f"replaying the results of {options.input} as {options.versions[0]} would")
+    else:
+        say(f"simulating {model.producers:,} producers for {model.length_ms / 1000:,.0f} s")
+
+
+def finish(
+    run: OutputRun,
+    run_on: str,
+    options: ProducersOptions,
+    inputs: Sequence[InputRecord],
+    written: ProducersWritten,
+    versions: Mapping[str, str | None],
+) -> RunRecord:
+    """Write the record of the run.
+
+    Args:
+        run: Where the tables are.
+        run_on: Who ran it.
+        options: Of the run.
+        inputs: Their records, without rows.
+        written: What came of it.
+        versions: Of Python and, if they took part, Spark and Java.
+    """
+    return run.finish(
+        Outcome(
+            outputs=table_records(written.tables),
+            inputs=[replace(r, rows=written.input_rows.get(r.table)) for r in inputs],
+            rejected=written.rejected,
+            versions=versions,
+            run_on=run_on,
+            seed=None if options.model is None else options.model.seed,
+        )
+    )

@@ -1,0 +1,79 @@
+"""`producers` in this process; needs no JVM."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from rebalance_core.cli.producers.finish import WRITTEN, finish, results_options, say_begin
+from rebalance_core.cli.producers.options import ProducersOptions
+from rebalance_core.cli.progress import progress_of
+from rebalance_core.cli.run.engine_settings import bad_row_limits
+from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.run_record import RunRecord, python_version
+from rebalance_core.cli.run.running_here import check_free_here, running_here
+from rebalance_core.cli.run_on import PROCESS
+from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.terminal import warn
+from rebalance_core.contracts.local_paths import local_path
+from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.written import ProducersWritten
+from rebalance_core.process.producers.replay import (
+    read_results,
+    replay_and_write,
+    replay_forecast,
+)
+from rebalance_core.process.producers.simulate import simulate_and_write
+
+
+def run(
+    options: ProducersOptions, settings: Settings, inputs: Mapping[str, str]
+) -> tuple[ProducersWritten, RunRecord]:
+    """Write the tables and the record.
+
+    Args:
+        options: of the run.
+        settings: of the run.
+        inputs: a local path for each table; empty for a model.
+    """
+    with running_here("producers", options, settings, WRITTEN) as running:
+        records = [fingerprint(table, path) for table, path in inputs.items()]
+        say_begin(options)
+        output = local_path(options.output).absolute()
+        if options.model is not None:
+            with progress_of("producers") as progress:
+                written = simulate_and_write(
+                    options.model,
+                    options.versions,
+                    output,
+                    before_writing=running.clear,
+                    progress=progress,
+                )
+        else:
+            written = replay_and_write(
+                _read(options, inputs),
+                results_options(options),
+                bad_row_limits(settings),
+                output,
+                before_writing=running.clear,
+            )
+        versions = {"python": python_version()}
+        return written, finish(running, PROCESS, options, records, written, versions)
+
+
+def forecast(
+    options: ProducersOptions, settings: Settings, inputs: Mapping[str, str]
+) -> RowForecast | None:
+    """How `run` would end for the rows of its input; null for a model."""
+    check_free_here(options)
+    if options.model is not None:
+        return None
+    return replay_forecast(
+        _read(options, inputs), results_options(options), bad_row_limits(settings)
+    )
+
+
+def _read(options: ProducersOptions, inputs: Mapping[str, str]) -> dict[str, pa.Table]:
+    tables, unknown = read_results(inputs, options.input_format)
+    for name, columns in unknown.items():
+        warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+    return tables

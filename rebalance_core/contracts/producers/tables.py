@@ -1,0 +1,134 @@
+"""The tables of producers: results of sends as recorded, and what a simulation makes of them."""
+
+from rebalance_core.contracts.planning import QUEUE_RATES
+from rebalance_core.contracts.producers.statuses import ISOLATION_REASONS, SEND_STATUSES
+from rebalance_core.contracts.table import Table, columns
+
+SEND_RESULTS = Table(
+    "send_results",
+    "The result of one attempt of a producer to send to a broker.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        producer_group STRING the producer group
+        client_id STRING the producer's client id
+        topic STRING the topic
+        broker_name STRING the broker that was tried
+        event_ms BIGINT when the result was there, epoch ms UTC
+        latency_ms BIGINT from the attempt to its result, ms
+        status STRING {allowed}
+        """,
+        status=SEND_STATUSES,
+    ),
+)
+
+PRODUCER_INPUT_TABLES = {SEND_RESULTS.name: SEND_RESULTS}
+"""What `producers` reads, beside ``cluster_events`` for the names of the brokers."""
+
+_PRODUCER = columns(
+    """
+        cluster STRING the RocketMQ cluster
+        producer_group STRING the producer group
+        client_id STRING the producer's client id
+    """
+)
+
+PUBLISH_CHOICES = Table(
+    "publish_choices",
+    "How often a producer chose a queue in a stretch of time, retries included.",
+    _PRODUCER
+    + columns(
+        """
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id? INT the queue id on that broker; null: results do not say
+        from_ms BIGINT start of the stretch, epoch ms UTC
+        to_ms BIGINT end (exclusive), epoch ms UTC
+        sends BIGINT attempts to send, 1 or more
+        """
+    ),
+    key=("cluster", "producer_group", "client_id", "topic", "broker_name", "queue_id", "from_ms"),
+)
+
+BROKER_ISOLATIONS = Table(
+    "broker_isolations",
+    "A stretch in which a producer with sendLatencyFaultEnable avoids a broker.",
+    _PRODUCER
+    + columns(
+        """
+        broker_name STRING the broker
+        from_ms BIGINT the result that began it, epoch ms UTC
+        to_ms BIGINT when the broker may be chosen again, epoch ms UTC
+        latency_ms BIGINT largest latency of the results that brought it about, ms
+        reason STRING LATENCY = slow results only; FAILURE = one of them failed
+        """,
+        reason=ISOLATION_REASONS,
+    ),
+    key=("cluster", "producer_group", "client_id", "broker_name", "from_ms"),
+)
+
+_VARIANT_PHASE = columns(
+    """
+        cluster STRING the RocketMQ cluster
+        producer_group STRING the producer group
+        topic STRING the topic
+        client_version STRING version of the client
+        fault_tolerance BOOLEAN sendLatencyFaultEnable
+        phase STRING what is disturbed meanwhile; healthy = nothing; recorded = of send_results
+        from_ms BIGINT start of the phase, epoch ms UTC
+        to_ms BIGINT end (exclusive), epoch ms UTC
+    """
+)
+_VARIANT_KEY = (
+    "cluster",
+    "producer_group",
+    "topic",
+    "client_version",
+    "fault_tolerance",
+    "from_ms",
+)
+
+PRODUCER_OUTCOMES = Table(
+    "producer_outcomes",
+    "How the messages of a producer group fare in each phase, under each version and setting.",
+    _VARIANT_PHASE
+    + columns(
+        """
+        producers INT clients of the group
+        sends BIGINT messages sent, with success or not
+        failed BIGINT messages that failed after all retries
+        held_back BIGINT messages not sent, as a slow or failed send held the thread
+        mean_wait_ms? DOUBLE mean time that a send held its thread, ms; null without a send
+        stored BIGINT messages stored
+        peak_queue_ratio? DOUBLE messages of the busiest queue x queues / stored; null: none stored
+        """
+    ),
+    key=_VARIANT_KEY,
+)
+
+PRODUCER_SHARES = Table(
+    "producer_shares",
+    "The share of each broker in the attempts of a producer group.",
+    _VARIANT_PHASE
+    + columns(
+        """
+        broker_name STRING the broker
+        attempts BIGINT attempts to send to it
+        share? DOUBLE of all attempts; null without any
+        slow BIGINT attempts of 550 ms and more, failed ones too
+        errors BIGINT attempts that failed
+        recovery_ms? BIGINT from the end of its disturbance to the choice by the last producer, ms
+        not_recovered? INT producers that did not choose it again in this phase
+        avoided? BIGINT attempts begun while the fault table said to avoid it; null of a model
+        """
+    ),
+    key=(*_VARIANT_KEY, "broker_name"),
+)
+
+PRODUCER_OUTPUT_TABLES = {
+    table.name: table
+    for table in (PUBLISH_CHOICES, BROKER_ISOLATIONS, PRODUCER_OUTCOMES, PRODUCER_SHARES)
+}
+"""What `producers` writes, beside ``queue_rates`` and ``rejected``."""
+
+PRODUCER_WRITTEN = (*PRODUCER_OUTPUT_TABLES, QUEUE_RATES.name)

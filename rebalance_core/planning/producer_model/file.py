@@ -1,0 +1,176 @@
+"""Model files: TOML with ``[[broker]]``, ``[[brown_out]]``, ``[[outage]]``, ``[[producers]]``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.planning.producer_model.keys import TABLES, TOP
+from rebalance_core.planning.scenario.keys import Key
+from rebalance_core.planning.scenario.toml_lines import TomlLines
+from rebalance_core.producers.simulation.model import (
+    BrokerModel,
+    BrownOut,
+    Outage,
+    ProducerGroup,
+    ProducerModel,
+    Variant,
+)
+
+Values = dict[str, Any]
+
+
+def read_model(path: str | Path) -> ProducerModel:
+    """The model of a file.
+
+    Raises:
+        UsageError: names every mistake, one a line, with ``file:line`` and the nearest valid name.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise UsageError(f"{path}: no such file{did_you_mean(path.name, beside)}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not UTF-8") from None
+    return parse_model(text, str(path))
+
+
+def parse_model(text: str, file: str) -> ProducerModel:
+    """The model of a TOML text; errors as of `read_model`."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: not TOML: {error}") from None
+    lines, mistakes = TomlLines(text), list[str]()
+    top = _values(
+        {key: value for key, value in content.items() if key not in TABLES},
+        TOP,
+        f"{file}:",
+        lambda key: lines.of_key(key),
+        mistakes,
+        (*TOP, *TABLES),
+    )
+    tables: dict[str, list[Values]] = {}
+    for name, keys in TABLES.items():
+        given = content.get(name, [])
+        if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+            line = lines.of_key(name)
+            mistakes.append(f"{file}:{line}: {name} must be tables that begin with [[{name}]]")
+            given = []
+        tables[name] = [
+            _values(
+                one,
+                keys,
+                f"{file}:",
+                lambda key, name=name, i=i: lines.of_key(key, name, i),
+                mistakes,
+                keys,
+            )
+            for i, one in enumerate(given)
+        ]
+    if not mistakes:
+        mistakes += [f"{file}:{line}: {what}" for line, what in _contradictions(top, tables, lines)]
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return _model(top, tables)
+
+
+def _values(
+    table: Mapping[str, Any],
+    keys: Mapping[str, Key],
+    place: str,
+    line_of: Any,
+    mistakes: list[str],
+    valid: Any,
+) -> Values:
+    """The values of one table, defaults included; mistakes are added."""
+    values = {name: key.default for name, key in keys.items()}
+    for name, value in table.items():
+        where = f"{place}{line_of(name)}: "
+        if name not in keys:
+            hint = did_you_mean(name, valid)
+            mistakes.append(f"{where}unknown key {name}{hint} (valid keys: {', '.join(valid)})")
+            continue
+        try:
+            values[name] = keys[name].read(value)
+        except ValueError as error:
+            mistakes.append(f"{where}{name} = {value!r}: {error}")
+    for name, key in keys.items():
+        if key.required and name not in table:
+            mistakes.append(f"{place}{line_of(name)}: {name} is missing")
+    return values
+
+
+def _contradictions(
+    top: Values, tables: Mapping[str, list[Values]], lines: TomlLines
+) -> Iterator[tuple[int, str]]:
+    """(line, what is wrong) of values that are good by themselves."""
+    for name, key in (("broker", "name"), ("producers", "group")):
+        seen: set[str] = set()
+        if not tables[name]:
+            yield 1, f"no [[{name}]]: at least one is needed"
+        for i, one in enumerate(tables[name]):
+            if one[key] in seen:
+                yield lines.of_key(key, name, i), f"{key} = {one[key]!r} is there twice"
+            seen.add(one[key])
+    brokers = [one["name"] for one in tables["broker"]]
+    taken: list[tuple[str, int, int]] = []
+    for name in ("brown_out", "outage"):
+        for i, one in enumerate(tables[name]):
+            broker, begin, end = one["broker"], one["from_second"], one["to_second"]
+            if broker not in brokers:
+                hint = did_you_mean(broker, brokers)
+                line = lines.of_key("broker", name, i)
+                yield line, f"unknown broker {broker!r}{hint} (brokers: {', '.join(brokers)})"
+            line = lines.of_key("to_second", name, i)
+            if not begin < end <= top["seconds"]:
+                yield line, f"to_second = {end}: above from_second and up to seconds is valid"
+            if any(broker == b and begin < t and f < end for b, f, t in taken):
+                yield line, f"{broker} is disturbed already in a part of this stretch"
+            taken.append((broker, begin, end))
+
+
+def _model(top: Values, tables: Mapping[str, list[Values]]) -> ProducerModel:
+    brown_outs = [
+        BrownOut(o["broker"], o["from_second"] * 1000, o["to_second"] * 1000, o["latency"],
+                 o["errors"])
+        for o in tables["brown_out"]
+    ]  # fmt: skip
+    outages = [
+        Outage(o["broker"], o["from_second"] * 1000, o["to_second"] * 1000, o["answer"],
+               o["stays_in_route"])
+        for o in tables["outage"]
+    ]  # fmt: skip
+    return ProducerModel(
+        name=top["name"],
+        description=top["description"].strip(),
+        cluster=top["cluster"],
+        seed=top["seed"],
+        start_ms=top["start_ms"],
+        length_ms=top["seconds"] * 1000,
+        slice_ms=top["slice_seconds"] * 1000,
+        brokers=tuple(BrokerModel(**one) for one in tables["broker"]),
+        disturbances=(*brown_outs, *outages),
+        groups=tuple(_group(one) for one in tables["producers"]),
+    )
+
+
+def _group(one: Values) -> ProducerGroup:
+    return ProducerGroup(
+        name=one["group"],
+        topic=one["topic"],
+        clients=one["clients"],
+        sends_per_second=one["sends_per_second"],
+        variant=Variant(one["client_version"], one["fault_tolerance"]),
+        detector=one["detector"],
+        retries=one["retries"],
+        timeout_ms=one["timeout_ms"],
+    )

@@ -1,0 +1,1 @@
+"""Producers in this process: `simulate` for a model, `replay` for recorded results."""

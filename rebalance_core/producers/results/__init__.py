@@ -1,0 +1,1 @@
+"""What producers chose and avoided, from recorded results of their sends: begin with `client`."""

@@ -1,0 +1,176 @@
+"""One producer from beginning to end. Cost: changes of its state, not sends."""
+
+from collections import Counter as Counts
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.producers.simulation.cycle import Cycle
+from rebalance_core.producers.simulation.model import ProducerGroup, ProducerModel, Variant
+from rebalance_core.producers.simulation.repetition import Repetition
+from rebalance_core.producers.simulation.tally import Choice, Tally
+from rebalance_core.producers.simulation.thread import SendingThread
+
+
+def run_producer(
+    model: ProducerModel,
+    group: ProducerGroup,
+    number: int,
+    variant: Variant,
+    *,
+    choices: bool = False,
+) -> Tally:
+    """Simulate one producer.
+
+    Between two remarkable answers, and while no isolation ends, round robin is arithmetic: such
+    sends are counted at once (`Cycle`). A remarkable one is walked through, with its retries, but
+    for rounds that repeat themselves (`Repetition`).
+
+    Args:
+        model: What is simulated.
+        group: The producer's group.
+        number: Which of the group.
+        variant: How it is built and set.
+        choices: Whether ``choices`` of the tally is wanted.
+    """
+    return _Run(SendingThread(model, group, number, variant), choices).run()
+
+
+class _Run:
+    def __init__(self, thread: SendingThread, choices: bool) -> None:
+        self.thread = thread
+        self.cycles: dict[tuple[frozenset[str], int], Cycle] = {}
+        self.choices = choices
+        self.chosen: Counts[MessageQueue] = Counts()
+        self.slice = (0, 0)
+        self.repetition = Repetition(thread, self._flush, self.chosen)
+
+    def run(self) -> Tally:
+        thread, length = self.thread, self.thread.model.length_ms
+        tick, last = 0, self.thread.first_tick(length)
+        self.slice = (0, self._slice_end(0))
+        while tick < last:
+            now_ms = thread.time_of(tick)
+            while now_ms >= self.slice[1]:
+                self._end_slice()
+            info = thread.producer.info
+            thread.enter(now_ms)
+            if thread.producer.info is not info:
+                self._flush(info.queues)
+                self.cycles = {}
+                self.repetition.forget()
+            tick = self._step(tick, now_ms)
+        self._end_slice()
+        thread.tally.isolations = list(thread.isolations.all())
+        return thread.tally
+
+    def _step(self, tick: int, now_ms: int) -> int:
+        """Jump as far as nothing changes, or send one message; the next tick."""
+        thread = self.thread
+        change_ms = min(thread.next_change(now_ms), self.slice[1])
+        due = thread.first_tick(change_ms) - tick
+        cycle = self._cycle(now_ms)
+        if cycle is None:
+            if not thread.producer.info.queues:
+                return self._no_route(tick, due)
+            return self._walk(tick)
+        counter = thread.producer.info.counter
+        start = cycle.start(counter)
+        ahead = [cycle.sends_before(b, start, thread.gaps[b]) for b in cycle.brokers]
+        sends = min(due, cycle.most(counter), *ahead)
+        if sends <= 0:
+            behind = self.repetition.skip(tick, tick + due)
+            return behind if behind > tick else self._walk(tick)
+        self._jump(cycle, tick, start, sends)
+        return tick + sends
+
+    def _jump(self, cycle: Cycle, tick: int, start: int, sends: int) -> None:
+        """Count sends that are all stored at once; their results say so to the fault table."""
+        thread, strategy = self.thread, self.thread.producer.strategy
+        thread.counts.sends += sends
+        for broker in sorted(cycle.brokers, key=lambda b: cycle.sends_before(b, start, 0)):
+            passed = cycle.chosen(broker, start, sends)
+            if not passed:
+                continue
+            thread.gaps[broker] -= passed
+            first = tick + cycle.sends_before(broker, start, 0)
+            thread.chose(broker, thread.time_of(first))
+            latest = tick + cycle.sends_before(broker, start, passed - 1)
+            strategy.report(broker, 0, False, True, thread.time_of(latest))
+        cycle.run(thread.producer.info.counter, start, sends)
+
+    def _walk(self, tick: int) -> int:
+        """Send one message, with all that may come of it; the next tick."""
+        thread = self.thread
+        queues = list(thread.producer.info.queues)
+        record, following = thread.send_at(tick)
+        if self.choices:
+            topic = thread.group.topic
+            made = record.picks[: len(record.reports)]
+            self.chosen.update(MessageQueue(topic, p.broker_name, p.queue_id) for p in made)
+        if thread.producer.info.queues != queues:  # to 5.1.3 the list may be rewritten
+            self._flush(queues)
+            self.cycles = {}
+        return following
+
+    def _no_route(self, tick: int, due: int) -> int:
+        """Every message fails at once while the route has no queue."""
+        due = max(due, 1)
+        self.thread.counts.sends += due
+        self.thread.counts.failed += due
+        return tick + due
+
+    # --- cycles -------------------------------------------------------------------------------
+
+    def _cycle(self, now_ms: int) -> Cycle | None:
+        """The cycle of the present state; null: each send changes it."""
+        producer = self.thread.producer
+        queues, faults = producer.info.queues, producer.strategy.faults
+        if producer.info.counter.value is None or not queues:
+            return None
+        brokers = {queue.broker_name for queue in queues}
+        profile, rounds = producer.strategy.profile, 0
+        chosen = frozenset(b for b in brokers if faults.is_available(b, now_ms))
+        if not chosen and profile.filters:
+            chosen, rounds = frozenset(b for b in brokers if faults.is_reachable(b)), 1
+            chosen, rounds = (chosen, 1) if chosen else (frozenset(brokers), 2)
+        if not chosen:
+            return None
+        if (chosen, rounds) not in self.cycles:
+            self.cycles[chosen, rounds] = Cycle(
+                queues, chosen.__contains__, skips=profile.filters, idle_rounds=rounds
+            )
+        return self.cycles[chosen, rounds]
+
+    def _flush(self, of: list[MessageQueue] | None = None) -> None:
+        """Take the counts of all cycles over: attempts that were stored at once.
+
+        Args:
+            of: The list that they walked; None: the present one.
+        """
+        queues = self.thread.producer.info.queues if of is None else of
+        counts = self.thread.counts
+        for cycle in self.cycles.values():
+            for place, sends in cycle.take_counts().items():
+                queue = queues[place]
+                counts.attempts[queue] = counts.attempts.get(queue, 0) + sends
+                counts.stored[queue] = counts.stored.get(queue, 0) + sends
+                if self.choices:
+                    self.chosen[queue] += sends
+
+    # --- slices -------------------------------------------------------------------------------
+
+    def _end_slice(self) -> None:
+        """Take the counts of a slice over, and go on to the next."""
+        self._flush()
+        self.repetition.forget()
+        from_ms, to_ms = self.slice
+        for queue, sends in sorted(self.chosen.items()):
+            choice = Choice(queue.broker_name, queue.queue_id, from_ms, to_ms, sends)
+            self.thread.tally.choices.append(choice)
+        self.chosen.clear()
+        self.slice = (to_ms, self._slice_end(to_ms))
+
+    def _slice_end(self, from_ms: int) -> int:
+        """Slices end where phases do, and at multiples of ``slice_ms``."""
+        slice_ms = self.thread.model.slice_ms
+        ends = [phase.to_ms for phase in self.thread.phases if phase.to_ms > from_ms]
+        return min((from_ms // slice_ms + 1) * slice_ms, *ends[:1] or [from_ms + slice_ms])

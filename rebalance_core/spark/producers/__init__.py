@@ -1,0 +1,1 @@
+"""Producers on Spark: `simulate` for a model, `replay` for recorded results."""

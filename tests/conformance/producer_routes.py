@@ -1,0 +1,49 @@
+"""Publish vectors: the publish list and the subscribe set of a route."""
+
+from collections.abc import Iterator
+
+from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.producers.routes.publish_list import RouteError, is_order_topic, publish_list
+from rebalance_core.producers.routes.subscribe_set import subscribe_set
+from rebalance_core.producers.routes.topic_route import (
+    BrokerData,
+    QueueData,
+    QueueMapping,
+    TopicRoute,
+)
+from tests.conformance.replay_world import Json
+
+TOPIC = "T"
+
+
+def read_route(value: Json) -> TopicRoute:
+    """The route of a vector."""
+    return TopicRoute(
+        tuple(QueueData(*data) for data in value["queue_datas"]),
+        tuple(BrokerData(name, frozenset(ids)) for name, ids in value["broker_datas"]),
+        value["order_topic_conf"],
+        {
+            broker: QueueMapping(m["scope"], m["total_queues"], m["epoch"])
+            for broker, m in value.get("mapping", {}).items()
+        },
+    )
+
+
+def pairs(queues: list[MessageQueue]) -> list[list[str | int]]:
+    """Queues as vectors write them."""
+    return [[queue.broker_name, queue.queue_id] for queue in queues]
+
+
+def route_facts(scenario: Json) -> Iterator[str]:
+    """One text for the publish list, one for the subscribe set: what differs, or nothing."""
+    route = read_route(scenario)
+    try:
+        published: object = pairs(publish_list(TOPIC, route))
+        order: bool | None = is_order_topic(route)
+    except RouteError as error:
+        published, order = f"!{error.java_class}", None
+    expected = (scenario["publish"], scenario["order_topic"])
+    yield "" if (published, order) == expected else f"expected {expected}, got {published, order}"
+    subscribed = pairs(sort_queues(subscribe_set(TOPIC, route)))
+    wanted = scenario["subscribe"]
+    yield "" if subscribed == wanted else f"subscribe: expected {wanted}, got {subscribed}"
