@@ -35,8 +35,8 @@ def master_turns(pieces: Iterable[Evidence], replicas: Replicas) -> tuple[Master
         found = list(_registered_turns(ordered, replicas))
     else:
         found = list(process_turns(ordered, replicas))
-        known = {turn.broker_name for turn in found}
-        found += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in known]
+    lost = {turn.broker_name for turn in found if turn.is_down}
+    found += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in lost]
     modes = SlaveModes(ordered, replicas)
     return tuple(_with_modes(_alternating(found, replicas), modes))
 
