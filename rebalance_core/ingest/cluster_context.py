@@ -186,7 +186,7 @@ def cluster_context(
         slaves,
         tuple(expected),
         tuple(sorted(history.mode_stores)),
-        master_turns(pieces, replicas),
+        master_turns(pieces, replicas, start_ms),
         proxy_lives(pieces, end_ms),
         rocksdb_stores(pieces, end_ms, {name: f.broker_name for name, f in of_folders.items()}),
     )
