@@ -92,6 +92,12 @@ class ClusterContext:
         turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
         return bool(turns) and turns[-1].is_down
 
+    def was_masterless(self, broker: str, from_ms: int, to_ms: int) -> bool:
+        """True if slaves alone answered for the broker at some time in [from_ms, to_ms]."""
+        turns = [t for t in self.master_turns if t.broker_name == broker]
+        inside = any(from_ms <= turn.at_ms <= to_ms for turn in turns)
+        return inside or self.is_masterless(broker, from_ms)
+
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
         """The topic's perm as the broker registers it (rocketmq.md §6.3).
 
@@ -180,7 +186,7 @@ def cluster_context(
         slaves,
         tuple(expected),
         tuple(sorted(history.mode_stores)),
-        master_turns(pieces, replicas),
+        master_turns(pieces, replicas, start_ms),
         proxy_lives(pieces, end_ms),
         rocksdb_stores(pieces, end_ms, {name: f.broker_name for name, f in of_folders.items()}),
     )

@@ -88,6 +88,11 @@ BROKER_LOG = (
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
+        "min_broker", BROKER, CLUSTER, "",
+        "broker_id, address: the replica with the lowest id now, as a slave logs that may act as "
+        "master; 0 is the master, else that slave acts (5.x)",
+    ),
+    LogFact(
         "broker_stopping", BROKER, CLUSTER, "", "no field: the shutdown hook runs",
     ),
     LogFact(

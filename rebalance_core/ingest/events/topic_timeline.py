@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.folder_evidence import own_evidence
+from rebalance_core.ingest.masters.route_perms import RoutePerms
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.ingest.settings.lite_topics import lite_topic_findings
@@ -53,6 +54,7 @@ class TopicTimeline:
     events: list[Row] = field(default_factory=list)
     offsets: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
+    _perms: RoutePerms = field(init=False)
     _brokers: dict[str, _Broker] = field(default_factory=dict)
 
     def take(self, pieces: Iterable[Evidence]) -> Tables:
@@ -62,6 +64,7 @@ class TopicTimeline:
         (rocketmq.md §3.4).
         """
         ordered = sorted(pieces, key=lambda p: (self._at(p), p.place, p.position, p.source))
+        self._perms = RoutePerms(self._stated_perms(ordered), self.context.was_masterless)
         for piece in ordered:
             if piece.kind in LOGGED:
                 self._logged(piece)
@@ -113,16 +116,29 @@ class TopicTimeline:
             state.highest = highest
         self._set(piece.place, config, at_ms, piece.source)
 
+    def _stated_perms(self, pieces: Iterable[Evidence]) -> Iterator[tuple[str, int, int, bool]]:
+        for piece in pieces:
+            if piece.kind in (*LOGGED, *SNAPSHOTS, *REGISTERED) and "perm" in piece.values:
+                place = piece.values.get("broker_name") or piece.place
+                routed = piece.kind in (*REGISTERED, "route_queues")
+                yield place, self._at(piece), piece.values["perm"], routed
+
+    def _registered_perm(self, broker: str, routed: int, at_ms: int) -> int:
+        config = self._brokers.setdefault(broker, _Broker()).config
+        return self._perms.registered(broker, at_ms, routed, config.perm if config else None)
+
     def _registered(self, piece: Evidence) -> None:
         """A change that the broker's own log lacks, or that was not collected."""
-        values = piece.values
+        values, at_ms = piece.values, self._at(piece)
         place = values["broker_name"]
         state = self._brokers.setdefault(place, _Broker())
-        config = Config(values["read"], values["write"], values["perm"])
+        perm = self._registered_perm(place, values["perm"], at_ms)
+        config = Config(values["read"], values["write"], perm)
         if not state.mentioned and "old" in values:
             old = values["old"]
-            self._observed(place, Config(old["read"], old["write"], old["perm"]), piece.source)
-        self._set(place, config, self._at(piece), piece.source)
+            perm = self._registered_perm(place, old["perm"], at_ms)
+            self._observed(place, Config(old["read"], old["write"], perm), piece.source)
+        self._set(place, config, at_ms, piece.source)
 
     def _snapshot(self, piece: Evidence) -> None:
         values = piece.values
@@ -132,6 +148,8 @@ class TopicTimeline:
         if piece.kind == "topic_config":
             perm = self.context.effective_perm(place, config.perm, at_ms)
             config = config._replace(perm=perm)
+        else:
+            config = config._replace(perm=self._registered_perm(place, config.perm, at_ms))
         state = self._brokers.setdefault(place, _Broker())
         if not state.mentioned:
             self._observed(place, config, piece.source)

@@ -56,6 +56,7 @@ class _Clues:
     masters: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
     slave: list[tuple[int, bool]] = field(default_factory=list)
+    acting: bool = False
 
 
 @dataclass
@@ -64,7 +65,10 @@ class BrokerDirectory:
 
     names: dict[str, str] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
+    acting: set[str] = field(default_factory=set)
+    """Brokers whose slaves may act as master, and then stand under its id."""
     _listed: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    _as_slaves: set[str] = field(default_factory=set)
     _routes: dict[str, set[bool]] = field(default_factory=dict)
 
     def read(self, piece: Evidence, end_ms: int) -> None:
@@ -75,6 +79,8 @@ class BrokerDirectory:
         elif piece.kind == "broker":
             self._list(v["addr"], v["broker_name"], int(v["broker_id"]) != MASTER_ID, at_ms)
         elif piece.kind == "route_broker":
+            if v.get("acting"):
+                self.acting.add(v["broker_name"])
             for broker_id, address in v["addresses"].items():
                 self.names[address] = v["broker_name"]
                 if v.get("acting") and int(broker_id) == MASTER_ID:
@@ -87,13 +93,17 @@ class BrokerDirectory:
     def _list(self, address: str, name: str, slave: bool, at_ms: int) -> None:
         self.names[address] = name
         self.known.add(name)
+        if slave:
+            self._as_slaves.add(address)
         if self._listed.get(address, (at_ms, slave))[0] <= at_ms:
             self._listed[address] = (at_ms, slave)
 
     def role(self, address: str) -> tuple[int, bool] | None:
         """When it was stated last, and True for a slave; None: not stated, or routes differ."""
         if address in self._listed:
-            return self._listed[address]
+            at_ms, slave = self._listed[address]
+            stood_in = address in self._as_slaves and self.names[address] in self.acting
+            return at_ms, slave or stood_in
         routes = self._routes.get(address, set())
         return (0, True in routes) if len(routes) == 1 else None
 
@@ -135,6 +145,7 @@ def broker_folders(
             directory.known.add(booted)
             directory.names.setdefault(address, booted)
     names = {folder: _name(folder, of_folder, directory) for folder, of_folder in clues.items()}
+    directory.acting |= {str(name) for folder, name in names.items() if clues[folder].acting}
     identified: dict[str, BrokerFolder] = {}
     for name in set(names.values()) - {None}:
         of_name = {folder: clues[folder] for folder, its in names.items() if its == name}
@@ -157,6 +168,11 @@ def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
             clues.slave.append((at_ms, v["value"] != str(MASTER_ID)))
         elif v["name"] == "brokerRole":
             clues.slave.append((at_ms, v["value"] == "SLAVE"))
+        elif v["name"] == "enableSlaveActingMaster":
+            clues.acting = clues.acting or v["value"].strip() == "true"
+    elif piece.kind == "min_broker":
+        clues.acting = True
+        clues.slave.append((at_ms, True))
     elif piece.kind == "broker_local":
         clues.local.add(v["address"])
     elif piece.kind in ("broker_follows", "broker_copy_failed"):
@@ -188,7 +204,8 @@ def _replicas(
     name: str, clues: Mapping[str, _Clues], directory: BrokerDirectory
 ) -> dict[str, BrokerFolder]:
     """The folders of one broker: its master's is authoritative, else one of its slaves'."""
-    roles = {folder: _is_slave(of_folder, directory) for folder, of_folder in clues.items()}
+    acting = name in directory.acting
+    roles = {folder: _is_slave(its, directory, acting) for folder, its in clues.items()}
     rank = {False: 0, None: 1, True: 2}
     first = min(clues, key=lambda folder: (rank[roles[folder]], folder != name, folder))
     place = f"brokers/{first}" if roles[first] else name
@@ -207,8 +224,10 @@ def _replicas(
     return replicas
 
 
-def _is_slave(clues: _Clues, directory: BrokerDirectory) -> bool | None:
-    """The newest word on its role."""
+def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool | None:
+    """The newest word on its role; its own, where a slave that acts may be listed as the master."""
+    if acting and clues.slave:
+        return max(clues.slave)[1]
     by_address = [directory.role(address) for address in sorted(clues.addresses)]
     statements = [*clues.slave, *(role for role in by_address if role is not None)]
     return max(statements)[1] if statements else None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.masters.gone_before import gone_before
 from rebalance_core.ingest.masters.process_turns import dumped_turns, process_turns
 from rebalance_core.ingest.masters.replicas import MIDDLE_OF_SECOND_MS, Replicas
 from rebalance_core.ingest.masters.slave_modes import SlaveModes
@@ -22,21 +23,27 @@ _BATCH_MS = 2_000
 """All that is removed with a master is logged so soon after it (5.x removes in batches)."""
 
 
-def master_turns(pieces: Iterable[Evidence], replicas: Replicas) -> tuple[MasterTurn, ...]:
+def master_turns(
+    pieces: Iterable[Evidence], replicas: Replicas, start_ms: int
+) -> tuple[MasterTurn, ...]:
     """The turns of all brokers that have a slave, by time; those of one broker alternate.
 
     Args:
         pieces: evidence on the cluster; without a time it says nothing.
         replicas: of its brokers.
+        start_ms: begin of the period; a master that was gone from the first on is gone since then.
     """
     timed = [piece for piece in pieces if piece.at_ms is not None]
     ordered = sorted(timed, key=lambda p: (p.at_ms or 0, p.place, p.position))
     if any(piece.kind in (*_REGISTERED, *_REMOVED) for piece in ordered):
         found = list(_registered_turns(ordered, replicas))
+        told = {turn.broker_name for turn in found}
     else:
         found = list(process_turns(ordered, replicas))
-        known = {turn.broker_name for turn in found}
-        found += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in known]
+        told = {turn.broker_name for turn in found if turn.is_down}
+    before = list(gone_before(ordered, replicas, found, start_ms))
+    found += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in told]
+    found += before
     modes = SlaveModes(ordered, replicas)
     return tuple(_with_modes(_alternating(found, replicas), modes))
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rebalance_core.ingest.evidence.broker_folders import MASTER_ID
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.masters.replicas import MIDDLE_OF_SECOND_MS, Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
 
-_LIFE = ("broker_booted", "broker_stopping")
-MASTER_ID = "0"
-"""MixAll.MASTER_ID, as a dump prints it."""
+_LIFE = ("broker_booted", "broker_stopping", "min_broker")
 
 
 def process_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Stops and starts of masters' processes while a slave of theirs runs.
 
     A master that starts without having stopped died since its last start: its slaves logged in vain
-    from when on. Where they did not, nobody knows when that was, and it is no turn.
+    from when on. Where they did not, nobody knows when that was, and it is no turn. Slaves that may
+    act as master also log when they do, 10 s after the loss, and when the master is back.
     """
     running: dict[str, bool] = {}
     booted_ms: dict[str, int] = {}
@@ -27,6 +27,10 @@ def process_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[Maste
             continue
         at_ms, starts = piece.at_ms or 0, piece.kind == "broker_booted"
         name, place = folder.broker_name, piece.place
+        if piece.kind == "min_broker":
+            down = int(piece.values["broker_id"]) != MASTER_ID
+            yield MasterTurn(name, at_ms + MIDDLE_OF_SECOND_MS, down, piece.source)
+            continue
         if not folder.slave:
             if starts and running.get(place):
                 yield from _unlogged_end(ordered, replicas, name, booted_ms[place], at_ms)
@@ -63,10 +67,12 @@ def _unlogged_end(
 
 def dumped_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Lists in which a broker has slaves alone, or its master again."""
-    listed: dict[tuple[str, int, str], set[str]] = {}
+    listed: dict[tuple[str, int, str], set[bool]] = {}
     for piece in ordered:
         if piece.kind == "broker":
             key = (piece.source.rpartition(":")[0], piece.at_ms or 0, piece.values["broker_name"])
-            listed.setdefault(key, set()).add(str(piece.values["broker_id"]))
-    for (source, at_ms, name), ids in listed.items():
-        yield MasterTurn(name, at_ms, MASTER_ID not in ids, source)
+            first = int(piece.values["broker_id"]) == MASTER_ID
+            master = first and piece.values.get("addr") not in replicas.slaves
+            listed.setdefault(key, set()).add(master)
+    for (source, at_ms, name), masters in listed.items():
+        yield MasterTurn(name, at_ms, True not in masters, source)

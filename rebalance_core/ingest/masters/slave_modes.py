@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rebalance_core.ingest.evidence.broker_folders import MASTER_ID
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.masters.replicas import Replicas
 from rebalance_core.model.events import ACTING, REFUSED, SLAVE_READ
@@ -40,6 +41,13 @@ class SlaveModes:
                 self._reads.setdefault(folder.broker_name, []).append((at_ms, on))
         elif piece.kind == "route_broker" and v.get("acting") is not None:
             self._acts.setdefault(v["broker_name"], []).append((at_ms, v["acting"]))
+            first = {int(one): address for one, address in v["addresses"].items()}.get(MASTER_ID)
+            alone = first in replicas.slaves or (first is None and bool(v["addresses"]))
+            if v["acting"] and alone:
+                # without a master: a name server that supports it gives its id to a slave
+                self._supports.append((at_ms, first is not None))
+        elif piece.kind == "min_broker" and folder is not None:
+            self._acts.setdefault(folder.broker_name, []).append((at_ms, True))
         elif piece.kind == "name_server_property":
             self._supports.append((at_ms, v["value"].strip() == "true"))
         elif piece.kind == "pull_refused" and v["address"] in replicas.slaves:

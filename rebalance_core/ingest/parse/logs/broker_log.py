@@ -26,6 +26,7 @@ from rebalance_core.ingest.parse.text.templates import (
     read_message,
 )
 
+BROKER_ID_MAX = 2**31 - 1
 _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="
 _CLOSED = "NETTY EVENT: remove not active channel["
 _CLOSED_END = "] from ConsumerGroupInfo groupChannelTable, consumer group: "
@@ -117,6 +118,16 @@ def _follows(message: str) -> Fields:
     return {"address": address} if ":" in address else NOTHING
 
 
+def _min_broker(message: str) -> Fields:
+    """``Min broker changed, old: 0-…, new 1-ADDR`` (BrokerController.onMinBrokerChange, 5.x)."""
+    pieces = between(message, "Min broker changed, old: ", ", new ", "-", "")
+    if pieces is None:
+        return None
+    _, broker_id, address = pieces
+    number = whole(broker_id, BROKER_ID_MAX)
+    return None if number is None else {"broker_id": number, "address": address}
+
+
 _PROPERTIES = (
     "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=", "enableSlaveActingMaster=",
 )  # fmt: skip
@@ -143,6 +154,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_copy_failed", "SyncConsumerOffset Exception, ", _follows),
     ("broker_copy_failed", "SyncDelayOffset Exception, ", _follows),
     ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
+    ("min_broker", "Min broker changed, old: ", _min_broker),
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
     *broker_group_log.TEMPLATES,
 )

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.masters.turn import MasterTurn
 
 CONTEXT = ClusterContext(
     "C", 1_000, 900_000, brokers=("a",), permissions={"ro": ((0, 4),)}, versions={"ro": "4.9.7"}
@@ -115,4 +117,40 @@ def test_consumer_progress_counts_where_the_minimum_cannot_have_moved() -> None:
     found = topic_tables("T", pieces, CONTEXT)["queue_offsets"]
     assert sorted((r["observed_ms"], r["min_offset"], r["max_offset"]) for r in found) == [
         (10_000, 5, 50), (20_000, 5, 60), (30_000, 5, 70), (50_000, 9, 90),
+    ]  # fmt: skip
+
+
+ACTING = replace(
+    CONTEXT,
+    master_turns=(MasterTurn("a", 100_500, True, "n:1"), MasterTurn("a", 200_500, False, "n:2")),
+)
+ROUTE: dict[str, Any] = {"broker_name": "a"} | FOUR
+
+
+def perms(*pieces: Evidence) -> list[tuple[str, int, int]]:
+    found = topic_tables("T", pieces, ACTING)
+    assert found["findings"] == []
+    return [(r["event_type"], r["event_ms"], r["perm"]) for r in found["cluster_events"]]
+
+
+def routed(second: int, perm: int) -> Evidence:
+    values = {"read_queue_nums": 4, "write_queue_nums": 4, "perm": perm}
+    return said(second, "route_queues", "", broker_name="a", **values)
+
+
+def test_what_a_route_lacks_without_a_master_is_no_change_of_the_topic() -> None:
+    back = said(200, "topic_route", "n", **ROUTE, old=ROUTE | {"perm": 4})
+    created = [("TOPIC_CONFIG", 5_500, 6)]
+    assert perms(said(5, "topic_created", **FOUR), routed(150, 4), back, routed(300, 6)) == created
+    # nothing else tells of the topic: it was so before
+    observed = [("TOPIC_CONFIG", 1_000, 6)]
+    assert perms(routed(150, 4), back) == perms(back) == perms(routed(150, 4), routed(300, 6))
+    assert perms(back) == observed
+    assert perms(routed(150, 4)) == [("TOPIC_CONFIG", 1_000, 4)]
+
+
+def test_a_change_of_w_with_the_master_there_is_one() -> None:
+    readonly = said(50, "topic_updated", **(FOUR | {"perm": 4, "old": FOUR}))
+    assert perms(said(5, "topic_created", **FOUR), readonly, routed(150, 4), routed(300, 4)) == [
+        ("TOPIC_CONFIG", 5_500, 6), ("TOPIC_CONFIG", 50_500, 4),
     ]  # fmt: skip

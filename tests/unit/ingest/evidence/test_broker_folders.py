@@ -149,3 +149,22 @@ def test_clues_of_one_kind_that_differ_give_way_to_the_next_kind() -> None:
     ]
     assert folders("b", *pieces)["b"].identified is False
     assert folders("b", *pieces, expected="b")["b"] == BrokerFolder("b", "b")
+
+
+def acts(name: str) -> Evidence:
+    return said("route_broker", broker_name=name, addresses={"0": SLAVE}, acting=True)
+
+
+def test_a_slave_that_acts_stays_a_slave_when_a_list_has_it_under_the_master_s_id() -> None:
+    lists = [listed("b", 1, SLAVE), listed("b", 0, SLAVE, at_ms=5_000)]
+    _, directory = broker_folders([], [*lists, acts("b")], [], 9_000)
+    assert directory.slaves == {SLAVE}
+    _, directory = broker_folders([], lists, [], 9_000)  # where none acts, it took the role over
+    assert directory.masters == {SLAVE}
+    role = said("broker_property", "x", name="brokerRole", value="SLAVE")
+    own = said("broker_property", "x", name="enableSlaveActingMaster", value="true")
+    boot = booted("x", "b", SLAVE)
+    assert folders("x", boot, role, own, listed("b", 0, SLAVE, at_ms=5_000))["x"].slave
+    assert not folders("x", boot, role, listed("b", 0, SLAVE, at_ms=5_000))["x"].slave
+    line = said("min_broker", "x", broker_id=1, address=SLAVE)
+    assert folders("x", boot, line, listed("b", 0, SLAVE, at_ms=5_000))["x"].slave

@@ -12,6 +12,7 @@ from rebalance_core.ingest.masters.master_turns import master_turns
 from rebalance_core.ingest.masters.replicas import Replicas
 
 MASTER, SLAVE = "1:1", "1:2"
+START_MS = 500
 REPLICAS = Replicas(
     {MASTER: "a", SLAVE: "a"}, frozenset({SLAVE}), frozenset({MASTER}),
     {"m": BrokerFolder("a", "a", addresses=frozenset({MASTER})),
@@ -28,7 +29,7 @@ def said(second: int | None, kind: str, place: str = "n", **values: Any) -> Evid
 def turns(*pieces: Evidence, replicas: Replicas = REPLICAS) -> list[str]:
     return [
         f"{'down' if turn.is_down else 'up'} {turn.at_ms / 1_000:g} {turn.mode}"
-        for turn in master_turns(pieces, replicas)
+        for turn in master_turns(pieces, replicas, START_MS)
     ]
 
 
@@ -110,14 +111,16 @@ def test_a_master_that_died_is_dated_by_what_its_slave_copied_in_vain() -> None:
     assert turns(*starts, copied) == []  # nobody knows when
 
 
-def listed(second: int, *ids: int) -> list[Evidence]:
+def listed(second: int, *ids: int, address: str | None = None) -> list[Evidence]:
     """Rows of one list."""
     return [
         replace(
-            said(second, "broker", "", broker_name="a", broker_id=n), source=f"list-{second}:{n}"
+            said(second, "broker", "", broker_name="a", broker_id=n,
+                 addr=address or (SLAVE if n else MASTER)),
+            source=f"list-{second}:{n}",
         )
         for n in ids
-    ]
+    ]  # fmt: skip
 
 
 def test_without_any_log_lists_of_the_cluster_tell() -> None:
@@ -140,8 +143,14 @@ def refused(second: int, address: str) -> Evidence:
     return said(second, "pull_refused", "c1", address=address)
 
 
-def route(second: int, acting: bool) -> Evidence:
-    return said(second, "route_broker", "", broker_name="a", addresses={}, acting=acting)
+def route(second: int, acting: bool, **addresses: str) -> Evidence:
+    ids = {one.removeprefix("id"): address for one, address in addresses.items()}
+    return said(second, "route_broker", "", broker_name="a", addresses=ids, acting=acting)
+
+
+def lowest(second: int, broker_id: int) -> Evidence:
+    address = SLAVE if broker_id else MASTER
+    return said(second, "min_broker", "s", broker_id=broker_id, address=address)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +167,12 @@ def route(second: int, acting: bool) -> Evidence:
         ([prop(1, "enableSlaveActingMaster", "false"), refused(12, SLAVE)], "REFUSED"),
         ([route(12, True)], "ACTING"),
         ([route(12, False)], None),
+        ([route(12, True, id0=SLAVE)], "ACTING"),
+        ([route(12, True, id1=SLAVE)], None),  # its name server does not support it
+        ([route(12, True, id1=SLAVE), refused(13, SLAVE)], "REFUSED"),
+        ([route(5, True, id0=MASTER, id1=SLAVE)], "ACTING"),
+        ([lowest(10, 1)], "ACTING"),
+        ([lowest(10, 1), support("false")], None),
         ([refused(12, SLAVE)], "REFUSED"),
         ([refused(12, MASTER)], None),
         ([refused(25, SLAVE)], None),
@@ -172,3 +187,52 @@ def test_what_the_slaves_do(pieces: list[Evidence], mode: str | None) -> None:
 def test_acting_that_no_name_server_supports_leaves_the_slaves_their_other_setting() -> None:
     pieces = (prop(1, "enableSlaveActingMaster", "true"), prop(1, "slaveReadEnable", "true"))
     assert turns(*BOTH, *pieces, support("false"), removed(9, MASTER)) == ["down 9.5 SLAVE_READ"]
+
+
+def test_a_list_in_which_a_slave_stands_under_its_master_s_id_has_no_master() -> None:
+    assert turns(*listed(5, 0, 1), *listed(9, 0, address=SLAVE), *listed(20, 0, 1)) == [
+        "down 9 None", "up 20 None",
+    ]  # fmt: skip
+
+
+def test_the_line_of_a_slave_that_acts_tells_without_name_servers() -> None:
+    lives = (life(1, "booted", "m"), life(2, "booted", "s"))
+    assert turns(*lives, lowest(3, 0), lowest(9, 1), lowest(20, 0)) == [
+        "down 9.5 ACTING", "up 20.5 None",
+    ]  # fmt: skip
+    stopped = life(4, "stopping", "m")
+    assert turns(*lives, stopped, lowest(9, 1)) == ["down 4.5 ACTING"]
+
+
+GONE = f"down {START_MS / 1_000:g} None"
+
+
+@pytest.mark.parametrize(
+    "alone", [listed(9, 1), listed(9, 0, address=SLAVE), [route(9, False, id1=SLAVE)]]
+)
+def test_a_master_that_was_gone_before_all_files_is_gone_from_the_begin(
+    alone: list[Evidence],
+) -> None:
+    assert turns(*alone) == [GONE]
+    assert turns(*alone, *listed(20, 0, 1)) == [GONE, "up 20 None"]
+    assert turns(*alone, registered(20, MASTER)) == [GONE, "up 20.5 None"]
+    assert turns(*alone, life(20, "booted", "m")) == [GONE, "up 20.5 None"]
+    # a setting that a file tells later holds
+    assert turns(*alone, prop(12, "slaveReadEnable", "true")) == [GONE.replace("None", "SLAVE_READ")]
+
+
+def test_what_shows_the_master_before_rules_that_out() -> None:
+    assert turns(registered(1, MASTER), *listed(9, 1)) == []
+    assert turns(*listed(5, 0, 1), *listed(9, 1)) == ["down 9 None"]
+    assert turns(said(3, "broker_local", "m", address=MASTER), *listed(9, 1)) == ["down 9 None"]
+    assert turns(*listed(9, 1), removed(15, MASTER)) == ["down 15.5 None"]
+
+
+def test_a_name_server_that_started_and_hears_of_the_slave_alone() -> None:
+    heard = (support("false"), registered(2, SLAVE))
+    assert turns(*heard, said(200, "broker_expired", address="9:9")) == [GONE]
+    assert turns(*heard, registered(120, MASTER)) == [GONE, "up 120.5 None"]
+    assert turns(*heard, registered(40, MASTER)) == []  # masters are slow to start, too
+    assert turns(registered(2, SLAVE), said(200, "broker_expired", address="9:9")) == []
+    old = replace(REPLICAS, lone_slaves=frozenset())  # 4.9: a slave alone has no route
+    assert turns(*heard, registered(120, MASTER), replicas=old) == []
