@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rebalance_core.contracts.table import Column, Table, columns
+from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.statuses import EPOCH_STATUSES
 
 QUEUE_RATES = Table(
@@ -26,6 +27,10 @@ QUEUE_RATES = Table(
 PLAN_INPUT_TABLES = {QUEUE_RATES.name: QUEUE_RATES}
 """What `plan` reads beside the input tables."""
 
+
+CANNOT_POP = ("PROXY", BROADCASTING, "ORDERLY", "PULL", "VERSION")
+"""Why a group cannot pop from brokers, the first that applies: it is behind proxies, which share
+its queues already; it broadcasts; its listener is orderly; it pulls; a client older than 5.0."""
 
 _VARIANT = columns(
     """
@@ -56,25 +61,29 @@ PLAN_STEPS = Table(
         causes ARRAY<STRING> distinct types, by sequence, of the events that changed the state
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
         counted BOOLEAN the step comes after the state called before: the summary counts it
-        members INT distinct ids that subscribe
+        members INT distinct ids that subscribe; where members share all queues: distinct ids
         queues INT readable queues, retry topics not counted
-        moved INT queues with an ADD, new ones included
-        voluntary_moves INT queues with a VOLUNTARY ADD
+        moved? INT queues with an ADD, new ones included; null where members share all queues
+        voluntary_moves? INT queues with a VOLUNTARY ADD; null as moved
         minimum_moves? INT proven minimum for a balanced result; null where it means nothing
         amplification? DOUBLE moved / minimum_moves; null at 0 and where queues have no owner
         stickiness? DOUBLE share of the queues held before that keep a holder
-        max_queues INT most queues of one member
-        min_queues INT fewest queues of one member
+        max_queues? INT most queues of one member; null as moved
+        min_queues? INT fewest queues of one member; null as moved
         peak_ratio? DOUBLE max_queues x members / queues
-        idle_members INT members without a queue
+        idle_members INT members without a queue, owned or shared
         orphaned INT readable queues with no owner, retry queues counted
         shared INT queues held by more than one process, retry queues counted
         pop_queues INT readable queues of topics that members share; in no other count
         min_clients_per_queue? INT fewest clients that may take from one of them; null without one
         max_clients_per_queue? INT most of them; null without such a queue
         unreached? INT of them, queues that no client may take from; null without such a queue
+        min_redelivery_s? DOUBLE fewest seconds from a death until what was taken comes again
+        max_redelivery_s? DOUBLE most of them, at an invisible time of 60 s
+        cannot_pop? STRING strategy POP: why the group stays as it is: {allowed}; else null
         """,
         status=EPOCH_STATUSES,
+        cannot_pop=CANNOT_POP,
     ),
     key=(*VARIANT_KEY, "epoch"),
 )
@@ -90,12 +99,12 @@ PLAN_SUMMARY = Table(
         members_after INT members after
         queues_before INT readable queues before
         queues_after INT readable queues after
-        moved BIGINT sum of moved
+        moved? BIGINT sum of moved; null where members share all queues
         minimum_moves? BIGINT sum of the proven minimum; null where a step has none
         amplification? DOUBLE moved / minimum_moves; null at 0 and where a caveat says why
         stickiness? DOUBLE mean of the steps
-        peak_queues_before INT most queues of one member before
-        peak_queues_after INT most queues of one member after
+        peak_queues_before? INT most queues of one member before; null where all are shared
+        peak_queues_after? INT most queues of one member after; null where all are shared
         peak_ratio_before? DOUBLE max_queues x members / queues before
         peak_ratio_after? DOUBLE max_queues x members / queues after
         idle_before INT members without a queue before
@@ -107,7 +116,16 @@ PLAN_SUMMARY = Table(
         replayed_messages? BIGINT read twice: commits above the new owner's start; null: unknown
         skipped_messages? BIGINT never read: sum of pull_starts.skipped; null: unknown
         peak_messages_per_second? DOUBLE most of one member after; null without queue_rates
-        """
+        pop_queues_before INT readable queues of topics that members share, before
+        pop_queues_after INT readable queues of topics that members share, after
+        min_clients_per_queue? INT fewest clients that may take from one of them, after
+        max_clients_per_queue? INT most of them
+        unreached? INT of them, queues that no client may take from
+        min_redelivery_s? DOUBLE as in plan_steps, after
+        max_redelivery_s? DOUBLE as in plan_steps, after
+        cannot_pop? STRING strategy POP: why the group stays as it is: {allowed}; else null
+        """,
+        cannot_pop=CANNOT_POP,
     ),
     key=VARIANT_KEY,
 )
@@ -124,7 +142,7 @@ PLAN_LEAGUE = Table(
         of_rocketmq BOOLEAN false: RocketMQ has no such strategy
         groups BIGINT groups
         rebalances BIGINT steps counted, sound or not
-        moved BIGINT queues moved in them; BROADCASTING: queues that got another reader
+        moved? BIGINT queues moved in them (BROADCASTING: got another reader); null under POP
         moved_per_rebalance? DOUBLE mean of moved, of the sound steps
         minimum_moves? BIGINT proven minimum, where amplification means something
         amplification? DOUBLE moved / minimum_moves, both where it means something
@@ -134,6 +152,13 @@ PLAN_LEAGUE = Table(
         idle_members BIGINT members without a queue after, of all groups
         orphaned BIGINT queues without an owner after, of all groups
         caveat? STRING what amplification and the means leave out, and why
+        pop_queues BIGINT readable queues of topics that members share, after, of all groups
+        min_clients_per_queue? INT fewest clients that may take from one of them
+        max_clients_per_queue? INT most of them
+        unreached? BIGINT of them, queues that no client may take from
+        min_redelivery_s? DOUBLE fewest of plan_summary
+        max_redelivery_s? DOUBLE most of plan_summary
+        cannot_pop BIGINT strategy POP: groups that stay as they are, per variant; else 0
         """
     ),
     key=("strategy",),

@@ -101,15 +101,19 @@ def step_row(epoch: Epoch) -> Row:
     figures = figures_of_epoch(epoch)[-1]
     holders = Counter(chain.from_iterable(epoch.holdings.values()))
     readable = chain.from_iterable(epoch.readable.values())
+    shared = _of_shared_topics(epoch)
+    of_group = {name: figures[name] for name in _FIGURES}
+    if shared["pop_queues"] and not of_group["queues"]:  # metrics count subscribers of owned queues
+        of_group["members"] = len({client_id for client_id, _ in epoch.members})
     return {
         "epoch": epoch.number,
         "change_ms": epoch.from_ms,
         "causes": list(epoch.causes),
         "status": epoch.status,
-        **{name: figures[name] for name in _FIGURES},
+        **of_group,
         "orphaned": sum(queue not in holders for queue in readable),
         "shared": sum(processes > 1 for processes in holders.values()),
-        **_of_shared_topics(epoch),
+        **shared,
     }
 
 

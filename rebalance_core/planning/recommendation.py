@@ -9,8 +9,9 @@ from typing import Any
 EVEN_ENOUGH = 0.05  # a mean peak ratio that much above the lowest is as good; our choice
 
 Figures = Mapping[str, Any]
-"""``strategy``, ``of_rocketmq``, ``moved``, ``orphaned``, ``idle``, ``frozen`` (groups) and
-``mean_peak_ratio`` (None: no member or no queue)."""
+"""``strategy``, ``of_rocketmq``, ``moved`` (None: members share all queues), ``orphaned``, ``idle``,
+``frozen`` (groups), ``mean_peak_ratio`` (None: no member or no queue) and, if it is one under which
+groups pop, ``shared``."""
 
 
 _LEAST = (
@@ -35,14 +36,15 @@ def best_of(rows: Sequence[Figures]) -> Best | None:
     In this order: the fewest groups frozen, the fewest queues without an owner, the fewest members
     without a queue, a mean peak ratio no more than `EVEN_ENOUGH` above the lowest of those left,
     the fewest moves; then the first in the order of the rows. Hypothetical
-    strategies cannot be configured, so they only show what would be possible.
+    strategies cannot be configured, so they only show what would be possible. Where members share
+    queues nothing moves, at another price: such rows are no better and no worse.
 
     >>> rows = [dict(strategy=s, of_rocketmq=True, moved=m, orphaned=0, idle=0, frozen=0,
     ...              mean_peak_ratio=p) for s, m, p in (("AVG", 9, 1.0), ("CONSISTENT_HASH", 2, 2))]
     >>> best_of(rows)
     Best(strategy='AVG', reason='as even as any, mean peak ratio 1.00 (CONSISTENT_HASH: 2.00)')
     """
-    left = [row for row in rows if row["of_rocketmq"]]
+    left = [row for row in rows if row["of_rocketmq"] and _divides(row)]
     if not left:
         return None
     reasons: list[str] = []
@@ -73,6 +75,10 @@ def best_of(rows: Sequence[Figures]) -> Best | None:
     return Best(left[0]["strategy"], "; ".join(reasons))
 
 
+def _divides(row: Figures) -> bool:
+    return row["moved"] is not None and not row.get("shared")
+
+
 def possible(rows: Sequence[Figures], best: Best) -> str | None:
     """What a hypothetical strategy would save against the best; None if nothing.
 
@@ -84,6 +90,7 @@ def possible(rows: Sequence[Figures], best: Best) -> str | None:
         row
         for row in rows
         if not row["of_rocketmq"]
+        and _divides(row)
         and row["moved"] < chosen["moved"]
         and row["orphaned"] <= chosen["orphaned"]
         and (row["mean_peak_ratio"] or 0) <= peak

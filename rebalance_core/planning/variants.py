@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from rebalance_core.model.errors import RebalanceError
+from rebalance_core.model.errors import RebalanceError, UsageError
+from rebalance_core.model.request_mode import RequestMode, parse_request_mode
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.edited_rows import Edited
 from rebalance_core.planning.scenario.edits.edit import matches
@@ -36,6 +38,9 @@ LEAGUE_STRATEGIES = (
     "CONSISTENT_HASH_BOUNDED(epsilon=0.25)",
 )
 """What ``--strategy league`` stands for."""
+POP = "POP"
+"""All members ask brokers, which serve every topic by POP; the text is the request mode's."""
+_AROUND_SIGNS = re.compile(" *([(=)]) *")
 NEVER_MS = 1 << 62
 """After every event: no edit of the scenario concerns the cluster."""
 
@@ -55,13 +60,19 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class SweptStrategy:
-    """A strategy of a sweep; ``strategy`` None keeps every member's own."""
+    """A strategy of a sweep; ``strategy`` None keeps every member's own.
+
+    ``pop``: groups pop all their topics in this mode (`popped_groups`), by their own strategies.
+    """
 
     strategy: PlanningStrategy | None
+    pop: RequestMode | None = None
 
     @property
     def text(self) -> str:
         """As the column ``strategy`` has it."""
+        if self.pop is not None:
+            return str(self.pop)
         return RECORDED if self.strategy is None else str(self.strategy)
 
     @property
@@ -85,7 +96,15 @@ class Variants:
         return [
             (number, None if swept.strategy is None else swept.text)
             for number, swept in enumerate(self.strategies)
-            if swept.of_rocketmq
+            if swept.of_rocketmq and swept.pop is None
+        ]
+
+    def popped(self) -> list[tuple[int, RequestMode]]:
+        """(number, request mode) of those under which groups pop."""
+        return [
+            (number, swept.pop)
+            for number, swept in enumerate(self.strategies)
+            if swept.pop is not None
         ]
 
     def hypothetical(self) -> list[tuple[int, PlanningStrategy]]:
@@ -101,18 +120,41 @@ def read_strategies(texts: Iterable[str], mistakes: list[str]) -> tuple[SweptStr
     """Strategies by their texts, each once; ``recorded`` if there is no text.
 
     Args:
-        texts: strategy texts, ``recorded``, or ``league`` for `LEAGUE_STRATEGIES`.
+        texts: strategy texts, ``recorded``, ``POP(share_queue_num=N)``, or ``league`` for
+            `LEAGUE_STRATEGIES`.
         mistakes: gets a sentence for every text that is none.
     """
     strategies: dict[SweptStrategy, None] = {}
     listed = (LEAGUE_STRATEGIES if text.strip() == LEAGUE else (text,) for text in texts)
     for text in chain.from_iterable(listed):
         try:
-            recorded = text.strip() == RECORDED
-            strategies[SweptStrategy(None if recorded else planning_strategy(text))] = None
+            strategies[_read_strategy(text.strip())] = None
         except RebalanceError as error:
             mistakes.append(f"--strategy {text}: {error}")
     return tuple(strategies) or (SweptStrategy(None),)
+
+
+def _read_strategy(text: str) -> SweptStrategy:
+    if text == RECORDED:
+        return SweptStrategy(None)
+    if text.partition("(")[0].strip() == POP:
+        return SweptStrategy(None, _read_pop(text))
+    return SweptStrategy(planning_strategy(text))
+
+
+def _read_pop(text: str) -> RequestMode:
+    try:
+        return parse_request_mode(_AROUND_SIGNS.sub(r"\1", text))
+    except UsageError:
+        raise UsageError(
+            "valid is POP(share_queue_num=N), N a whole number of 32 bits: how many other "
+            "members' queues each member takes from, too; from 0 down, all"
+        ) from None
+
+
+def is_popped(strategy: str) -> bool:
+    """True if the text in the column ``strategy`` is that of a strategy under which groups pop."""
+    return strategy.startswith(f"{POP}(")
 
 
 def variants_of(
@@ -124,14 +166,19 @@ def variants_of(
 
 
 def idle_switches(variants: Variants) -> Iterator[str]:
-    """Scenarios whose switch of strategy has no effect, as the swept strategies replace it."""
-    if all(swept.strategy is None for swept in variants.strategies):
-        return
+    """Scenarios whose switch has no effect, as swept strategies replace what it switches to."""
+    replaced = any(swept.text != RECORDED for swept in variants.strategies)
     for scenario in scenarios_of(variants):
-        if any(edit.KIND == "switch_strategy" for edit in scenario.edits):
+        kinds = {edit.KIND for edit in scenario.edits}
+        if "switch_strategy" in kinds and replaced:
             yield (
                 f"{scenario.name}: its switch_strategy shows under --strategy {RECORDED} only; "
                 "any other strategy replaces what it switches to"
+            )
+        if "switch_request_mode" in kinds and variants.popped():
+            yield (
+                f"{scenario.name}: its switch_request_mode does not show under --strategy {POP}, "
+                "which replaces it"
             )
 
 

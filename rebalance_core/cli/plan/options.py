@@ -47,7 +47,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         action="append",
         default=[],
-        help="a strategy for all; recorded (the default): as they are; league: eight at once",
+        help="a strategy for all; recorded (the default): as they are; league: eight at once; "
+        "POP(share_queue_num=N): all queues shared",
     )
     parser.add_argument(
         "--seed", metavar="N", action="append", default=[], help="of random choices; default 0"

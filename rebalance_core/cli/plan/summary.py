@@ -7,6 +7,7 @@ from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_time import duration, place
 from rebalance_core.planning.recommendation import best_of, possible
+from rebalance_core.planning.variants import is_popped
 
 NOT_OURS = " (not RocketMQ's)"
 BEST = "*"
@@ -32,6 +33,17 @@ LEAGUE_HEADER = (
     "worst",
     "idle",
     "orphaned",
+)
+
+
+SHARED_HEADER = (
+    "shared queues",
+    "queues",
+    "clients per queue",
+    "unreached",
+    "idle",
+    "again after a death",
+    "cannot pop",
 )
 
 
@@ -75,7 +87,7 @@ def plan_facts(
 
 
 def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    best = best_of(rows) if len(rows) > 1 else None
+    best = best_of(rows) if sum(not row["shared"] for row in rows) > 1 else None
     description = "the history as it is" if history.scenario is None else ""
     return {
         "scenario": history.name,
@@ -94,12 +106,14 @@ def render_plan(facts: Mapping[str, Any]) -> str:
     lines = [f"Plan in {facts['output']}: {variants} ({took})"]
     for scenario in facts["scenarios"]:
         lines += ["", *_render_scenario(scenario)]
-    if len(facts["scenarios"]) > 1 and len(facts["league"]) > 1:
-        lines += ["", "League: all scenarios together", *_league(facts["league"])]
-    caveats = [(row["strategy"], row["caveat"]) for row in facts["league"] if row["caveat"]]
-    if caveats:
-        lines += ["", "Minimum and amplification"]
-        lines += [f"  {name}: {caveat}" for name, caveat in caveats]
+    league = [row for row in facts["league"] if not is_popped(row["strategy"])]
+    shared = [row for row in facts["league"] if is_popped(row["strategy"])]
+    if len(facts["scenarios"]) > 1 and len(league) > 1:
+        lines += ["", "League: all scenarios together", *_league(league)]
+    for title, rows in (("Minimum and amplification", league), ("Groups that cannot pop", shared)):
+        caveats = [(row["strategy"], row["caveat"]) for row in rows if row["caveat"]]
+        if caveats:
+            lines += ["", title, *(f"  {name}: {caveat}" for name, caveat in caveats)]
     return "\n".join(lines)
 
 
@@ -111,17 +125,36 @@ def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
         return
     seeds = f", {rows[0]['seeds']} seeds added up" if rows[0]["seeds"] > 1 else ""
     yield f"  {_count(rows[0]['groups'], 'group')}, before -> after{seeds}"
-    yield from _table(HEADER, [_cells(row, scenario["best"]) for row in rows])
+    divided = [row for row in rows if not row["shared"]]
+    if divided:
+        yield from _table(HEADER, [_cells(row, scenario["best"]) for row in divided])
     if scenario["best"] is not None:
         yield f"  {BEST} best: {scenario['best']}: {scenario['reason']}"
     if scenario["possible"] is not None:
         yield f"  {scenario['possible']}"
+    popping = [row for row in rows if row["shared"] or row["pop_queues_after"]]
+    if popping:
+        yield from _table(SHARED_HEADER, [_shared_cells(row) for row in popping])
+
+
+def _shared_cells(row: Mapping[str, Any]) -> list[str]:
+    return [
+        _name(row, None),
+        f"{row['pop_queues_after']:,}",
+        _range(row["min_clients_per_queue"], row["max_clients_per_queue"]),
+        _whole(row["unreached"]),
+        f"{row['idle_before']:,} -> {row['idle_after']:,}",
+        f"{_range(row['min_redelivery_s'], row['max_redelivery_s'])} s",
+        f"{row['cannot_pop']:,} of {row['groups']:,} groups"
+        if row["seeds"] == 1
+        else f"{row['cannot_pop']:,}",
+    ]
 
 
 def _cells(row: Mapping[str, Any], best: str | None) -> list[str]:
     return [
         _name(row, best),
-        f"{row['moved']:,}",
+        _whole(row["moved"]),
         _whole(row["minimum_moves"]),
         _ratio(row["amplification"]),
         f"{_ratio(row['mean_peak_ratio_before'])} -> {_ratio(row['mean_peak_ratio'])}",
@@ -136,7 +169,7 @@ def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     cells = [
         [
             _name(row, None),
-            f"{row['moved']:,}",
+            _whole(row["moved"]),
             _ratio(row["moved_per_rebalance"]),
             _whole(row["minimum_moves"]),
             _ratio(row["amplification"]),
@@ -202,6 +235,12 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
 
 def _whole(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if least is None or most is None:
+        return "-"
+    return f"{least:,g}" if least == most else f"{least:,g} to {most:,g}"
 
 
 def _ratio(number: float | None) -> str:

@@ -17,8 +17,11 @@ from rebalance_core.contracts.planning import PLAN_STEPS
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
+from rebalance_core.planning.sweep.member_settings import Group
 from rebalance_core.planning.sweep.plan_options import SweepOptions
+from rebalance_core.planning.sweep.shared_figures import with_shared_figures
 from rebalance_core.planning.sweep.sweep_rows import counted, marked, start_sums, step_rows
 from rebalance_core.planning.variants import Variants
 
@@ -45,6 +48,8 @@ class Sweep:
     Attributes:
         strategies: (number, text) of RocketMQ's; None keeps every member's own.
         hypothetical: the others.
+        popped: (number, request mode) of those under which groups pop; their `STARTS` are not
+            known.
         options: of the engine; its override is not used.
         first_ms: by cluster: the first edit of a history. The state before it is the last epoch
             that began earlier; without one it is the first epoch.
@@ -56,6 +61,7 @@ class Sweep:
     options: EngineOptions
     first_ms: Mapping[str, int]
     ownership_of: frozenset[tuple[str, str]] | None = None
+    popped: Sequence[tuple[int, RequestMode]] = ()
 
 
 def sweep_of(
@@ -81,6 +87,7 @@ def sweep_of(
         options=engine_options(given, SimulationOptions(include_retry_topics=retry)),
         first_ms=first_ms,
         ownership_of=ownership_of,
+        popped=variants.popped(),
     )
 
 
@@ -105,16 +112,25 @@ def ddl_of(made: str) -> str:
     return ", ".join(fields)
 
 
-def pass_rows(made: str, ledger: Mapping[str, pa.Table], first_ms: Mapping[str, int]) -> pa.Table:
+def pass_rows(
+    made: str,
+    ledger: Mapping[str, pa.Table],
+    first_ms: Mapping[str, int],
+    given: Mapping[str, pa.Table],
+    cannot_pop: Mapping[Group, str] | None = None,
+) -> pa.Table:
     """The rows of a pass.
 
     Args:
         made: the pass.
         ledger: the tables `LEDGER_OF` it, with the rows of whole groups.
         first_ms: as of `Sweep`.
+        given: the events and settings that the ledger is made of.
+        cannot_pop: as of `PoppedGroups`.
     """
     if made == STEPS:
-        rows = marked(step_rows(*(ledger[name] for name in LEDGER_OF[STEPS])), first_ms)
+        steps = step_rows(*(ledger[name] for name in LEDGER_OF[STEPS]))
+        rows = with_shared_figures(marked(steps, first_ms), given, cannot_pop or {})
     elif made == STARTS:
         starts = ledger["pull_starts"]
         rows = start_sums(starts.filter(counted(starts, first_ms)))
@@ -125,7 +141,10 @@ def pass_rows(made: str, ledger: Mapping[str, pa.Table], first_ms: Mapping[str, 
 
 
 def hypothetical_rows(
-    made: str, rows: Iterable[Mapping[str, Any]], first_ms: Mapping[str, int]
+    made: str,
+    rows: Iterable[Mapping[str, Any]],
+    first_ms: Mapping[str, int],
+    given: Mapping[str, pa.Table],
 ) -> pa.Table:
     """The rows of a pass, not `STARTS`, of groups under a hypothetical strategy.
 
@@ -133,7 +152,11 @@ def hypothetical_rows(
         made: the pass.
         rows: as `HypotheticalStrategies` gives them.
         first_ms: as of `Sweep`.
+        given: the group's events and settings.
     """
     schema = schema_of(made)
     table = pa.Table.from_pylist(list(rows), schema)
-    return marked(table, first_ms).select(schema.names) if made == STEPS else table
+    if made != STEPS:
+        return table
+    steps = with_shared_figures(marked(table, first_ms), given, {})
+    return steps.select(schema.names).cast(schema)

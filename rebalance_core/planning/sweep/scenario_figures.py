@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rebalance_core.planning.variants import is_popped
+
 VARIANT = ("scenario", "strategy")
 SUMS = (
     "rebalances",
@@ -18,16 +20,35 @@ SUMS = (
     "orphaned_after",
     "replayed_messages",
     "skipped_messages",
+    "pop_queues_after",
+    "unreached",
 )
 """Columns of ``plan_summary`` that are added up."""
+EXTREMES = {
+    "min_clients_per_queue": "min",
+    "max_clients_per_queue": "max",
+    "min_redelivery_s": "min",
+    "max_redelivery_s": "max",
+}
+"""Columns of ``plan_summary`` of which the least or the largest is told."""
+OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",
+            "worst_peak_ratio", "replayed_messages", "skipped_messages",
+            "peak_messages_per_second")  # fmt: skip
+"""Figures that say nothing of a strategy under which groups pop: they are of groups that cannot."""
 
 
 def with_ratio(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its amplification, without ``moved_sound``, which that is the ratio of."""
+    """The row with its amplification, without ``moved_sound``, which that is the ratio of.
+
+    ``shared``: the strategy is one under which groups pop; `OF_OWNED` are None then.
+    """
     minimum, moved = row["minimum_moves"], row["moved_sound"]
     rest = {name: value for name, value in row.items() if name != "moved_sound"}
-    return rest | {
+    shared = is_popped(row["strategy"])
+    figures = rest | {
         "amplification": moved / minimum if minimum else None,
         "idle": row["idle_after"],
         "orphaned": row["orphaned_after"],
+        "shared": shared,
     }
+    return figures | dict.fromkeys(OF_OWNED) if shared else figures

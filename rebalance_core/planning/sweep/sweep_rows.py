@@ -16,6 +16,11 @@ _FIGURES = (
 )  # fmt: skip
 _OF_EPOCH = ("causes", "status", "orphaned", "shared", "pop_queues")
 _EPOCH = (*GROUP, "epoch")
+OF_OWNED = (
+    "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness", "max_queues",
+    "min_queues", "peak_ratio",
+)  # fmt: skip
+"""Figures of owned queues: they mean nothing where members share all of the group's queues."""
 SHARED = {
     "min_clients_per_queue": ("min_clients_per_queue", "min"),
     "max_clients_per_queue": ("max_clients_per_queue", "max"),
@@ -39,6 +44,9 @@ def step_rows(epochs: pa.Table, metrics: pa.Table, shared: pa.Table) -> pa.Table
     columns = {name: epochs[name] for name in _EPOCH}
     columns |= {"change_ms": epochs["from_ms"]}
     columns |= {name: epochs[name] for name in _OF_EPOCH} | {n: whole[n] for n in _FIGURES}
+    # metrics count subscribers of owned queues only
+    everyone = pc.if_else(all_shared(columns), epochs["distinct_members"], whole["members"])
+    columns |= {"members": everyone}
     return pa.table(columns | _of_shared_topics(epochs, shared))
 
 
@@ -54,8 +62,18 @@ def _of_shared_topics(epochs: pa.Table, shared: pa.Table) -> dict[str, pa.Chunke
     return {name: joined[name] for name in SHARED}
 
 
+def all_shared(steps: Mapping[str, pa.ChunkedArray] | pa.Table) -> pa.ChunkedArray:
+    """Whether members share all queues that the group has in a step."""
+    popped = pc.fill_null(pc.greater(steps["pop_queues"], 0), False)
+    return pc.and_(popped, pc.fill_null(pc.equal(steps["queues"], 0), False))
+
+
 def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
-    """The rows, which are in order, with ``counted``; amplification null where it means nothing."""
+    """The rows, which are in order, with ``counted``; figures null where they mean nothing."""
+    shared = all_shared(steps)
+    for name in set(OF_OWNED) & set(steps.column_names):
+        values = pc.if_else(shared, pa.scalar(None, steps[name].type), steps[name])
+        steps = steps.set_column(steps.column_names.index(name), name, values)
     number = steps.column_names.index("amplification")
     owned = pc.equal(steps["orphaned"], 0)
     nothing = pa.scalar(None, pa.float64())

@@ -8,7 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.planning import PLAN_LEAGUE
-from rebalance_core.planning.sweep.caveats import BETWEEN_CAVEATS, LEFT_OUT
+from rebalance_core.planning.sweep.caveats import (
+    BETWEEN_CAVEATS,
+    BETWEEN_COUNTS,
+    LEFT_OUT,
+    STAY,
+    STAY_COUNT,
+)
+from rebalance_core.planning.variants import is_popped
 from rebalance_core.process.plan.totals import Row, totals
 
 _MEANS = {
@@ -16,7 +23,7 @@ _MEANS = {
     "stickiness": "stickiness",
     "mean_peak_ratio": "peak_ratio",
 }
-_SUMS = ("rebalances", "moved", "idle_after", "orphaned_after")
+_SUMS = ("rebalances", "moved", "idle_after", "orphaned_after", "pop_queues_after", "unreached")
 
 
 class SoundSteps:
@@ -73,21 +80,45 @@ def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
         summary: ``plan_summary``.
         sound: Of the same steps.
     """
+    stay = _stay(summary)
     rows = [
-        row | _figures(row, sound.means(row["strategy"]))
+        row | _figures(row, sound.means(row["strategy"]), stay.get(row["strategy"], []))
         for row in totals(summary, ("strategy", "of_rocketmq"), _SUMS)
     ]
     return pa.Table.from_pylist(rows, PLAN_LEAGUE.arrow_schema())
 
 
-def _figures(row: Row, means: Row) -> Row:
+def _stay(summary: pa.Table) -> dict[str, list[str]]:
+    """By strategy: how many groups cannot pop, by reason."""
+    told = summary.filter(pc.is_valid(summary["cannot_pop"]))
+    keys = ["strategy", "cannot_pop"]
+    counts = told.group_by(keys, use_threads=False).aggregate([([], "count_all")])
+    found: dict[str, list[str]] = {}
+    for row in counts.sort_by("cannot_pop").to_pylist():
+        text = STAY_COUNT % (row["count_all"], row["cannot_pop"])
+        found.setdefault(row["strategy"], []).append(text)
+    return found
+
+
+def _figures(row: Row, means: Row, stay: list[str]) -> Row:
     minimum, moved = row["minimum_moves"], row["moved_sound"]
-    return means | {
-        "amplification": moved / minimum if minimum else None,
+    common = {
         "idle_members": row["idle_after"],
         "orphaned": row["orphaned_after"],
-        "caveat": _caveat(row, row["rebalances"] - means["steps"]),
+        "pop_queues": row["pop_queues_after"],
     }
+    if is_popped(row["strategy"]):  # what is owned is of groups that cannot pop
+        counts = (row["cannot_pop"], row["rows"], BETWEEN_COUNTS.join(stay))
+        nothing = dict.fromkeys((*_MEANS, "worst_peak_ratio", "moved", "minimum_moves"))
+        return common | nothing | {"caveat": STAY % counts if stay else None}
+    return (
+        means
+        | common
+        | {
+            "amplification": moved / minimum if minimum else None,
+            "caveat": _caveat(row, row["rebalances"] - means["steps"]),
+        }
+    )
 
 
 def _caveat(row: Row, steps_left_out: int) -> str | None:

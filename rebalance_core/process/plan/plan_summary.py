@@ -8,7 +8,14 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts.planning import PLAN_SUMMARY, VARIANT_KEY
 from rebalance_core.model.statuses import FROZEN
-from rebalance_core.planning.sweep.caveats import FROZEN_CAVEAT, ORPHANED_CAVEAT, UNEVEN_CAVEAT
+from rebalance_core.planning.sweep.caveats import (
+    CANNOT_POP_CAVEAT,
+    FROZEN_CAVEAT,
+    ORPHANED_CAVEAT,
+    SHARED_CAVEAT,
+    UNEVEN_CAVEAT,
+)
+from rebalance_core.planning.sweep.sweep_rows import all_shared
 from rebalance_core.process.plan.variant_columns import as_table
 
 KEY = list(VARIANT_KEY)
@@ -19,8 +26,14 @@ _STATE = {
     "peak_ratio": "peak_ratio",
     "idle_members": "idle",
     "orphaned": "orphaned",
+    "pop_queues": "pop_queues",
 }
 """Columns of ``plan_steps`` that say how a group stands, and what the summary calls them."""
+_AFTER = (
+    "min_clients_per_queue", "max_clients_per_queue", "unreached", "min_redelivery_s",
+    "max_redelivery_s", "cannot_pop",
+)  # fmt: skip
+"""Columns of ``plan_steps`` of which the summary has the last step's only."""
 
 
 def plan_summary(
@@ -40,15 +53,18 @@ def plan_summary(
         before, after = (
             steps[column].take(groups[side].combine_chunks()) for side in ("before", "after")
         )
-        if column != "peak_ratio":
-            before = pc.fill_null(before, 0)  # the group was not there yet
+        if column != "peak_ratio":  # the group was not there yet
+            nothing = pa.scalar(0, before.type)
+            before = pc.if_else(pc.is_null(groups["before"]), nothing, before)
         rows = rows.append_column(f"{name}_before", before)
         rows = rows.append_column(f"{name}_after", after)
+    for name in _AFTER:
+        rows = rows.append_column(name, steps[name].take(groups["after"].combine_chunks()))
     rows = _with_moves(rows, groups)
     last = steps["status"].take(groups["after"].combine_chunks())
     frozen = pc.or_(groups["frozen"], pc.equal(last, FROZEN))
     rows = rows.append_column("frozen", frozen)
-    caveat = _caveat(frozen, groups["uneven"], groups["unowned"])
+    caveat = _caveat(rows, groups, frozen)
     rows = rows.append_column("caveat", caveat)
     rows = rows.append_column("amplification", _amplification(rows))
     rows = _joined(rows, starts, {"replayed_messages": pa.int64(), "skipped_messages": pa.int64()})
@@ -73,6 +89,8 @@ def _grouped(steps: pa.Table) -> pa.Table:
         "uneven": (pc.and_(meant, pc.is_null(steps["minimum_moves"])), "any"),
         "unowned": (pc.and_(meant, pc.greater(steps["orphaned"], 0)), "any"),
         "frozen": (pc.and_(counted, pc.equal(steps["status"], FROZEN)), "any"),
+        "shared": (pc.and_(counted, all_shared(steps)), "any"),
+        "owned": (pc.and_(counted, pc.invert(all_shared(steps))), "any"),
     }
     table = steps.select([*KEY, "of_rocketmq"])
     for name, (values, _) in columns.items():
@@ -85,19 +103,28 @@ def _grouped(steps: pa.Table) -> pa.Table:
 
 
 def _with_moves(rows: pa.Table, groups: pa.Table) -> pa.Table:
+    """Moves and their minimum; null where members share all queues in every step."""
+    owned = pc.or_(groups["owned"], pc.invert(_shared(rows, groups)))
     minimum = _where(pc.invert(groups["uneven"]), pc.fill_null(groups["minimum"], 0))
-    rows = rows.append_column("moved", pc.fill_null(groups["moved"], 0))
-    return rows.append_column("minimum_moves", minimum)
+    rows = rows.append_column("moved", _where(owned, pc.fill_null(groups["moved"], 0)))
+    return rows.append_column("minimum_moves", _where(owned, minimum))
 
 
-def _caveat(
-    frozen: pa.ChunkedArray, uneven: pa.ChunkedArray, unowned: pa.ChunkedArray
-) -> pa.ChunkedArray:
-    """The first that applies."""
-    nothing = pa.scalar(None, pa.string())
-    found = pc.if_else(unowned, ORPHANED_CAVEAT, nothing)
-    found = pc.if_else(uneven, UNEVEN_CAVEAT, found)
-    return pc.if_else(frozen, FROZEN_CAVEAT, found)
+def _shared(rows: pa.Table, groups: pa.Table) -> pa.ChunkedArray:
+    """Whether members share all queues in a counted step, or after."""
+    popped = pc.fill_null(pc.greater(rows["pop_queues_after"], 0), False)
+    return pc.or_(groups["shared"], pc.and_(popped, pc.equal(rows["queues_after"], 0)))
+
+
+def _caveat(rows: pa.Table, groups: pa.Table, frozen: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The first that applies, last in this order."""
+    found = pc.if_else(groups["unowned"], ORPHANED_CAVEAT, pa.scalar(None, pa.string()))
+    found = pc.if_else(groups["uneven"], UNEVEN_CAVEAT, found)
+    found = pc.if_else(_shared(rows, groups), SHARED_CAVEAT, found)
+    found = pc.if_else(frozen, FROZEN_CAVEAT, found)
+    begin = CANNOT_POP_CAVEAT.removesuffix("%s")
+    stays = pc.binary_join_element_wise(pa.scalar(begin), rows["cannot_pop"], "")
+    return pc.coalesce(stays, found)
 
 
 def _amplification(rows: pa.Table) -> pa.ChunkedArray:

@@ -16,6 +16,7 @@ from rebalance_core.engine.units import ROWS_PER_CHUNK
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS
 from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS
+from rebalance_core.planning.sweep.member_settings import Group
 from rebalance_core.planning.sweep.passes import (
     LEDGER_OF,
     STARTS,
@@ -23,6 +24,7 @@ from rebalance_core.planning.sweep.passes import (
     hypothetical_rows,
     pass_rows,
 )
+from rebalance_core.planning.sweep.popped_groups import popped_groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,11 @@ def swept_groups(
         for number, text in sweep.strategies:
             options = replace(sweep.options, strategy_override=text)
             yield SweptGroups(number, _engine_passes(kernels, tables, options, sweep), end)
+        for number, mode in sweep.popped:
+            popped = popped_groups(tables, mode)
+            options = replace(sweep.options, strategy_override=None)
+            made = _engine_passes(passes, popped.tables, options, sweep, popped.cannot_pop)
+            yield SweptGroups(number, made, end)
         if sweep.hypothetical.strategies:
             yield from _hypothetical(grouped, begin, end, passes, sweep)
 
@@ -78,6 +85,7 @@ def _engine_passes(
     tables: Mapping[str, pa.Table],
     options: EngineOptions,
     sweep: Sweep,
+    cannot_pop: Mapping[Group, str] | None = None,
 ) -> dict[str, pa.Table]:
     wanted = [name for made in passes for name in LEDGER_OF[made]]
     found: dict[str, list[pa.RecordBatch]] = {name: [] for name in wanted}
@@ -88,7 +96,7 @@ def _engine_passes(
         name: pa.Table.from_batches(batches, LEDGER_TABLES[name].arrow_schema())
         for name, batches in found.items()
     }
-    return {made: pass_rows(made, ledger, sweep.first_ms) for made in passes}
+    return {made: pass_rows(made, ledger, sweep.first_ms, tables, cannot_pop) for made in passes}
 
 
 def _hypothetical(
@@ -98,13 +106,16 @@ def _hypothetical(
     made: dict[int, list[dict[str, pa.Table]]] = {}
     for group in range(begin, end):
         tables = grouped.of(group, group + 1)
+        given = {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)}
         history = history_of(
-            {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)},
+            given,
             queue_offsets_given=sweep.options.queue_offsets_given,
             committed_offsets_given=sweep.options.committed_offsets_given,
         )
         for number, rows in sweep.hypothetical.tables(passes, history):
-            tables_of_group = {p: hypothetical_rows(p, rows[p], sweep.first_ms) for p in passes}
+            tables_of_group = {
+                p: hypothetical_rows(p, rows[p], sweep.first_ms, given) for p in passes
+            }
             made.setdefault(number, []).append(tables_of_group)
     for number, parts in made.items():
         joined = {p: pa.concat_tables([part[p] for part in parts]) for p in passes}

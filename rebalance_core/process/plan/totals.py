@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.planning.sweep.scenario_figures import EXTREMES
+
 Row = dict[str, Any]
 _DISTINCT = {"cluster", "consumer_group"}
 _OF_SOUND = {"moved_sound": "moved", "minimum_moves": "minimum_moves"}
@@ -17,7 +19,8 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
     """A row for each key, as plain values.
 
     Beside the key and the sums it has ``groups``; ``rows``, one a group and variant, and how many
-    of them have a caveat (``left_out``); the different ``caveats``, sorted; and ``moved_sound`` and
+    of them have a caveat (``left_out``) and ``cannot_pop``; the different ``caveats``, sorted; the
+    `EXTREMES`; and ``moved_sound`` and
     ``minimum_moves``, the sums of those without one, where the minimum is a measure of the
     strategy.
 
@@ -28,13 +31,14 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
     """
     sums = list(sums)
     sound = pc.is_null(summary["caveat"])
-    table = summary.select([*keys, "caveat", *sums])
+    table = summary.select([*keys, "caveat", "cannot_pop", *sums, *EXTREMES])
     for name, column in _OF_SOUND.items():
         values = pc.if_else(sound, summary[column], pa.scalar(None, pa.int64()))
         table = table.append_column(f"_{name}", values)
     how: list[tuple[Any, str]]
     how = [(name, "sum") for name in (*sums, *(f"_{name}" for name in _OF_SOUND))]
-    how += [("caveat", "count"), ("caveat", "distinct"), ([], "count_all")]
+    how += [("caveat", "count"), ("caveat", "distinct"), ("cannot_pop", "count"), ([], "count_all")]
+    how += EXTREMES.items()
     grouped = table.group_by(list(keys), use_threads=False).aggregate(how)
     groups = distinct(summary, keys, _DISTINCT)
     return [
@@ -46,7 +50,9 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
             "rows": row["count_all"],
             "left_out": row["caveat_count"],
             "caveats": sorted(filter(None, row["caveat_distinct"])),
+            "cannot_pop": row["cannot_pop_count"],
         }
+        | {name: row[f"{name}_{how}"] for name, how in EXTREMES.items()}
         for row in grouped.to_pylist()
     ]
 

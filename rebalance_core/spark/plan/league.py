@@ -6,7 +6,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts.planning import PLAN_LEAGUE
-from rebalance_core.planning.sweep.caveats import BETWEEN_CAVEATS, LEFT_OUT
+from rebalance_core.planning.sweep.caveats import (
+    BETWEEN_CAVEATS,
+    BETWEEN_COUNTS,
+    LEFT_OUT,
+    STAY,
+    STAY_COUNT,
+)
+from rebalance_core.planning.sweep.scenario_figures import EXTREMES
+from rebalance_core.planning.variants import POP
+
+_OF_OWNED = ("moved", "minimum_moves", "amplification", "moved_per_rebalance", "stickiness",
+             "mean_peak_ratio", "worst_peak_ratio")  # fmt: skip
 
 
 def plan_league(steps: DataFrame, summary: DataFrame) -> DataFrame:
@@ -20,6 +31,7 @@ def plan_league(steps: DataFrame, summary: DataFrame) -> DataFrame:
         summary: ``plan_summary``.
     """
     league = _totals(summary).join(_means(steps), on="strategy", how="inner")
+    is_popped = sf.col("strategy").startswith(f"{POP}(")
     ratio = sf.col("_moved") / sf.nullif(sf.col("minimum_moves"), sf.lit(0))
     left_out = sf.format_string(
         LEFT_OUT,
@@ -29,11 +41,29 @@ def plan_league(steps: DataFrame, summary: DataFrame) -> DataFrame:
         sf.col("rebalances"),
         sf.concat_ws(BETWEEN_CAVEATS, "_caveats"),
     )
-    return league.select(
+    told = league.join(_stay(summary), on="strategy", how="left").select(
         "*",
         ratio.alias("amplification"),
-        sf.when(sf.col("_left_out") > 0, left_out).alias("caveat"),
-    ).select(*PLAN_LEAGUE.column_names)
+        sf.when(is_popped, sf.col("_stay")).when(sf.col("_left_out") > 0, left_out).alias("caveat"),
+    )
+    # what is owned is of groups that cannot pop
+    nothing = {name: sf.when(~is_popped, sf.col(name)) for name in _OF_OWNED}
+    return told.withColumns(nothing).select(*PLAN_LEAGUE.column_names)
+
+
+def _stay(summary: DataFrame) -> DataFrame:
+    """By strategy: how many groups cannot pop, by reason, in words."""
+    counts = summary.groupBy("strategy", "cannot_pop").agg(sf.count(sf.lit(1)).alias("n"))
+    reason = sf.col("cannot_pop")
+    text = sf.when(reason.isNotNull(), sf.format_string(STAY_COUNT, sf.col("n"), reason))
+    in_order = sf.sort_array(
+        sf.collect_list(sf.when(text.isNotNull(), sf.struct(reason, text.alias("text"))))
+    )
+    listed = sf.concat_ws(BETWEEN_COUNTS, sf.transform(in_order, lambda one: one["text"]))
+    stay = sf.sum(sf.when(reason.isNotNull(), sf.col("n")))
+    return counts.groupBy("strategy").agg(
+        sf.when(stay > 0, sf.format_string(STAY, stay, sf.sum("n"), listed)).alias("_stay")
+    )
 
 
 def _totals(summary: DataFrame) -> DataFrame:
@@ -51,6 +81,10 @@ def _totals(summary: DataFrame) -> DataFrame:
         sf.count(sf.lit(1)).alias("_of"),
         sf.sum((~sound).cast("INT")).alias("_left_out"),
         sf.sort_array(sf.collect_set("caveat")).alias("_caveats"),
+        sf.sum("pop_queues_after").alias("pop_queues"),
+        sf.sum("unreached").alias("unreached"),
+        sf.count("cannot_pop").alias("cannot_pop"),
+        *(getattr(sf, how)(name).alias(name) for name, how in EXTREMES.items()),
     )
 
 

@@ -12,7 +12,13 @@ from rebalance_core.contracts.planning import (
     VARIANT_KEY,
 )
 from rebalance_core.model.statuses import FROZEN
-from rebalance_core.planning.sweep.caveats import FROZEN_CAVEAT, ORPHANED_CAVEAT, UNEVEN_CAVEAT
+from rebalance_core.planning.sweep.caveats import (
+    CANNOT_POP_CAVEAT,
+    FROZEN_CAVEAT,
+    ORPHANED_CAVEAT,
+    SHARED_CAVEAT,
+    UNEVEN_CAVEAT,
+)
 from rebalance_core.planning.sweep.passes import NUMBER
 from rebalance_core.planning.variants import Variants
 from rebalance_core.spark.plan.history_columns import given_cluster, history_number
@@ -20,6 +26,11 @@ from rebalance_core.spark.plan.history_columns import given_cluster, history_num
 _HISTORY = "_history"
 KEY = list(VARIANT_KEY)
 QUEUE = ("topic", "broker_name", "queue_id")
+_AFTER = (
+    "min_clients_per_queue", "max_clients_per_queue", "unreached", "min_redelivery_s",
+    "max_redelivery_s", "cannot_pop",
+)  # fmt: skip
+"""Columns of ``plan_steps`` of which the summary has the last step's only."""
 
 
 class VariantNames:
@@ -61,12 +72,19 @@ def plan_summary(
         peak_rates: key and peak_messages_per_second; None: there are no rates.
     """
     groups = steps.groupBy(*KEY).agg(sf.first("of_rocketmq").alias("of_rocketmq"), *_aggregates())
+    shared = sf.col("_shared") | _all_shared("after.")
     caveat = (
-        sf.when(sf.col("_frozen"), FROZEN_CAVEAT)
+        sf.when(
+            sf.col("after.cannot_pop").isNotNull(),
+            sf.format_string(CANNOT_POP_CAVEAT, sf.col("after.cannot_pop")),
+        )
+        .when(sf.col("_frozen"), FROZEN_CAVEAT)
+        .when(shared, SHARED_CAVEAT)
         .when(sf.col("_uneven"), UNEVEN_CAVEAT)
         .when(sf.col("_unowned"), ORPHANED_CAVEAT)
     )
-    minimum = sf.when(~sf.col("_uneven"), sf.coalesce("_minimum", sf.lit(0)))
+    owned = sf.col("_owned") | ~shared
+    minimum = sf.when(owned & ~sf.col("_uneven"), sf.coalesce("_minimum", sf.lit(0)))
     sound = (minimum > 0) & caveat.isNull()
     summary = groups.select(
         *KEY,
@@ -74,7 +92,7 @@ def plan_summary(
         "rebalances",
         *_before_after("members", "members"),
         *_before_after("queues", "queues"),
-        sf.coalesce("moved", sf.lit(0)).alias("moved"),
+        sf.when(owned, sf.coalesce("moved", sf.lit(0))).alias("moved"),
         minimum.alias("minimum_moves"),
         sf.when(sound, sf.col("moved") / minimum).alias("amplification"),
         "stickiness",
@@ -84,6 +102,8 @@ def plan_summary(
         *_before_after("orphaned", "orphaned"),
         sf.col("_frozen").alias("frozen"),
         caveat.alias("caveat"),
+        *_before_after("pop_queues", "pop_queues"),
+        *(sf.col(f"after.{name}").alias(name) for name in _AFTER),
     )
     for frame, columns in (
         (starts, {"replayed_messages": "BIGINT", "skipped_messages": "BIGINT"}),
@@ -101,8 +121,9 @@ def plan_summary(
 def _aggregates() -> list[Column]:
     counted = sf.col("counted")
     state = sf.struct(
-        "members", "queues", "max_queues", "peak_ratio", "idle_members", "orphaned", "status"
-    )
+        "members", "queues", "max_queues", "peak_ratio", "idle_members", "orphaned", "status",
+        "pop_queues", *_AFTER,
+    )  # fmt: skip
     last_before = sf.when(~counted, sf.col("epoch"))
     meant = counted & (sf.col("members") > 0) & (sf.col("queues") > 0)
     frozen = (sf.col("status") == FROZEN) & counted
@@ -117,6 +138,8 @@ def _aggregates() -> list[Column]:
             "_uneven"
         ),
         sf.coalesce(sf.bool_or(meant & (sf.col("orphaned") > 0)), sf.lit(False)).alias("_unowned"),
+        sf.coalesce(sf.bool_or(counted & _all_shared()), sf.lit(False)).alias("_shared"),
+        sf.coalesce(sf.bool_or(counted & ~_all_shared()), sf.lit(False)).alias("_owned"),
         (
             sf.coalesce(sf.bool_or(frozen), sf.lit(False))
             | (sf.max_by("status", "epoch") == FROZEN)
@@ -124,10 +147,16 @@ def _aggregates() -> list[Column]:
     ]
 
 
+def _all_shared(of: str = "") -> Column:
+    """Whether members share all queues that the group has in a step."""
+    popped = sf.coalesce(sf.col(f"{of}pop_queues") > 0, sf.lit(False))
+    return popped & sf.coalesce(sf.col(f"{of}queues") == 0, sf.lit(False))
+
+
 def _before_after(field: str, name: str, *, nullable: bool = False) -> list[Column]:
     values = [sf.col(f"{side}.{field}") for side in ("before", "after")]
-    if not nullable:
-        values = [sf.coalesce(value, sf.lit(0)) for value in values]
+    if not nullable:  # the group was not there yet
+        values[0] = sf.when(sf.col("before").isNull(), sf.lit(0)).otherwise(values[0])
     return [v.alias(f"{name}_{side}") for v, side in zip(values, ("before", "after"), strict=True)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from rebalance_core.planning.sweep.scenario_figures import SUMS, VARIANT, with_ratio
+from rebalance_core.planning.sweep.scenario_figures import EXTREMES, SUMS, VARIANT, with_ratio
 
 
 def scenario_rows(summary: DataFrame) -> list[dict[str, Any]]:
@@ -32,6 +32,8 @@ def scenario_rows(summary: DataFrame) -> list[dict[str, Any]]:
         sf.sum(sf.col("frozen").cast("INT")).alias("frozen"),
         sf.sum((~sound).cast("INT")).alias("left_out"),
         sf.sort_array(sf.collect_set("caveat")).alias("caveats"),
+        sf.count("cannot_pop").alias("cannot_pop"),
+        *(getattr(sf, how)(name).alias(name) for name, how in EXTREMES.items()),
     )
     return [with_ratio(row.asDict()) for row in rows.collect()]
 

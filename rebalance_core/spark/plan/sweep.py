@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.technical_columns import TABLE
 from rebalance_core.engine.group_history import by_table, history_of
 from rebalance_core.engine.prepared import prepare
 from rebalance_core.engine.units import GROUP, PART, chunks, split_units
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.planning.hypothetical import OWNERSHIP
+from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS
 from rebalance_core.planning.sweep.passes import (
     LEDGER_OF,
     NUMBER,
@@ -25,6 +27,7 @@ from rebalance_core.planning.sweep.passes import (
     hypothetical_rows,
     pass_rows,
 )
+from rebalance_core.planning.sweep.popped_groups import popped_groups
 from rebalance_core.spark.engine.packing import unpacked
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, Task
 from rebalance_core.spark.engine.work_units import AssignedRows
@@ -64,10 +67,18 @@ class SweepTask:
 
     def _chunk(self, chunk: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """(number of the strategy, its rows)."""
+        given = _given(chunk)
+        first_ms = self.sweep.first_ms
         for number, text in self.sweep.strategies:
             options = replace(self.sweep.options, strategy_override=text)
             ledger = _ledger(LEDGER_OF[self.made], chunk, options)
-            yield number, pass_rows(self.made, ledger, self.sweep.first_ms)
+            yield number, pass_rows(self.made, ledger, first_ms, given)
+        for number, mode in self.sweep.popped if self.made != STARTS else ():
+            popped = popped_groups(given, mode)
+            options = replace(self.sweep.options, strategy_override=None)
+            ledger = _ledger(LEDGER_OF[self.made], _as_chunk(popped.tables), options)
+            made = pass_rows(self.made, ledger, first_ms, popped.tables, popped.cannot_pop)
+            yield number, made
         if self.sweep.hypothetical.strategies and self.made != STARTS:
             yield from self._hypothetical_rows(chunk)
 
@@ -76,13 +87,14 @@ class SweepTask:
         for unit in split_units(chunk):
             if unit[PART][0].as_py():
                 continue
+            tables = by_table(unit)
             history = history_of(
-                by_table(unit),
+                tables,
                 queue_offsets_given=options.queue_offsets_given,
                 committed_offsets_given=options.committed_offsets_given,
             )
             for number, rows in self.sweep.hypothetical(self.made, history):
-                yield number, hypothetical_rows(self.made, rows, self.sweep.first_ms)
+                yield number, hypothetical_rows(self.made, rows, self.sweep.first_ms, tables)
 
     def _wanted(self, chunk: pa.Table) -> pa.Table:
         groups = self.sweep.ownership_of
@@ -92,6 +104,17 @@ class SweepTask:
         cluster = pc.replace_substring_regex(chunk[GROUP[0]], "\x1f[0-9]+$", "")
         pairs = pc.binary_join_element_wise(cluster, chunk[GROUP[1]], "\x1e")
         return chunk.filter(pc.is_in(pairs, value_set=names))
+
+
+def _given(chunk: pa.Table) -> dict[str, pa.Table]:
+    """Events and settings of a chunk."""
+    return {name: chunk.filter(pc.equal(chunk[TABLE], name)) for name in (EVENTS, GROUPS)}
+
+
+def _as_chunk(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The rows in one table again, those of a unit together."""
+    keys = [(name, "ascending") for name in (*GROUP, PART)]
+    return pa.concat_tables(tables.values()).sort_by(keys)
 
 
 def _ledger(
