@@ -26,7 +26,7 @@ def step(group: str, **figures: Any) -> Row:
         "status": "SETTLED", "counted": True, "members": 3, "queues": 8, "moved": 4,
         "voluntary_moves": 4, "minimum_moves": 2, "amplification": 2.0, "stickiness": 0.5,
         "max_queues": 4, "min_queues": 2, "peak_ratio": 1.5, "idle_members": 0, "orphaned": 0,
-        "shared": 0,
+        "shared": 0, "pop_queues": 0,
     }  # fmt: skip
     return row | figures
 
@@ -60,7 +60,7 @@ def in_one_process(*rows: Row) -> Row:
 
 def on(spark: SparkSession) -> League:
     def league(*rows: Row) -> Row:
-        values = [[row[name] for name in PLAN_STEPS.column_names] for row in rows]
+        values = [[row.get(name) for name in PLAN_STEPS.column_names] for row in rows]
         steps = spark.createDataFrame(values, PLAN_STEPS.plain_ddl)
         [found] = plan_league(steps, plan_summary(steps, None, None)).collect()
         return found.asDict()

@@ -218,7 +218,9 @@ def test_a_master_that_was_gone_before_all_files_is_gone_from_the_begin(
     assert turns(*alone, registered(20, MASTER)) == [GONE, "up 20.5 None"]
     assert turns(*alone, life(20, "booted", "m")) == [GONE, "up 20.5 None"]
     # a setting that a file tells later holds
-    assert turns(*alone, prop(12, "slaveReadEnable", "true")) == [GONE.replace("None", "SLAVE_READ")]
+    assert turns(*alone, prop(12, "slaveReadEnable", "true")) == [
+        GONE.replace("None", "SLAVE_READ")
+    ]
 
 
 def test_what_shows_the_master_before_rules_that_out() -> None:
