@@ -82,7 +82,9 @@ def _unheard(
 
 def _alive(ordered: list[Evidence], replicas: Replicas, name: str, at_ms: int) -> bool:
     """The master's own log has a line from before."""
-    masters = {f for f, its in replicas.folders.items() if its.broker_name == name and not its.slave}
+    masters = {
+        f for f, its in replicas.folders.items() if its.broker_name == name and not its.slave
+    }
     return any(
         piece.place in masters and piece.kind in _ALIVE and (piece.at_ms or 0) < at_ms
         for piece in ordered
