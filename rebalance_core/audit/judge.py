@@ -103,7 +103,7 @@ def judge_cluster(
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events)]
     masters = master_outages(given)
-    rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(masters)]
+    rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
     run = replace(run, masters=masters)
     return run, with_known(rows, of_cluster(run))
 

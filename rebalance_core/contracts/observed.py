@@ -85,6 +85,11 @@ _OTHER_KINDS = (
         "(when the newest copy of each was exported, epoch ms; empty: there is none, or no file "
         "tells)",
     ),
+    FactKind(
+        "BROKER_SLAVES",
+        "the broker has slaves: mode, what they do without its master (REFUSED, SLAVE_READ, "
+        "ACTING; empty: no file tells)",
+    ),
     FactKind("NAME_SERVER_FILE", "a name server's log was collected: name, files, facts"),
     FactKind(
         "DUMP",

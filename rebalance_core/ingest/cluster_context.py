@@ -16,7 +16,7 @@ from rebalance_core.ingest.evidence.broker_folders import (
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.store_copies import BrokerStore, rocksdb_stores
-from rebalance_core.ingest.masters.master_turns import master_turns
+from rebalance_core.ingest.masters.master_turns import master_turns, modes_at_end
 from rebalance_core.ingest.masters.replicas import Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
@@ -47,6 +47,8 @@ class ClusterContext:
         folders: whose files lie in each folder of brokers/.
         slaves: addresses of slaves.
         master_turns: when masters went and came back, by time.
+        slave_modes: by broker that has slaves what they do without its master, at the end; None:
+            no file tells it.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
         proxies: what files tell of each.
@@ -73,6 +75,7 @@ class ClusterContext:
     master_turns: tuple[MasterTurn, ...] = ()
     proxies: ProxyLives = field(default_factory=ProxyLives)
     rocksdb: Mapping[str, BrokerStore] = field(default_factory=dict)
+    slave_modes: Mapping[str, str | None] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -189,6 +192,7 @@ def cluster_context(
         master_turns(pieces, replicas, start_ms),
         proxy_lives(pieces, end_ms),
         rocksdb_stores(pieces, end_ms, {name: f.broker_name for name, f in of_folders.items()}),
+        modes_at_end(pieces, replicas, end_ms),
     )
 
 

@@ -1,8 +1,8 @@
 """The recording `slave` as a cluster would have logged it whose slaves act as master.
 
-No such cluster was recorded. What differs is what rocketmq.md §15 says: properties at the start, the
-slave's line when it takes over, the perm that comes back with the master, and routes in which the
-slave stands under id 0.
+No such cluster was recorded. What differs is what rocketmq.md §15 says: properties at the start,
+the slave's line when it takes over, the perm that comes back with the master, and routes in which
+the slave stands under id 0.
 """
 
 import re

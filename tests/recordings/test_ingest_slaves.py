@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.in_process import ingest_collection
+from tests.recordings.recorded_events import tables_of
 from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
 from tests.recordings.truth import (
     BEFORE_MS,
@@ -36,6 +37,10 @@ LEAVES = {
     "slave-read": ("10.0.0.1@12560#5357886501038", 1795333037086, "10.0.0.1@12560#5368736988982"),
 }
 """c2 of order-service, when its shutdown() began, and c2 of ledger, which follows."""
+FROM_FILES, FROM_EVENTS = "the operators' files", "the recorder's events"
+SOURCES = (FROM_FILES, FROM_EVENTS)
+PUSH: Row = {"subscriptions": ("OrderTopic",), "client_version": "5.5.0", "broker_version": "5.5.0"}
+GROUPS = {"order-service": PUSH, "ledger": PUSH | {"ordered": True}}
 SHUTDOWN_MS = 1_000
 REST_POINTS = {"slave": 7, "slave-read": 5}
 
@@ -46,8 +51,11 @@ def tables(name: str) -> Tables:
 
 
 @cache
-def ledger(name: str) -> Tables:
-    return ledger_of(tables(name))
+def ledger(name: str, source: str = FROM_FILES) -> Tables:
+    if source == FROM_FILES:
+        return ledger_of(tables(name))
+    offsets = {table: tables(name)[table] for table in ("queue_offsets", "committed_offsets")}
+    return ledger_of(tables_of(name, GROUPS) | offsets)
 
 
 def events_of(found: Tables, *kinds: str) -> list[Row]:
@@ -200,22 +208,23 @@ def owned(name: str, group: str, at_ms: int) -> dict[str, set[Queue]]:
     return {client_id: queues for client_id, queues in held.items() if queues}
 
 
-def held(name: str, group: str, at_ms: int) -> dict[str, set[Queue]]:
+def held(found: Tables, group: str, at_ms: int) -> dict[str, set[Queue]]:
     """What the ledger says that each client holds."""
     told: dict[str, set[Queue]] = defaultdict(set)
-    for row in ledger(name)["ownership"]:
+    for row in found["ownership"]:
         if row["consumer_group"] == group and row["client_id"] and covers(row, at_ms):
             told[row["client_id"]].add((row["topic"], row["broker_name"], row["queue_id"]))
     return dict(told)
 
 
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("group", ["order-service", "ledger"])
 @pytest.mark.parametrize("name", REPLICATED)
-def test_owned_sets_at_rest_are_the_real_ones(name: str, group: str) -> None:
+def test_owned_sets_at_rest_are_the_real_ones(name: str, group: str, source: str) -> None:
     points = rest_points(name)
     assert len(points) == REST_POINTS[name]
     for at_ms in points:
-        assert held(name, group, at_ms) == owned(name, group, at_ms), at_ms
+        assert held(ledger(name, source), group, at_ms) == owned(name, group, at_ms), at_ms
 
 
 @pytest.mark.parametrize("name", REPLICATED)
@@ -235,21 +244,24 @@ def test_a_master_alone_begins_no_epoch_where_nobody_needs_locks(name: str) -> N
     assert sum(row["masterless_queues"] > 0 for row in epochs) >= 3
 
 
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("name", "facts"), [("slave", 15), ("slave-read", 15)])
-def test_net_moves_happen_inside_their_windows(name: str, facts: int) -> None:
+def test_net_moves_happen_inside_their_windows(name: str, facts: int, source: str) -> None:
     """From the first rest on: at the start some clients needed 10 s for a pass."""
     begun_ms = max(
         row["t"] for row in rows(DATA / name / "events.jsonl") if row["event"] == "traffic_on"
     )
-    later = [row for row in ledger(name)["epochs"] if row["from_ms"] > begun_ms]
-    settled = ledger(name) | {"epochs": later}
+    found = ledger(name, source)
+    settled = found | {"epochs": [row for row in found["epochs"] if row["from_ms"] > begun_ms]}
     result = check_moves(read_truth(name), settled)
     assert (result.mismatches, result.facts) == ([], facts)
 
 
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("name", "facts"), [("slave", 45), ("slave-read", 31)])
-def test_first_real_starts_lie_in_the_bounds(name: str, facts: int) -> None:
-    result = check_starts(read_truth(name), ledger(name), tables(name)["committed_offsets"])
+def test_first_real_starts_lie_in_the_bounds(name: str, facts: int, source: str) -> None:
+    commits = tables(name)["committed_offsets"]
+    result = check_starts(read_truth(name), ledger(name, source), commits)
     assert (result.mismatches, result.facts) == ([], facts)
 
 
@@ -290,3 +302,30 @@ def test_a_slave_s_store_is_used_while_it_answers(name: str) -> None:
         and row["client_id"] is None
     }  # fmt: skip
     assert max(stored) == (42 if name == "slave-read" else 34)
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_the_recorder_and_the_files_tell_of_the_same_turns(name: str) -> None:
+    kinds = ("BROKER_UP", "BROKER_DOWN", "MASTER_DOWN", "MASTER_UP")
+    told = [events_of(found, *kinds) for found in (tables(name), tables_of(name, GROUPS))]
+    files, recorder = (
+        sorted((r["broker_name"], r["event_ms"], r["event_type"], r.get("detail")) for r in found)
+        for found in told
+    )
+    assert [(b, kind, detail) for b, _, kind, detail in files] == [
+        (b, kind, detail) for b, _, kind, detail in recorder
+    ]
+    assert sum(kind.startswith("MASTER") for _, _, kind, _ in recorder) == len(recorder) - 2
+    suspended = events_of(tables_of(name, GROUPS), "CONSUMER_SUSPEND", "CONSUMER_RESUME")
+    assert len(suspended) == (6 if name == "slave-read" else 0)
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_without_the_masters_turns_the_ledger_would_be_wrong(name: str) -> None:
+    given = tables_of(name, GROUPS)
+    given["cluster_events"] = [
+        row for row in given["cluster_events"] if not row["event_type"].startswith("MASTER")
+    ]
+    wrong = ledger_of(given)
+    points = rest_points(name)
+    assert any(held(wrong, "ledger", at) != owned(name, "ledger", at) for at in points)

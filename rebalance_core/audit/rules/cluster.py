@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rebalance_core.audit.case import Row
+from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import REFUSED, Event
 from rebalance_core.model.severities import ERROR, INFO, WARNING
@@ -35,10 +36,11 @@ BROKER_FLAPS = Rule(
 SLAVE_NOT_READABLE = Rule(
     "SLAVE_NOT_READABLE",
     INFO,
-    "The slaves of a broker refuse to be read (slaveReadEnable=false, the default): when its "
-    "master is gone its queues stay allocated, and nobody reads them.",
-    "MASTER_DOWN (REFUSED) of cluster_events",
-    "Set slaveReadEnable=true on the slaves if consumption is to go on without the master.",
+    "The slaves of brokers refuse to be read (slaveReadEnable=false, the default where no file "
+    "tells): when a master goes its queues stay allocated, and nobody reads them.",
+    "BROKER_SLAVES, MASTER_DOWN (REFUSED) of cluster_events",
+    "Set slaveReadEnable=true on the slaves, or let a slave act as master "
+    "(enableSlaveActingMaster), if consumption is to go on without the master.",
 )
 
 
@@ -58,17 +60,35 @@ def master_outages(events: Iterable[Row]) -> dict[str, tuple[MasterOutage, ...]]
     return MasterOutages(turns).by_broker
 
 
-def slaves_not_readable(masters: Mapping[str, Sequence[MasterOutage]]) -> Iterator[Finding]:
-    """Brokers whose slaves refused to be read when their master was gone last."""
-    for broker, outages in sorted(masters.items()):
-        if outages[-1].mode == REFUSED:
-            yield Finding(
-                f"Slaves of {broker} refuse to be read: without its master nobody reads it.",
-                {"outages": len(outages)},
-                broker_name=broker,
-                first_ms=outages[-1].down_ms,
-                last_ms=outages[-1].up_ms,
-            )
+def slaves_not_readable(
+    facts: Iterable[Row], masters: Mapping[str, Sequence[MasterOutage]]
+) -> Iterator[Finding]:
+    """One finding for all brokers whose slaves nobody may read, unless a file tells otherwise.
+
+    Args:
+        facts: of one cluster; BROKER_SLAVES counts.
+        masters: by broker the outages of its master; they count where no fact is there.
+    """
+    modes = {broker: outages[-1].mode for broker, outages in masters.items()}
+    refusing = {broker for broker, mode in modes.items() if mode == REFUSED}
+    assumed: set[str] = set()
+    for row in facts:
+        if row["kind"] == "BROKER_SLAVES":
+            broker, mode = row["broker_name"], row["details"].get("mode")
+            refusing.discard(broker)
+            if not mode:
+                assumed.add(broker)
+            elif mode == REFUSED:
+                refusing.add(broker)
+    if not refusing and not assumed:
+        return
+    brokers = sorted(refusing | assumed)
+    unless = " (the default; no file tells the setting of all)" if assumed else ""
+    yield Finding(
+        f"Slaves of {plural(len(brokers), 'broker')} refuse to be read{unless}: if a master goes, "
+        f"its queues stay allocated and nobody reads them: {listed(brokers)}.",
+        {"refuse": ", ".join(sorted(refusing)), "by_default": ", ".join(sorted(assumed))},
+    )
 
 
 def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:

@@ -48,6 +48,15 @@ def master_turns(
     return tuple(_with_modes(_alternating(found, replicas), modes))
 
 
+def modes_at_end(
+    pieces: Iterable[Evidence], replicas: Replicas, end_ms: int
+) -> dict[str, str | None]:
+    """What the slaves of each broker that has one would do without its master; None: not known."""
+    timed = [piece for piece in pieces if piece.at_ms is not None]
+    modes = SlaveModes(sorted(timed, key=lambda piece: piece.at_ms or 0), replicas)
+    return {name: modes.at_end(name, end_ms) for name in sorted(replicas.replicated)}
+
+
 def _alternating(found: Iterable[MasterTurn], replicas: Replicas) -> list[MasterTurn]:
     """Each broker's turns from its first loss on, one up after each down."""
     down: set[str] = set()

@@ -54,6 +54,11 @@ class SlaveModes:
             name = replicas.names.get(v["address"])
             self._refused.setdefault(name or "", []).append(at_ms)
 
+    def at_end(self, broker_name: str, end_ms: int) -> str | None:
+        """What the slaves would do if the master went now; None: no file tells it."""
+        mode = self.of(broker_name, end_ms, None)
+        return REFUSED if mode is None and self._refused.get(broker_name) else mode
+
     def of(self, broker_name: str, down_ms: int, up_ms: int | None) -> str | None:
         """The mode of one outage of a broker's master.
 

@@ -66,6 +66,8 @@ def cluster_facts(
         _stated(rows, piece, context.time_of(piece))
     _registered(rows, collection, ordered, context)
     add_broker_stores(rows, context)
+    for broker, mode in context.slave_modes.items():
+        _spanning(rows, "BROKER_SLAVES", context, SETTINGS_NAME, {"mode": mode or ""}, broker)
     return rows.rows
 
 

@@ -103,3 +103,37 @@ def test_slaves_that_refuse_are_told_of_the_cluster() -> None:
         run, rows = judge_cluster([], [], turns, 6)
         assert [r["rule_id"] for r in rows if r["rule_id"] == "SLAVE_NOT_READABLE"] == rules
         assert run.masters["a"][0].up_ms == 2
+
+
+def slaves(**modes: str) -> list[dict[str, Any]]:
+    return [
+        {"kind": "BROKER_SLAVES", "broker_name": name, "first_ms": 0, "last_ms": 9,
+         "details": {"mode": mode}} for name, mode in modes.items()
+    ]  # fmt: skip
+
+
+def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, dict[str, str]]]:
+    _, rows = judge_cluster(facts, [], turns, 6)
+    found = [row for row in rows if row["rule_id"] == "SLAVE_NOT_READABLE"]
+    assert all((row["severity"], row["broker_name"]) == ("INFO", None) for row in found)
+    return [(row["summary"], row["evidence"]) for row in found]
+
+
+def test_slaves_that_refuse_are_told_before_any_master_goes() -> None:
+    ((summary, evidence),) = not_readable(slaves(b="REFUSED", a="REFUSED", c="ACTING"), [])
+    assert summary == (
+        "Slaves of 2 brokers refuse to be read: if a master goes, its queues stay allocated and "
+        "nobody reads them: a, b."
+    )
+    assert evidence == {"refuse": "a, b", "by_default": ""}
+    ((summary, evidence),) = not_readable(slaves(b="REFUSED", a=""), [])
+    assert "(the default; no file tells the setting of all)" in summary
+    assert evidence == {"refuse": "b", "by_default": "a"}
+
+
+def test_slaves_that_are_read_or_act_are_none() -> None:
+    assert not_readable(slaves(a="SLAVE_READ", b="ACTING"), []) == []
+    assert not_readable([], []) == []
+    gone = {"event_ms": 1, "sequence": 0, "event_type": "MASTER_DOWN", "broker_name": "a",
+            "detail": "REFUSED"}  # fmt: skip
+    assert not_readable(slaves(a="SLAVE_READ"), [gone]) == []  # set since then

@@ -8,7 +8,7 @@ import pytest
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.masters.master_turns import master_turns
+from rebalance_core.ingest.masters.master_turns import master_turns, modes_at_end
 from rebalance_core.ingest.masters.replicas import Replicas
 
 MASTER, SLAVE = "1:1", "1:2"
@@ -238,3 +238,18 @@ def test_a_name_server_that_started_and_hears_of_the_slave_alone() -> None:
     assert turns(registered(2, SLAVE), said(200, "broker_expired", address="9:9")) == []
     old = replace(REPLICAS, lone_slaves=frozenset())  # 4.9: a slave alone has no route
     assert turns(*heard, registered(120, MASTER), replicas=old) == []
+
+
+@pytest.mark.parametrize(
+    ("pieces", "mode"),
+    [
+        ([prop(1, "slaveReadEnable", "false"), prop(5, "slaveReadEnable", "true")], "SLAVE_READ"),
+        ([prop(1, "slaveReadEnable", "false")], "REFUSED"),
+        ([refused(12, SLAVE)], "REFUSED"),
+        ([prop(1, "enableSlaveActingMaster", "true")], "ACTING"),
+        ([], None),
+    ],
+)
+def test_what_slaves_would_do_at_the_end(pieces: list[Evidence], mode: str | None) -> None:
+    assert modes_at_end([*BOTH, *pieces], REPLICAS, 900_000) == {"a": mode}
+    assert modes_at_end(pieces, Replicas({MASTER: "a"}, frozenset(), frozenset(), {}), 1) == {}

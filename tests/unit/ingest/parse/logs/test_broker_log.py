@@ -186,6 +186,16 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
             {"address": "127.0.0.1:26020"},
         ),
         (
+            "Min broker changed, old: 0-null, new 1-10.0.0.5:10911",
+            "min_broker",
+            {"broker_id": 1, "address": "10.0.0.5:10911"},
+        ),
+        (
+            "Min broker changed, old: 1-10.0.0.5:10911, new 0-10.0.0.4:10911",
+            "min_broker",
+            {"broker_id": 0, "address": "10.0.0.4:10911"},
+        ),
+        (
             "SyncConsumerOffset Exception, 127.0.0.1:26020",
             "broker_copy_failed",
             {"address": "127.0.0.1:26020"},
@@ -250,6 +260,8 @@ def test_properties_stand_in_other_lines_too_where_they_state_nothing() -> None:
         AT + f"unregister a consumer[] from consumerGroupInfo {CHANNEL}",
         AT + "update topic config, old:[TopicConfig [topicName=T",
         AT + "brokerPermission=RW",
+        AT + "Min broker changed, old: 0-null, new x-1.1.1.1:1",
+        AT + "Min broker changed, old: 0-null",
         AT + "subscription changed, group: g OLD: SubscriptionData [classFilterMode=false",
         AT + "the consumer's subscription not exist, group: g",
         AT + "[NOTIFYME]update consumer offset less than store. clientHost=1.1.1.1:1, key=orders, "
