@@ -9,8 +9,8 @@ from typing import Any
 EVEN_ENOUGH = 0.05  # a mean peak ratio that much above the lowest is as good; our choice
 
 Figures = Mapping[str, Any]
-"""``strategy``, ``of_rocketmq``, ``moved`` (None: members share all queues), ``orphaned``,
-``idle``, ``frozen`` (groups) and ``mean_peak_ratio`` (None: no member or no queue); ``shared``: groups pop.
+"""``strategy``, ``of_rocketmq``, ``moved`` (None: members share all queues), ``orphaned``, ``idle``
+and ``frozen`` (groups); ``mean_peak_ratio`` (None: no member or no queue); ``shared``: groups pop.
 """
 
 
