@@ -197,7 +197,7 @@ GROUP_METRICS = Table(
         max_queues INT most queues of one member
         min_queues INT fewest queues of one member
         peak_ratio? DOUBLE max_queues x members / queues
-        idle_members INT members without a queue
+        idle_members INT members without a queue; of the whole group: owned or shared
         """
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),

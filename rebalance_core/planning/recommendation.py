@@ -9,9 +9,9 @@ from typing import Any
 EVEN_ENOUGH = 0.05  # a mean peak ratio that much above the lowest is as good; our choice
 
 Figures = Mapping[str, Any]
-"""``strategy``, ``of_rocketmq``, ``moved`` (None: members share all queues), ``orphaned``, ``idle``,
-``frozen`` (groups), ``mean_peak_ratio`` (None: no member or no queue) and, if it is one under which
-groups pop, ``shared``."""
+"""``strategy``, ``of_rocketmq``, ``moved`` (None: members share all queues), ``orphaned``, ``idle``
+and ``frozen`` (groups); ``mean_peak_ratio`` (None: no member or no queue); ``shared``: groups pop.
+"""
 
 
 _LEAST = (

@@ -9,6 +9,7 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.minimum_moves import minimum_moves
 from rebalance_core.replay.changes import ADD, VOLUNTARY, Change
 from rebalance_core.replay.history import Epoch
+from rebalance_core.replay.pop_reach import client_reaches
 from rebalance_core.replay.settle import Holdings
 
 Row = dict[str, Any]
@@ -27,6 +28,8 @@ def metric_rows(epoch: Epoch, changes: list[Change]) -> list[Row]:
         *((topic, [topic], minima[topic]) for topic in topics),
         (None, topics, total),
     ]
+    sharing = frozenset(client_id for client_id, reach in client_reaches(epoch).items()
+                        if reach.queues)  # fmt: skip
     rows = []
     for topic, scope, minimum in scopes:
         was, now = ([held.get(t, {}) for t in scope] for held in (before, after))
@@ -34,7 +37,7 @@ def metric_rows(epoch: Epoch, changes: list[Change]) -> list[Row]:
             {"epoch": epoch.number, "topic": topic}
             | _moves(changes, scope, minimum)
             | {"stickiness": _stickiness(was, now)}
-            | _loads(epoch, scope, now)
+            | _loads(epoch, scope, now, sharing if topic is None else frozenset())
         )
     return rows
 
@@ -50,13 +53,15 @@ def _moves(changes: list[Change], topics: list[str], minimum: int | None) -> Row
     }
 
 
-def _loads(epoch: Epoch, topics: list[str], held: list[Held]) -> Row:
+def _loads(epoch: Epoch, topics: list[str], held: list[Held], sharing: frozenset[str]) -> Row:
+    """Queues by client; ``sharing``: clients that shared queues keep busy."""
     scope = set(topics)
     queues = sum(len(epoch.readable[topic]) for topic in topics)
-    loads = [
-        sum(len(of_client.get(client_id, ())) for of_client in held)
+    of_client = {
+        client_id: sum(len(of_topic.get(client_id, ())) for of_topic in held)
         for client_id in {m.client_id for m in epoch.members.values() if m.subscriptions & scope}
-    ]
+    }
+    loads = list(of_client.values())
     most = max(loads, default=0)
     return {
         "queues": queues,
@@ -64,7 +69,7 @@ def _loads(epoch: Epoch, topics: list[str], held: list[Held]) -> Row:
         "max_queues": most,
         "min_queues": min(loads, default=0),
         "peak_ratio": most * len(loads) / queues if queues and loads else None,
-        "idle_members": loads.count(0),
+        "idle_members": sum(not load and c not in sharing for c, load in of_client.items()),
     }
 
 

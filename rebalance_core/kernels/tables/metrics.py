@@ -10,13 +10,16 @@ import pyarrow as pa
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.changes import VOLUNTARY, Before, Changes, Differ, held_before
 from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.pop_answers import PopAnswers
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.reach import Reach
 from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
 from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, sums
 from rebalance_core.kernels.state.cells import Block, Broadcast, Shared
 from rebalance_core.kernels.state.reading import clustering
 from rebalance_core.kernels.tables.clients import Clients
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows
+from rebalance_core.kernels.tables.shared_loads import shared_queues
 from rebalance_core.kernels.tables.topic_members import (
     ManyHolders,
     TopicMembers,
@@ -209,14 +212,29 @@ def _whole(
     reading = (
         np.bincount(topic_members.entry[own & topic_members.subscribed], minlength=entries) > 0
     )
+    of_members = balance(reading, queues, prepared.roster.first)
+    of_members[-1] = sums(reading & (queues == 0) & ~_sharing(prepared), prepared.roster.first)
     shown = total(np.ones(len(topics.epoch), np.int64))
     return _Rows(
         np.arange(count), np.full(count, -1), total(topics.queues), total(topics.moved),
         total(topics.voluntary), total(topics.minimum),
         (shown > 0) & (total(topics.known.astype(np.int64)) == shown),
         total(topics.held), total(topics.kept),
-        balance(reading, queues, prepared.roster.first),
+        of_members,
     )  # fmt: skip
+
+
+def _sharing(prepared: PreparedGroups) -> Bools:
+    """By entry: its client may take from a shared queue; told of the first of several processes."""
+    roster = prepared.roster
+    if prepared.popped is None:
+        return np.zeros(len(roster), np.bool_)
+    sharing = shared_queues(prepared, Reach(PopAnswers(prepared, prepared.popped))) > 0
+    if len(roster.twice):
+        copy = roster.copy
+        again = np.flatnonzero(sharing & (copy > 0))
+        sharing[again - copy[again]] = True
+    return sharing
 
 
 def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:

@@ -54,6 +54,7 @@ class PlannedGroup:
         topics: What the group reads; with no member left, what its last members read.
         request_modes: Of its topics; PULL where none is stated.
         rebalance_mode: Of all members: CLIENT, BROKER or PROXY.
+        ordered: The listener is orderly.
     """
 
     processes: tuple[Process, ...]
@@ -63,6 +64,7 @@ class PlannedGroup:
     topics: frozenset[str]
     request_modes: Mapping[str, RequestMode] = field(default_factory=dict)
     rebalance_mode: str = CLIENT_REBALANCE
+    ordered: bool = False
 
     @property
     def client_ids(self) -> tuple[str, ...]:
@@ -72,7 +74,9 @@ class PlannedGroup:
     def view(self) -> GroupView:
         """What its members see when they rebalance; there are no retry topics."""
         settings = GroupSettings(
-            message_model=self.message_model, rebalance_mode=self.rebalance_mode
+            message_model=self.message_model,
+            rebalance_mode=self.rebalance_mode,
+            ordered=self.ordered,
         )
         members = self._members()
         shared = {
@@ -113,6 +117,7 @@ def read_group(
     mistakes: list[str],
     request_modes: RequestModes | None = None,
     rebalance_mode: str = CLIENT_REBALANCE,
+    ordered: bool = False,
 ) -> PlannedGroup | None:
     """The group that the arguments state; None if anything is wrong, which ``mistakes`` then says.
 
@@ -124,6 +129,7 @@ def read_group(
         mistakes: Gets one sentence per mistake.
         request_modes: Topic -> PULL or POP(share_queue_num=N).
         rebalance_mode: CLIENT, BROKER or PROXY.
+        ordered: The listener is orderly.
     """
     earlier = len(mistakes)
     of_topic = _read_queues(queues, mistakes)
@@ -141,8 +147,9 @@ def read_group(
         return None
     topics = frozenset[str]().union(*(topics for _, topics in processes)) or frozenset(of_topic)
     return PlannedGroup(
-        processes, of_topic, strategy_read, message_model, topics, modes, rebalance_mode
-    )
+        processes, of_topic, strategy_read, message_model, topics, modes, rebalance_mode,
+        ordered,
+    )  # fmt: skip
 
 
 def read_strategy(strategy: Any, mistakes: list[str]) -> PlanningStrategy | None:

@@ -86,6 +86,7 @@ def what_if(
     request_modes: RequestModes | None = None,
     rebalance_mode: str = CLIENT_REBALANCE,
     invisible_time_s: float = POP_INVISIBLE_S,
+    ordered: bool = False,
 ) -> WhatIf:
     """What a change would do to a group, computed by the replay's own pass. No JVM, no Spark.
 
@@ -105,6 +106,8 @@ def what_if(
         rebalance_mode: Of all members: CLIENT (they divide), BROKER (they ask a broker:
             ``clientRebalance=false``, which only AVG and AVG_BY_CIRCLE go with), or PROXY (gRPC).
         invisible_time_s: Seconds that a popped message is nobody else's.
+        ordered: The listener is orderly, or FIFO behind a proxy. Orderly members never ask a
+            broker, so POP has no effect on them; behind a proxy every client reaches every queue.
 
     Raises:
         UsageError: Wrong input; the message has a line for each mistake.
@@ -121,7 +124,7 @@ def what_if(
     """
     mistakes: list[str] = []
     group = read_group(
-        members, queues, strategy, message_model, mistakes, request_modes, rebalance_mode
+        members, queues, strategy, message_model, mistakes, request_modes, rebalance_mode, ordered
     )
     if not invisible_time_s > 0:
         mistakes.append(f"invisible_time_s = {invisible_time_s!r}: expected more than 0 seconds")

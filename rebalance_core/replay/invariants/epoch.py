@@ -254,17 +254,23 @@ def _metric_errors(instant: Instant) -> Iterator[str]:
             yield f"group_metrics: moved does not agree with diffs in {dict(row)}"
         if row["voluntary_moves"] != len(voluntary):
             yield f"group_metrics: voluntary_moves does not agree with diffs in {dict(row)}"
-        yield from (f"group_metrics: {error} in {dict(row)}" for error in _range_errors(row))
+        shared = row["topic"] is None and bool(instant.epoch["pop_queues"])
+        errors = _range_errors(row, shared=shared)
+        yield from (f"group_metrics: {error} in {dict(row)}" for error in errors)
 
 
-def _range_errors(row: Row) -> Iterator[str]:
-    """What holds for the figures of one row, whatever the strategy."""
+def _range_errors(row: Row, *, shared: bool) -> Iterator[str]:
+    """What holds for the figures of one row, whatever the strategy.
+
+    ``shared``: members without an own queue may have shared ones.
+    """
     members, queues, most, least = (
         row[column] for column in ("members", "queues", "max_queues", "min_queues")
     )
     if not 0 <= least <= most or not 0 <= row["idle_members"] <= members:
         yield "min_queues, max_queues or idle_members out of range"
-    if (members > 0 and least == 0) != (row["idle_members"] > 0):
+    lacking = members > 0 and least == 0
+    if lacking != (row["idle_members"] > 0) and not (lacking and shared):
         yield "idle_members and min_queues disagree"
     if row["stickiness"] is not None and not 0 <= row["stickiness"] <= 1:
         yield "stickiness is not between 0 and 1"

@@ -78,6 +78,9 @@ def figures(scenario: str, strategy: str, **values: Any) -> dict[str, Any]:
         "idle_before": 0, "idle_after": 1, "orphaned_before": 0, "orphaned_after": 0,
         "replayed_messages": None, "skipped_messages": 4, "mean_peak_ratio_before": 1.0,
         "mean_peak_ratio": 1.25, "worst_peak_ratio": 1.5, "frozen": 0, "idle": 1, "orphaned": 0,
+        "shared": False, "pop_queues_after": 0, "min_clients_per_queue": None,
+        "max_clients_per_queue": None, "unreached": None, "min_redelivery_s": None,
+        "max_redelivery_s": None, "cannot_pop": 0,
     }  # fmt: skip
     return row | values
 

@@ -37,9 +37,17 @@ def expected_steps(given_history: GroupHistory, strategy: str) -> list[dict[str,
         {name: epoch[name] for name in OF_EPOCHS}
         | {"change_ms": epoch["from_ms"]}
         | {name: metrics[name] for name in OF_METRICS}
+        | everyone(epoch, metrics)
         | of_shared_topics([row for row in tables["pop_metrics"] if row["epoch"] == epoch["epoch"]])
         for epoch, metrics in zip(tables["epochs"], whole, strict=True)
     ]
+
+
+def everyone(epoch: dict[str, Any], metrics: dict[str, Any]) -> dict[str, Any]:
+    """Where members share all queues, all are counted: metrics are of owned queues."""
+    if epoch["pop_queues"] and not metrics["queues"]:
+        return {"members": epoch["distinct_members"]}
+    return {}
 
 
 def of_shared_topics(rows: list[dict[str, Any]]) -> dict[str, Any]:

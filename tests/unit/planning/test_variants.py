@@ -92,3 +92,18 @@ def test_a_switch_that_every_strategy_replaces_is_told() -> None:
     assert list(idle_switches(variants_of([switch], strategies(), (0,)))) == []
     [told] = idle_switches(variants_of([switch], strategies("AVG"), (0, 1)))
     assert "recorded" in told
+
+
+def test_pop_is_a_strategy_of_its_own_that_replaces_request_modes() -> None:
+    found = strategies("AVG", "POP( share_queue_num = -1 )", "POP(share_queue_num=-1)")
+    assert [(swept.text, swept.of_rocketmq) for swept in found] == [
+        ("AVG", True),
+        ("POP(share_queue_num=-1)", True),
+    ]
+    switch = scenario('kind = "switch_request_mode"; group = "g"; mode = "POP"')
+    variants = variants_of([switch], found, (0,))
+    assert variants.of_rocketmq() == [(0, "AVG")]
+    assert [(number, mode.share_queue_num) for number, mode in variants.popped()] == [(1, -1)]
+    [warning] = idle_switches(variants)
+    assert "switch_request_mode does not show under --strategy POP" in warning
+    assert list(idle_switches(variants_of([switch], found[:1], (0,)))) == []

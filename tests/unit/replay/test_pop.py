@@ -175,3 +175,14 @@ def test_a_queue_that_moves_later_is_an_ordinary_one() -> None:
     )  # fmt: skip
     (row,) = (row for row in tables["pull_starts"] if row["epoch"] == 3)
     assert row["start_offset_low"] >= 30
+
+
+def test_a_member_that_only_shares_is_not_idle() -> None:
+    """T is popped, of U there is one queue: y has none of it, and pops T."""
+    both = ("T", "U")
+    events = [topic(0, 2), topic(0, 1, name="U"), join(0, "x", *both),
+              join(0, "y", *both)]  # fmt: skip
+    tables = popped(*events, mode(1_000), mode(60_000, PULL))
+    idle = [(row["epoch"], row["topic"], row["idle_members"]) for row in tables["group_metrics"]]
+    assert idle == [(0, "T", 0), (0, "U", 1), (0, None, 0), (1, "U", 1), (1, None, 0),
+                    (2, "T", 0), (2, "U", 1), (2, None, 0)]  # fmt: skip

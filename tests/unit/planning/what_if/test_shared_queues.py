@@ -133,3 +133,15 @@ def test_mistakes(given: dict[str, Any], said: str) -> None:
         with pytest.raises(UsageError) as raised:
             what_if(IDS, EIGHT, "AVG", given)
         assert said in str(raised.value)
+
+
+def test_orderly_members_ignore_pop_and_behind_a_proxy_reach_every_queue() -> None:
+    change = {"add_consumers": 1}
+    orderly = what_if(IDS, EIGHT, "AVG", change, request_modes=ONE_MORE, rebalance_mode="BROKER",
+                      ordered=True)  # fmt: skip
+    assert orderly.after.unused_modes == ("T",)
+    assert (orderly.after.pop, orderly.after.redelivery) == ({}, None)
+    assert orderly.moves == what_if(IDS, EIGHT, "AVG", change).moves > 0
+    fifo = what_if(IDS, EIGHT, "AVG", change, rebalance_mode="PROXY", ordered=True)
+    clients = len(fifo.after.client_ids)
+    assert fifo.after.pop["T"].min_clients_per_queue == clients == len(IDS) + 1

@@ -7,6 +7,7 @@ import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.planning.scenario.file import read_scenarios
+from rebalance_core.planning.sweep.sweep_rows import OF_OWNED
 from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan.run import run_plan
 from tests.plans import rows_of
@@ -44,7 +45,9 @@ def test_exclusive_and_shared_side_by_side(steps: list[dict[str, Any]], strategy
     shared = last(steps, SCENARIO, strategy)
     assert shared["causes"] == ["CONSUMER_JOIN", "REQUEST_MODE"]
     assert [shared[name] for name in COLUMNS] == [8, 2, 2, 0]  # own share and that of the next
-    assert (shared["queues"], shared["moved"], shared["amplification"]) == (0, 0, None)
+    assert (shared["queues"], shared["members"]) == (0, 3)
+    assert [shared[name] for name in OF_OWNED] == [None] * len(OF_OWNED)
+    assert (shared["min_redelivery_s"], shared["max_redelivery_s"]) == (0.0, 64.0)
 
 
 @pytest.mark.parametrize("strategy", ["CONSISTENT_HASH", "STICKY_BALANCED"])
