@@ -128,6 +128,8 @@ BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
 _HEAD = re.compile(LINE_HEAD)
 _STACK = re.compile(STACK_LINE)
 
+SETTINGS = ("broker_property", "name_server_property")
+
 
 @dataclass
 class FileStats:
@@ -223,7 +225,7 @@ class FileReader:
                 yield piece
                 continue
             self.stats.facts += 1
-            if self.file.is_log and piece.at_ms is not None and not is_fact_only(piece.kind):
+            if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
 
@@ -234,3 +236,11 @@ class FileReader:
             stats.worst_jump_ms = max(stats.worst_jump_ms, stats.last_ms - at_ms)
         stats.first_ms = at_ms if stats.first_ms is None else min(stats.first_ms, at_ms)
         stats.last_ms = at_ms if stats.last_ms is None else max(stats.last_ms, at_ms)
+
+
+def _begins_period(kind: str) -> bool:
+    """A line of this kind says that its log covers the moment; settings are printed before it does.
+
+    Name servers and brokers print them seconds before they serve anybody.
+    """
+    return kind not in SETTINGS and not is_fact_only(kind)
