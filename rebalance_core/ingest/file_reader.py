@@ -45,6 +45,7 @@ from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer
 from rebalance_core.ingest.parse.mqadmin.consumer_status import parse_consumer_status
 from rebalance_core.ingest.parse.mqadmin.export import parse_export
 from rebalance_core.ingest.parse.mqadmin.rocksdb_config import parse_rocksdb_config
+from rebalance_core.ingest.parse.mqadmin.server_config import parse_server_config
 from rebalance_core.ingest.parse.mqadmin.topic_list import parse_topic_list
 from rebalance_core.ingest.parse.mqadmin.topic_route import parse_topic_route
 from rebalance_core.ingest.parse.mqadmin.topic_status import parse_topic_status
@@ -115,6 +116,8 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
     "exportConfigs": parse_export,
     "metadata": parse_export,
     "metrics": parse_export,
+    "getBrokerConfig": parse_server_config,
+    "getNamesrvConfig": parse_server_config,
     "setConsumeMode": parse_other,
     "rocksDBConfigToJson": parse_rocksdb_config,
     "exportMetadataInRocksDB": parse_rocksdb_config,

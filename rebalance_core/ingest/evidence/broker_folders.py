@@ -87,8 +87,17 @@ class BrokerDirectory:
                     continue  # a slave that acts as master stands there, too
                 self._routes.setdefault(address, set()).add(int(broker_id) != MASTER_ID)
             self.known.add(v["broker_name"])
+        elif piece.kind == "server_settings":
+            self._settings(v["address"], v["settings"], at_ms)
         elif piece.kind == "broker_removed":
             self.known.add(v["broker"])
+
+    def _settings(self, address: str, settings: Mapping[str, str], at_ms: int) -> None:
+        if "brokerName" in settings and settings.get("brokerId", "").isdecimal():
+            name = settings["brokerName"]
+            self._list(address, name, int(settings["brokerId"]) != MASTER_ID, at_ms)
+            if settings.get("enableSlaveActingMaster") == "true":
+                self.acting.add(name)
 
     def _list(self, address: str, name: str, slave: bool, at_ms: int) -> None:
         self.names[address] = name

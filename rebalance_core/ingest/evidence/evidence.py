@@ -184,7 +184,7 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         yield replace(piece, part=TOPIC, key=argument)
         if piece.kind == "route_broker":
             yield piece
-    elif piece.kind == "broker":
+    elif piece.kind in ("broker", "server_settings"):
         yield piece
 
 

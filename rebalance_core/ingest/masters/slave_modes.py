@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rebalance_core.ingest.evidence.broker_folders import MASTER_ID
 from rebalance_core.ingest.evidence.evidence import Evidence
@@ -46,6 +46,8 @@ class SlaveModes:
             if v["acting"] and alone:
                 # without a master: a name server that supports it gives its id to a slave
                 self._supports.append((at_ms, first is not None))
+        elif piece.kind == "server_settings":
+            self._take_settings(v["address"], v["settings"], at_ms, replicas)
         elif piece.kind == "min_broker" and folder is not None:
             self._acts.setdefault(folder.broker_name, []).append((at_ms, True))
         elif piece.kind == "name_server_property":
@@ -53,6 +55,18 @@ class SlaveModes:
         elif piece.kind == "pull_refused" and v["address"] in replicas.slaves:
             name = replicas.names.get(v["address"])
             self._refused.setdefault(name or "", []).append(at_ms)
+
+    def _take_settings(
+        self, address: str, settings: Mapping[str, str], at_ms: int, replicas: Replicas
+    ) -> None:
+        name = settings.get("brokerName") or replicas.names.get(address, "")
+        on = {setting: value == "true" for setting, value in settings.items()}
+        if ACTING_SUPPORT in on:
+            self._supports.append((at_ms, on[ACTING_SUPPORT]))
+        if ACTING_ENABLE in on:
+            self._acts.setdefault(name, []).append((at_ms, on[ACTING_ENABLE]))
+        if SLAVE_READ_ENABLE in on and address in replicas.slaves:
+            self._reads.setdefault(name, []).append((at_ms, on[SLAVE_READ_ENABLE]))
 
     def at_end(self, broker_name: str, end_ms: int) -> str | None:
         """What the slaves would do if the master went now; None: no file tells it."""

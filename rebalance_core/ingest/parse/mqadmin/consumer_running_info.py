@@ -13,8 +13,11 @@ from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.mqadmin.command_output import Line, foreign, read_lines, whole
-from rebalance_core.ingest.parse.mqadmin.consumer_properties import CLIENT_FIELDS, client_values
-from rebalance_core.ingest.parse.mqadmin.process_queue_info import (
+from rebalance_core.ingest.parse.mqadmin.running_info.consumer_properties import (
+    CLIENT_FIELDS,
+    client_values,
+)
+from rebalance_core.ingest.parse.mqadmin.running_info.process_queue_info import (
     POP_FIELDS,
     QUEUE_FIELDS,
     pop_queue_values,

@@ -139,6 +139,10 @@ def support(value: str) -> Evidence:
     return said(1, "name_server_property", name="supportActingMaster", value=value)
 
 
+def asked(second: int, address: str, **settings: str) -> Evidence:
+    return said(second, "server_settings", "", address=address, settings=settings)
+
+
 def refused(second: int, address: str) -> Evidence:
     return said(second, "pull_refused", "c1", address=address)
 
@@ -172,6 +176,11 @@ def lowest(second: int, broker_id: int) -> Evidence:
         ([route(12, True, id1=SLAVE), refused(13, SLAVE)], "REFUSED"),
         ([route(5, True, id0=MASTER, id1=SLAVE)], "ACTING"),
         ([lowest(10, 1)], "ACTING"),
+        ([asked(15, SLAVE, brokerName="a", slaveReadEnable="true")], "SLAVE_READ"),
+        ([asked(15, SLAVE, slaveReadEnable="false")], "REFUSED"),
+        ([asked(15, MASTER, brokerName="a", slaveReadEnable="true")], None),
+        ([asked(15, MASTER, brokerName="a", enableSlaveActingMaster="true")], "ACTING"),
+        ([lowest(10, 1), asked(5, "9:9", supportActingMaster="false")], None),
         ([lowest(10, 1), support("false")], None),
         ([refused(12, SLAVE)], "REFUSED"),
         ([refused(12, MASTER)], None),
