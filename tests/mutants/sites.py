@@ -107,7 +107,8 @@ class _Finder:
                 before, after = ARITHMETIC[type(op)]
                 yield self._between("assignment", target, value, f"{before}=", f"{after}=")
             case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
-                yield self._whole("negation", node, self._text(operand))
+                text = self._text(operand)
+                yield self._whole("negation", node, f"({text})" if "\n" in text else text)
 
     def _of_values(self, node: ast.AST) -> Iterator[Site]:
         match node:
