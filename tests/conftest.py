@@ -9,10 +9,12 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parent
 LANES = ("unit", "conformance", "spark", "jobs", "bench", "oracle")
-JVM_LANES = ("spark", "jobs", "oracle")
+JVM_FOLDERS = ("tests/spark/", "tests/jobs/", "tests/oracle/")
 LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | {"recordings": "conformance"}
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply.
@@ -35,20 +37,26 @@ SESSION_SETTINGS = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test with the lane whose folder it lies in, unless it names one itself.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
+    """One worker runs all tests that start a JVM: two at once starve each other."""
+    from xdist.scheduler import LoadScopeScheduling
 
-    Lanes that start a JVM run in one worker.
-    """
+    class OneWithJvm(LoadScopeScheduling):  # type: ignore[misc,unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            return "JVM" if nodeid.startswith(JVM_FOLDERS) else nodeid
+
+    return OneWithJvm(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test with the lane whose folder it lies in, unless it names one itself."""
     for item in items:
         named = any(item.get_closest_marker(lane) for lane in LANES)
         if TESTS in item.path.parents and not named:
             lane = LANE_OF_FOLDER.get(item.path.relative_to(TESTS).parts[0])
             if lane is not None:
                 item.add_marker(lane)
-        if any(item.get_closest_marker(lane) for lane in JVM_LANES):
-            item.add_marker(pytest.mark.xdist_group("jvm"))
 
 
 def pytest_report_header() -> str:
