@@ -17,11 +17,6 @@ NOT_SEEN = (
         "the application's own log",
     ),
     (
-        "a listener's time against its invisible time, before messages time out",
-        "`INVISIBLE_TIME_TOO_SHORT` reads the client's lines, which come when it is too late",
-        "`#Consumer RT&TPS#` of consumerStatus: Consume RT against popInvisibleTime",
-    ),
-    (
         "a channel kept alive by another group of the same process (#10435)",
         "it looks like any member that lives",
         "the application's own list of running consumers",

@@ -148,6 +148,17 @@ _OTHER_KINDS = (
         MOMENTS,
     ),
     FactKind(
+        "POP_SETTINGS",
+        "how a client that can pop is set (consumerStatus): invisible_ms, threads",
+        MOMENTS,
+    ),
+    FactKind(
+        "CONSUME_RATE",
+        "how long the listener of a client takes for a message of a topic (consumerStatus), the "
+        "mean of the last minute: consume_rt_ms",
+        MOMENTS,
+    ),
+    FactKind(
         "ORDER_BLOCK",
         "consumerOrderInfo.json: the messages of a FIFO group's queue that were popped last: "
         "attempt_id, commit_bits (bit n set: the nth of offsets was acknowledged), offsets, "

@@ -19,6 +19,8 @@ _HELD = (
     "last_pull_ms", "last_consume_ms",
 )  # fmt: skip
 _POPPED = ("wait_ack_count", "dropped", "last_pop_ms")
+_POP_SETTINGS = {"invisible_ms": "popInvisibleTime", "threads": "consumeThreadMin"}
+"""The pool's queue has no bound, so it never grows beyond consumeThreadMin."""
 _ORDER = (
     "attempt_id", "commit_bits", "offsets", "pop_ms", "invisible_ms", "next_visible_ms",
     "blocked_until_ms",
@@ -100,6 +102,22 @@ def _popped(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     queue_row(rows, "POP_QUEUE", piece, at_ms, details, piece.values.get("client_file"))
 
 
+def _settings(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    found = piece.values["properties"]
+    details = {name: found[key] for name, key in _POP_SETTINGS.items() if key in found}
+    if len(details) == len(_POP_SETTINGS) and piece.values.get("client_file"):
+        client_id = piece.values["client_file"]
+        rows.add("POP_SETTINGS", at_ms, piece.source, details, client_id=client_id)
+
+
+def _rate(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    v = piece.values
+    if v.get("client_file") and not is_retry_topic(v["topic"]):
+        details = {"consume_rt_ms": v["consume_rt"]}
+        where = {"topic": v["topic"], "client_id": v["client_file"]}
+        rows.add("CONSUME_RATE", at_ms, piece.source, details, **where)
+
+
 def _connection(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     v = piece.values
     broker, proxy = _asked(piece)
@@ -145,6 +163,8 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
     "client_subscription": _client_topic,
     "client_queue": _held,
     "client_pop_queue": _popped,
+    "client": _settings,
+    "client_rates": _rate,
     "order_info": _order,
     "stuck_queue": _stuck,
     "queue_progress": _progress,
