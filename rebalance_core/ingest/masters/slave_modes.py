@@ -27,6 +27,7 @@ class SlaveModes:
         self._reads: dict[str, list[tuple[int, bool]]] = {}
         self._acts: dict[str, list[tuple[int, bool]]] = {}
         self._supports: list[tuple[int, bool]] = []
+        self._acted: dict[str, list[int]] = {}
         self._refused: dict[str, list[int]] = {}
         for piece in pieces:
             self._take(piece, piece.at_ms or 0, replicas)
@@ -50,6 +51,7 @@ class SlaveModes:
             self._take_settings(v["address"], v["settings"], at_ms, replicas)
         elif piece.kind == "min_broker" and folder is not None:
             self._acts.setdefault(folder.broker_name, []).append((at_ms, True))
+            self._acted.setdefault(folder.broker_name, []).append(at_ms)
         elif piece.kind == "name_server_property":
             self._supports.append((at_ms, v["value"].strip() == "true"))
         elif piece.kind == "pull_refused" and v["address"] in replicas.slaves:
@@ -77,17 +79,22 @@ class SlaveModes:
         """The mode of one outage of a broker's master.
 
         None where no file tells it. A setting that was never seen before the outage is that of the
-        first time it was seen.
+        first time it was seen. A slave that is set to act does so if the name server supports it,
+        which a slave that took over shows as well.
         """
-        acts = _last(self._acts.get(broker_name, ()), down_ms)
-        if acts and _last(self._supports, down_ms) is not False:
-            return ACTING
+
+        def seen(times: Iterable[int]) -> bool:
+            return any(down_ms <= at_ms and (up_ms is None or at_ms < up_ms) for at_ms in times)
+
+        supported = _last(self._supports, down_ms)
+        if _last(self._acts.get(broker_name, ()), down_ms) and supported is not False:
+            if supported or seen(self._acted.get(broker_name, ())):
+                return ACTING
+            return REFUSED if seen(self._refused.get(broker_name, ())) else None
         reads = _last(self._reads.get(broker_name, ()), down_ms)
         if reads is not None:
             return SLAVE_READ if reads else REFUSED
-        times = self._refused.get(broker_name, ())
-        refused = any(down_ms <= t and (up_ms is None or t < up_ms) for t in times)
-        return REFUSED if refused else None
+        return REFUSED if seen(self._refused.get(broker_name, ())) else None
 
 
 def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
