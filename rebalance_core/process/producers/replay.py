@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rebalance_core.checks.reading.tables import read_table
 from rebalance_core.checks.row_checks import check_table, complaints
-from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
@@ -64,7 +64,8 @@ def replay_producers(
         InputRefused: No row, too many bad ones, or columns are missing.
     """
     replayed = _replayed(inputs, options)
-    _refuse(replayed, limits or BadRowLimits())
+    known = replayed.tables[REJECTED.name]
+    refuse_results(replayed.counts, limits or BadRowLimits(), lambda: complaints(known))
     return replayed
 
 
@@ -105,18 +106,27 @@ def replay_forecast(
 ) -> RowForecast:
     """How `replay_and_write` would end for the rows of its input; writes nothing."""
     replayed = _replayed(inputs, options)
-    known = complaints(replayed.tables[REJECTED.name])
+    return forecast_of(replayed.counts, complaints(replayed.tables[REJECTED.name]), limits)
+
+
+def forecast_of(
+    counts: Mapping[str, RowCounts], known: Sequence[Complaint], limits: BadRowLimits
+) -> RowForecast:
+    """How a run ends with so many rows, so many of them bad, wherever it takes place."""
     try:
-        _refuse(replayed, limits)
+        refuse_results(counts, limits, lambda: known)
     except InputRefused as refusal:
-        return RowForecast(replayed.counts, known, refusal)
-    return RowForecast(replayed.counts, known, None)
+        return RowForecast(counts, known, refusal)
+    return RowForecast(counts, known, None)
 
 
-def _refuse(replayed: Replayed, limits: BadRowLimits) -> None:
-    if not replayed.counts[SEND_RESULTS.name].rows:
+def refuse_results(
+    counts: Mapping[str, RowCounts], limits: BadRowLimits, known: Callable[[], Sequence[Complaint]]
+) -> None:
+    """Raise `InputRefused` where there is no result, or too many rows are bad."""
+    if not counts[SEND_RESULTS.name].rows:
         raise InputRefused(NO_RESULT)
-    refuse_bad_rows(replayed.counts, limits, lambda: complaints(replayed.tables[REJECTED.name]))
+    refuse_bad_rows(counts, limits, known)
 
 
 def _replayed(inputs: Mapping[str, pa.Table], options: ResultsOptions) -> Replayed:

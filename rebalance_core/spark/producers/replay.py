@@ -11,13 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.row_counts import RowCounts
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import BROKER_ISOLATIONS, PUBLISH_CHOICES, SEND_RESULTS
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import ProducersWritten
-from rebalance_core.model.errors import InputRefused
-from rebalance_core.process.producers.replay import EVENTS, NO_RESULT
+from rebalance_core.process.producers.replay import EVENTS, forecast_of, refuse_results
 from rebalance_core.producers.results.answers import recorded_answers
 from rebalance_core.producers.results.parts import CLIENT, ResultsOptions, replayed_parts
 from rebalance_core.producers.simulation.tagged import TAGGED_DDL, tagged
@@ -73,7 +72,7 @@ def replay_and_write(
     """
     folder = output.rstrip("/")
     with _replayed(inputs, options) as replayed:
-        _refuse(replayed, limits)
+        refuse_results(replayed.counts, limits, lambda: complaints(replayed.rejected))
         if before_writing is not None:
             before_writing()
         written = {
@@ -92,18 +91,7 @@ def replay_forecast(
 ) -> RowForecast:
     """How `replay_and_write` would end for the rows of its input; writes nothing."""
     with _replayed(inputs, options) as replayed:
-        known = complaints(replayed.rejected)
-        try:
-            _refuse(replayed, limits)
-        except InputRefused as refusal:
-            return RowForecast(replayed.counts, known, refusal)
-        return RowForecast(replayed.counts, known, None)
-
-
-def _refuse(replayed: _Replayed, limits: BadRowLimits) -> None:
-    if not replayed.counts[SEND_RESULTS.name].rows:
-        raise InputRefused(NO_RESULT)
-    refuse_bad_rows(replayed.counts, limits, lambda: complaints(replayed.rejected))
+        return forecast_of(replayed.counts, complaints(replayed.rejected), limits)
 
 
 @contextmanager
