@@ -42,7 +42,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Load
     """One worker runs all tests that start a JVM: two at once starve each other."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneWithJvm(LoadScopeScheduling):  # type: ignore[misc,unused-ignore]
+    class OneWithJvm(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
         def _split_scope(self, nodeid: str) -> str:
             return "JVM" if nodeid.startswith(JVM_FOLDERS) else nodeid
 
