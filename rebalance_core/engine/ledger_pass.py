@@ -14,6 +14,7 @@ from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.state.cells import Piece
 from rebalance_core.kernels.tables.ledger import ledger_rows
+from rebalance_core.kernels.tables.sharing import sharing_of
 from rebalance_core.replay.group_replay import replay_group
 
 Rows = Iterator[tuple[str, pa.RecordBatch]]
@@ -51,12 +52,13 @@ def rows_of(made: Prepared, wanted: Collection[str] = SIMULATED_TABLES) -> Rows:
     for part, prepared in made.groups:
         first, whole = part[0] == 0, part == WHOLE
         holdings = kept(prepared, WHOLE) if first else None
+        sharing = sharing_of(prepared)
         of_part = holdings if whole and holdings else kept(prepared, part)
         for name in SIMULATED_TABLES:
             if name not in wanted:
                 continue
             of_table = of_part if name in BY_QUEUE else holdings
-            for rows in ledger_rows(name, prepared, of_table) if of_table else ():
+            for rows in ledger_rows(name, prepared, of_table, sharing) if of_table else ():
                 yield name, rows
     for name in (*LEDGER_TABLES, REPLAYED):
         for rows in made.rows.get(name, ()):

@@ -7,28 +7,26 @@ import pyarrow as pa
 
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.pop_answers import PopAnswers
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.reach import Reach
 from rebalance_core.kernels.segments import AnyInts, Ints, first_of_run
 from rebalance_core.kernels.state.cells import Block, Broadcast
 from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
 from rebalance_core.kernels.tables.process_loads import ProcessLoads
-from rebalance_core.kernels.tables.shared_loads import shared_queues
+from rebalance_core.kernels.tables.sharing import Sharing
 from rebalance_core.kernels.tables.topic_members import ManyHolders, add_block, topic_members_of
 from rebalance_core.protocol.thresholds import THRESHOLD_OFF
 
 
-def load_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
+def load_rows(
+    prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None
+) -> pa.RecordBatch:
     """One row per client id and stretch of epochs with the same load.
 
     Of several processes with one id the first by channel stands for all.
     """
     roster = prepared.roster
     topics, queues, retry_queues = _counts(prepared, holdings)
-    shared = np.zeros(len(roster), np.int64)
-    if prepared.popped is not None:
-        shared = shared_queues(prepared, Reach(PopAnswers(prepared, prepared.popped)))
+    shared = np.zeros(len(roster), np.int64) if sharing is None else sharing.queues
     suspended = prepared.membership.states.suspended[roster.runs.state[roster.run[:-2]]]
     entry = roster.by_client
     if len(roster.twice):

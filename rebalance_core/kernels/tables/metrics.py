@@ -10,16 +10,14 @@ import pyarrow as pa
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.changes import VOLUNTARY, Before, Changes, Differ, held_before
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.pop_answers import PopAnswers
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.reach import Reach
 from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
 from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, sums
 from rebalance_core.kernels.state.cells import Block, Broadcast, Shared
 from rebalance_core.kernels.state.reading import clustering
 from rebalance_core.kernels.tables.clients import Clients
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows
-from rebalance_core.kernels.tables.shared_loads import shared_queues
+from rebalance_core.kernels.tables.sharing import Sharing
 from rebalance_core.kernels.tables.topic_members import (
     ManyHolders,
     TopicMembers,
@@ -46,7 +44,9 @@ class _Counts:
     """Queues that can be read and that the member held before."""
 
 
-def metric_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
+def metric_rows(
+    prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None
+) -> pa.RecordBatch:
     """Rows of the topics, then rows of the groups."""
     topic_members = topic_members_of(prepared)
     counts = _count(prepared, holdings, topic_members)
@@ -62,7 +62,9 @@ def metric_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
         minimum[shown], known[shown], counts.held[shown], counts.kept[shown],
         of_members[:, shown],
     )  # fmt: skip
-    whole = _whole(prepared, topic_members, by_topic, counts.per_topic_member)
+    whole = _whole(
+        prepared, topic_members, by_topic, counts.per_topic_member, _shares(prepared, sharing)
+    )
     return _rows(prepared, by_topic.and_then(whole))
 
 
@@ -197,9 +199,13 @@ def balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
 
 
 def _whole(
-    prepared: PreparedGroups, topic_members: TopicMembers, topics: _Rows, per_topic_member: Counts
+    prepared: PreparedGroups,
+    topic_members: TopicMembers,
+    topics: _Rows,
+    per_topic_member: Counts,
+    shares: Bools,
 ) -> _Rows:
-    """The row of each epoch over all its topics."""
+    """The row of each epoch over all its topics; ``shares``: by entry, it has shared queues."""
     count, entries = len(prepared.epochs), len(prepared.roster)
 
     def total(values: Ints) -> Ints:
@@ -213,7 +219,7 @@ def _whole(
         np.bincount(topic_members.entry[own & topic_members.subscribed], minlength=entries) > 0
     )
     of_members = balance(reading, queues, prepared.roster.first)
-    of_members[-1] = sums(reading & (queues == 0) & ~_sharing(prepared), prepared.roster.first)
+    of_members[-1] = sums(reading & (queues == 0) & ~shares, prepared.roster.first)
     shown = total(np.ones(len(topics.epoch), np.int64))
     return _Rows(
         np.arange(count), np.full(count, -1), total(topics.queues), total(topics.moved),
@@ -224,17 +230,17 @@ def _whole(
     )  # fmt: skip
 
 
-def _sharing(prepared: PreparedGroups) -> Bools:
+def _shares(prepared: PreparedGroups, sharing: Sharing | None) -> Bools:
     """By entry: its client may take from a shared queue; told of the first of several processes."""
     roster = prepared.roster
-    if prepared.popped is None:
+    if sharing is None:
         return np.zeros(len(roster), np.bool_)
-    sharing = shared_queues(prepared, Reach(PopAnswers(prepared, prepared.popped))) > 0
+    shares = sharing.queues > 0
     if len(roster.twice):
         copy = roster.copy
-        again = np.flatnonzero(sharing & (copy > 0))
-        sharing[again - copy[again]] = True
-    return sharing
+        again = np.flatnonzero(shares & (copy > 0))
+        shares[again - copy[again]] = True
+    return shares
 
 
 def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:

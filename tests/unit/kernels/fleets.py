@@ -20,6 +20,7 @@ from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.tables.ledger import ledger_rows
+from rebalance_core.kernels.tables.sharing import sharing_of
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.group_replay import replay_group
@@ -135,11 +136,11 @@ def kernel_rows(
     cells_per_block: int = CELLS_PER_BLOCK,
 ) -> Tables:
     """Rows of these ledger tables."""
-    holdings = Holdings(prepared, part, cells_per_block)
+    holdings, sharing = Holdings(prepared, part, cells_per_block), sharing_of(prepared)
     found: Tables = {}
     for table in tables:
         found[table] = []
-        for batch in ledger_rows(table, prepared, holdings):
+        for batch in ledger_rows(table, prepared, holdings, sharing):
             assert batch.schema == LEDGER_TABLES[table].arrow_schema()
             batch.validate(full=True)
             found[table] += batch.to_pylist()
