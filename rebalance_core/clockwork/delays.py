@@ -6,6 +6,7 @@ said in docs/fidelity.md.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,7 +41,7 @@ class Delay:
 
     def of(self, draw: int) -> int:
         """The delay of one draw."""
-        piece = int(np.searchsorted(self.shares, draw, side="right")) - 1
+        piece = bisect_right(self.shares, draw) - 1
         low, high = self.shares[piece], self.shares[piece + 1]
         value = self.values[piece]
         return value + (draw - low) * (self.values[piece + 1] - value) // (high - low)
