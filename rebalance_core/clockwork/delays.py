@@ -53,7 +53,8 @@ class Delay:
         values = np.array(self.values, np.int64)
         piece = np.searchsorted(shares, given, side="right") - 1
         low, value = shares[piece], values[piece]
-        return value + (given - low) * (values[piece + 1] - value) // (shares[piece + 1] - low)
+        rise = (given - low) * (values[piece + 1] - value) // (shares[piece + 1] - low)
+        return np.asarray(value + rise, np.int64)
 
     @property
     def longest(self) -> int:

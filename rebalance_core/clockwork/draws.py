@@ -103,6 +103,5 @@ def _mixed_all(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _words(values: ArrayLike) -> NDArray[np.uint64]:
-    if isinstance(values, int):
-        return np.asarray(values & _WORD, np.uint64)
+    """Whole numbers as words; one from 2 ** 63 on is fine as a number of its own."""
     return np.asarray(values).astype(np.uint64)

@@ -24,6 +24,7 @@ class LifeBook:
     lives: list[Life] = field(default_factory=list)
     _open: dict[ProcessKey, int] = field(default_factory=dict)
     _stays: dict[ProcessKey, int] = field(default_factory=dict)
+    _new: list[int] = field(default_factory=list)
 
     def take(self, event: Event, state: GroupState) -> None:
         """Take a consumer event that the state knew the member of."""
@@ -39,13 +40,23 @@ class LifeBook:
         else:
             self._change(key, self.moment_of(event), state.members[key])
 
+    def end_instant(self, state: GroupState) -> None:
+        """Whoever joined in this instant registers with the brokers of all its events."""
+        for index in self._new:
+            life = self.lives[index]
+            if life.only_broker is None:
+                names = _reachable(state, life.states[0][1])
+                known = tuple(sorted(self.brokers[name] for name in names))
+                self.lives[index] = replace(life, first_brokers=known)
+        self._new.clear()
+
     def _begin(self, key: ProcessKey, event: Event, state: GroupState) -> None:
         client_id, channel_id = key
         only = None if event.broker_name is None else self.brokers.get(event.broker_name)
         stay = self._stays[key] = self._stays.get(key, -1) + 1
         moment, member = self.moment_of(event), state.members[key]
-        known = {self.brokers[name] for name in _reachable(state, member)}
         self._open[key] = len(self.lives)
+        self._new.append(len(self.lives))
         self.lives.append(
             Life(
                 index=len(self.lives),
@@ -58,7 +69,7 @@ class LifeBook:
                 observed=event.detail == OBSERVED,
                 only_broker=only,
                 ghost=only is not None and self._lives_elsewhere(key),
-                first_brokers=tuple(sorted(known)) if only is None else (only,),
+                first_brokers=() if only is None else (only,),
                 states=((moment, member),),
             )
         )

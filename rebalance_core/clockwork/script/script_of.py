@@ -102,6 +102,7 @@ class _Builder:
             state.begin_instant()
             for event in instant:
                 unknown += not self._take(event, state)
+            self._lives.end_instant(state)
             self._routes.take(self._moment(instant[0]), state.routes)
         return unknown
 
