@@ -132,7 +132,8 @@ class Ticks:
         start_up = START_UP.many(uniforms(self.seeds, entities, Timer.START_UP))
         phase = all_below(uniforms(self.seeds, entities, Timer.PHASE), POLL_US)
         unknown = np.where(self.unknown_phase[:, None], phase, 0)
-        return np.asarray(self.joined - start_up - unknown, np.int64)
+        created: Times = self.joined - start_up - unknown
+        return created
 
     @cached_property
     def unknown_phase(self) -> NDArray[np.bool_]:
@@ -150,7 +151,8 @@ class Ticks:
         phase = all_below(draws, REBALANCE_WAIT_MS * MS_US)
         observed = np.array([life.observed for life in self.script.lives], bool)[:, None]
         before = self.script.changes[0].begin_us - phase
-        return np.where(observed, before, self.created).astype(np.int64)
+        times: Times = np.where(observed, before, self.created)
+        return times
 
     @cached_property
     def pass_length(self) -> Times:
@@ -184,7 +186,8 @@ class Ticks:
         first = self.created[life] + FIRST_LOCK_RENEWAL_US
         number = (at_us - first) // LOCK_RENEWAL_US
         tick = first + number * LOCK_RENEWAL_US
-        return np.where(number < 0, BEFORE_ALL, tick).astype(np.int64)
+        times: Times = np.where(number < 0, BEFORE_ALL, tick)
+        return times
 
     # --- brokers --------------------------------------------------------------------------
 
@@ -258,4 +261,5 @@ class Ticks:
 
 
 def _first_from(first: Times, period: int, at_us: Times) -> NDArray[np.int64]:
-    return np.maximum(-((first - at_us) // period), 0).astype(np.int64)
+    numbers: NDArray[np.int64] = np.maximum(-((first - at_us) // period), 0)
+    return numbers
