@@ -64,7 +64,7 @@ class PassClock:
         return number
 
     def begin_resumed(self) -> int:
-        """The number of ``resume()``'s pass, which runs in its caller's thread: the clock goes on."""
+        """The number of ``resume()``'s pass: it runs in its caller's thread, the clock goes on."""
         self.number += 1
         return self.number - 1
 

@@ -128,7 +128,8 @@ def _act(world: World, one: _Pass, record: PassRecord) -> None:
         cold = one.number < COLD_PASSES and not client.life.observed
         delay = COLD_ADD_AFTER if cold else ADD_AFTER
         last_us = drop_us + delay.of(_draw(world, one, Timer.ADD_AFTER))
-    one.end_us = last_us + PASS_TAIL.of(_draw(world, one, Timer.PASS_TAIL))
+    tail = PASS_TAIL.of(_draw(world, one, Timer.PASS_TAIL))
+    one.end_us = max(one.end_us, last_us + tail)
     give_up = partial(_give_up, world, client, record.removed + record.truncated)
     world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)
     release_after_pass(world, client, record, drop_us)
