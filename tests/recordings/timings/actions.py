@@ -67,6 +67,8 @@ def observed_actions(truth: Truth, marks: list[Mark], events: list[Row]) -> list
     ):  # fmt: skip
         if action is None:
             found += [Action(at_ms, *who, queue, False) for queue in sorted(held.pop(who, ()))]
+        elif action.pass_ms is None and not action.added:
+            continue  # OFFSET_ILLEGAL (rocketmq.md §5.5): the same client takes it again
         elif action.added != (action.queue in held[who]):
             (held[who].add if action.added else held[who].discard)(action.queue)
             found.append(action)
