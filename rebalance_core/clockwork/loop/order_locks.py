@@ -45,7 +45,8 @@ def note_backlog(world: World, client: Client) -> None:
     """Say of each queue of a client whether messages of it wait in the client."""
     if client.process.unlocks_on_removal:
         for queue, state in client.process.table.items():
-            state.holds_messages = has_backlog(world, world.queue_numbers[queue])
+            number = world.queue_numbers.get(queue)
+            state.holds_messages = number is not None and has_backlog(world, number)
 
 
 def granted(world: World, client: Client, record: PassRecord) -> None:
@@ -72,7 +73,9 @@ def release_after_pass(world: World, client: Client, record: PassRecord, at_us: 
     if not client.process.unlocks_on_removal:
         return
     for queue in record.removed:
-        number = world.queue_numbers[queue]
+        number = world.queue_numbers.get(queue)
+        if number is None:
+            continue
         if queue in record.delayed_unlocks:
             delay = _UNLOCK_DELAY_US
         elif waits_for_listener(client) and has_backlog(world, number):

@@ -226,20 +226,24 @@ def _channel_active(world: World, client: Client, broker: Broker) -> None:
 
 
 def _give_up(world: World, client: Client, queues: list[MessageQueue]) -> None:
-    if world.lives(client):
-        for queue in queues:
-            number = world.queue_numbers[queue]
-            if number in client.held:
-                client.held.discard(number)
-                world.rows.append((client.index, number, world.now_us, GIVEN_UP))
+    for number in _numbers(world, client, queues):
+        if number in client.held:
+            client.held.discard(number)
+            world.rows.append((client.index, number, world.now_us, GIVEN_UP))
 
 
 def _take(world: World, client: Client, queues: list[MessageQueue]) -> None:
-    if world.lives(client):
-        for queue in queues:
-            number = world.queue_numbers[queue]
-            client.held.add(number)
-            world.rows.append((client.index, number, world.now_us, TAKEN))
+    for number in _numbers(world, client, queues):
+        client.held.add(number)
+        world.rows.append((client.index, number, world.now_us, TAKEN))
+
+
+def _numbers(world: World, client: Client, queues: list[MessageQueue]) -> list[int]:
+    """Of queues in routes; a pull consumer takes what CONFIG names, there or not."""
+    if not world.lives(client):
+        return []
+    numbers = map(world.queue_numbers.get, queues)
+    return [number for number in numbers if number is not None]
 
 
 def _heartbeat(world: World, one: _Pass) -> None:
