@@ -29,6 +29,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "producers": ("numpy", "pyarrow"),
         "synthetic": ("numpy", "pyarrow"),
     },
+    {"clockwork": ("numpy", "pyarrow")},
     {"engine": ("numpy", "pyarrow")},
     {
         "planning": ("numpy", "pyarrow"),

@@ -1,0 +1,107 @@
+"""Random numbers without a state: a draw is a hash of seed, entity, timer and tick.
+
+The hash is the finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014), once per part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+DRAW_BITS = 32
+"""A draw is a whole number below 2 ** 32."""
+
+_WORD = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+class Timer(IntEnum):
+    """What a draw is for."""
+
+    START_UP = 1
+    PHASE = 2
+    PASS_PHASE = 3
+    EVENT_CLOCK = 4
+    REGISTRATION_LEAD = 5
+    BROKER_STEP = 6
+    BROKER_ORDER = 7
+    NOTICE = 8
+    NOTICE_LOST = 9
+    CHANNEL_CLOSE = 10
+    SCAN_PHASE = 11
+    ROUTE_VISIBLE = 12
+    ROUTE_ANSWER = 13
+    PASS_LENGTH = 14
+    DROP_AFTER = 15
+    ADD_AFTER = 16
+    BACKLOG = 17
+    LISTENER = 18
+    COMMIT_AGE = 19
+    NAME_SERVER = 20
+    SAMPLE = 1 << 16
+    """Plus the number of the topic: which broker a pass asks for the members."""
+
+
+def entity_of(*names: str | None) -> int:
+    """Whose a draw is, as 64 bits that depend on the names alone."""
+    text = "\0".join("\1" if name is None else name for name in names)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def uniform(seed: int, entity: int, timer: int, tick: int = 0) -> int:
+    """One draw, uniform in [0, 2 ** 32).
+
+    Args:
+        seed: of the future.
+        entity: of `entity_of`.
+        timer: a `Timer`, or ``Timer.SAMPLE`` plus a topic's number.
+        tick: which draw of that timer.
+    """
+    word = _mixed((seed * _GOLDEN) & _WORD)
+    for part in (entity, timer, tick):
+        word = _mixed(((word ^ part) + _GOLDEN) & _WORD)
+    return word >> DRAW_BITS
+
+
+def uniforms(
+    seeds: ArrayLike, entities: ArrayLike, timers: ArrayLike, ticks: ArrayLike = 0
+) -> NDArray[np.uint64]:
+    """`uniform` of every combination, as the arguments broadcast."""
+    golden = np.uint64(_GOLDEN)
+    with np.errstate(over="ignore"):
+        word = _mixed_all(_words(seeds) * golden)
+        for part in (entities, timers, ticks):
+            word = _mixed_all((word ^ _words(part)) + golden)
+    return word >> np.uint64(DRAW_BITS)
+
+
+def below(draw: int, limit: int) -> int:
+    """A draw scaled to a whole number in [0, limit)."""
+    return (draw * limit) >> DRAW_BITS
+
+
+def all_below(draws: NDArray[np.uint64], limits: ArrayLike) -> NDArray[np.int64]:
+    """`below` of every draw; limits up to 2 ** 31."""
+    scaled = (draws * _words(limits)) >> np.uint64(DRAW_BITS)
+    return scaled.astype(np.int64)
+
+
+def _mixed(word: int) -> int:
+    word = ((word ^ (word >> 30)) * _FIRST) & _WORD
+    word = ((word ^ (word >> 27)) * _SECOND) & _WORD
+    return word ^ (word >> 31)
+
+
+def _mixed_all(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(_FIRST)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(_SECOND)
+    return word ^ (word >> np.uint64(31))
+
+
+def _words(values: ArrayLike) -> NDArray[np.uint64]:
+    """Whole numbers as words; one from 2 ** 63 on is fine as a number of its own."""
+    return np.asarray(values).astype(np.uint64)

@@ -1,0 +1,35 @@
+"""What a user may ask of the simulated time."""
+
+from dataclasses import dataclass
+from typing import Final
+
+PHASES_OF_LOG: Final = "log"
+"""A member's timers run from its join, as the log has it; unknown where it was there before."""
+RANDOM_PHASES: Final = "random"
+"""Nothing is known of anybody's timers: for what-if questions."""
+PHASES: Final = (PHASES_OF_LOG, RANDOM_PHASES)
+
+SECOND_US: Final = 1_000_000
+MS_US: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOptions:
+    """Options of a simulation over time.
+
+    Attributes:
+        phases: one of `PHASES`.
+        exact_times: event times are exact even where they are whole seconds; otherwise those are
+            taken as logged to the second.
+        lost_notices: share of CHANGE notifications that do not arrive, 0 to 1.
+        late_share: share of clients that ask a name server which learns of routes late, 0 to 1.
+        late_ms: how much later, in milliseconds.
+        concurrent_heartbeat: enableConcurrentHeartbeat (5.5): a dead host delays no other timer.
+    """
+
+    phases: str = PHASES_OF_LOG
+    exact_times: bool = False
+    lost_notices: float = 0.0
+    late_share: float = 0.0
+    late_ms: int = 0
+    concurrent_heartbeat: bool = False

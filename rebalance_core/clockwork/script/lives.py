@@ -1,0 +1,110 @@
+"""Who was in the group, from when to when, with what: lives from consumer events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from rebalance_core.clockwork.draws import entity_of
+from rebalance_core.clockwork.script.parts import Ending, Life, Moment
+from rebalance_core.model import events
+from rebalance_core.model.events import EXPIRED, OBSERVED, Event
+from rebalance_core.replay.group_state import GroupState
+from rebalance_core.replay.member import Member, ProcessKey
+
+
+@dataclass(slots=True)
+class LifeBook:
+    """Lives as their events come; give it each event after the group's state has taken it."""
+
+    cluster: str
+    consumer_group: str
+    brokers: Mapping[str, int]
+    moment_of: Callable[[Event], Moment]
+    lives: list[Life] = field(default_factory=list)
+    _open: dict[ProcessKey, int] = field(default_factory=dict)
+    _stays: dict[ProcessKey, int] = field(default_factory=dict)
+    _new: list[int] = field(default_factory=list)
+
+    def take(self, event: Event, state: GroupState) -> None:
+        """Take a consumer event that the state knew the member of."""
+        assert event.client_id is not None
+        key = (event.client_id, event.channel_id)
+        ends = event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
+        if key not in self._open:
+            self._begin(key, event, state)
+        elif ends and event.broker_name is not None:
+            self._remove(key, event)
+        elif ends:
+            self._end(key, event)
+        else:
+            self._change(key, self.moment_of(event), state.members[key])
+
+    def end_instant(self, state: GroupState) -> None:
+        """Whoever joined in this instant registers with the brokers of all its events."""
+        for index in self._new:
+            life = self.lives[index]
+            if life.only_broker is None:
+                names = _reachable(state, life.states[0][1])
+                known = tuple(sorted(self.brokers[name] for name in names))
+                self.lives[index] = replace(life, first_brokers=known)
+        self._new.clear()
+
+    def _begin(self, key: ProcessKey, event: Event, state: GroupState) -> None:
+        client_id, channel_id = key
+        only = None if event.broker_name is None else self.brokers.get(event.broker_name)
+        stay = self._stays[key] = self._stays.get(key, -1) + 1
+        moment, member = self.moment_of(event), state.members[key]
+        self._open[key] = len(self.lives)
+        self._new.append(len(self.lives))
+        self.lives.append(
+            Life(
+                index=len(self.lives),
+                entity=entity_of(
+                    self.cluster, self.consumer_group, client_id, channel_id, str(stay)
+                ),
+                client_id=client_id,
+                channel_id=channel_id,
+                joined=moment,
+                observed=event.detail == OBSERVED,
+                only_broker=only,
+                ghost=only is not None and self._lives_elsewhere(key),
+                first_brokers=() if only is None else (only,),
+                states=((moment, member),),
+            )
+        )
+
+    def _lives_elsewhere(self, key: ProcessKey) -> bool:
+        return any(client_id == key[0] and (client_id, channel) != key
+                   for client_id, channel in self._open)  # fmt: skip
+
+    def _remove(self, key: ProcessKey, event: Event) -> None:
+        broker = self.brokers.get(event.broker_name or "")
+        if broker is not None:
+            index = self._open[key]
+            life = self.lives[index]
+            removal = (self.moment_of(event), broker)
+            self.lives[index] = replace(life, removed=(*life.removed, removal))
+
+    def _end(self, key: ProcessKey, event: Event) -> None:
+        index = self._open.pop(key)
+        graceful = event.event_type == events.CONSUMER_LEAVE
+        told = graceful or event.detail != EXPIRED
+        ending = Ending(self.moment_of(event), graceful, told)
+        self.lives[index] = replace(self.lives[index], ending=ending)
+
+    def _change(self, key: ProcessKey, moment: Moment, member: Member) -> None:
+        index = self._open[key]
+        life = self.lives[index]
+        if life.states[-1][1] != member:
+            self.lives[index] = replace(life, states=(*life.states, (moment, member)))
+
+
+def _reachable(state: GroupState, member: Member) -> Collection[str]:
+    """Brokers that are up and in a route that the member reads."""
+    return {
+        broker
+        for topic in member.subscriptions
+        for broker in state.routes.brokers_of(topic)
+        if broker not in state.routes.down
+    }

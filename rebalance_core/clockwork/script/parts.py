@@ -1,0 +1,193 @@
+"""The parts of a script. Queues, topics, brokers and lives are numbered within it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from rebalance_core.clockwork.draws import entity_of
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.member import Member
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When an event happened, as far as its log tells.
+
+    Attributes:
+        event_us: the logged time, microseconds since the epoch.
+        to_the_second: it happened within the second that begins there.
+        entity: whose the draw within that second is: one for all events of a group then, so that
+            they keep their order.
+    """
+
+    event_us: int
+    to_the_second: bool
+    entity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a process went.
+
+    Attributes:
+        moment: when.
+        graceful: it unregistered and gave back its order locks.
+        told: brokers tell the others; False: the scan found it.
+    """
+
+    moment: Moment
+    graceful: bool
+    told: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One stay of one process in the group.
+
+    Attributes:
+        index: its number in the script.
+        entity: whose its draws are.
+        client_id: as members list it.
+        channel_id: of the process, None for a nameless one.
+        joined: when its join was logged.
+        observed: it had been there before the log began.
+        only_broker: the number of the one broker that saw it; None: all.
+        ghost: an entry in a member list that no process of its own stands behind.
+        first_brokers: those it registers with at its join, in Java order.
+        states: what it subscribes and whether it is suspended, from each moment on.
+        removed: moments at which one broker alone lost it.
+        ending: None while it stays.
+    """
+
+    index: int
+    entity: int
+    client_id: str
+    channel_id: str | None
+    joined: Moment
+    observed: bool
+    only_broker: int | None
+    ghost: bool
+    first_brokers: tuple[int, ...]
+    states: tuple[tuple[Moment, Member], ...]
+    removed: tuple[tuple[Moment, int], ...] = ()
+    ending: Ending | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RouteVersion:
+    """A topic's route from a moment on.
+
+    Attributes:
+        moment: of the events that made it; None: from before the log.
+        entity: whose the draw of its way to the name server is.
+        queues: numbers of the readable queues, in Java order (mqAll).
+        brokers: numbers of the brokers in it, in Java order: a pass asks one of them.
+        gone: no broker is left, so no client ever adopts it.
+    """
+
+    moment: Moment | None
+    entity: int
+    queues: tuple[int, ...]
+    brokers: tuple[int, ...]
+    gone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLife:
+    """A broker's stay: its member list begins empty.
+
+    Attributes:
+        broker: its number.
+        up: None: from before the log.
+        down: None: to the end.
+        host_lost: it ended without closing connections, at the latest two minutes before.
+    """
+
+    broker: int
+    up: Moment | None
+    down: Moment | None = None
+    host_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lockless:
+    """A stretch in which a broker gives no order lock: it has no master."""
+
+    broker: int
+    since: Moment
+    until: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An epoch of the replay whose way through the group is simulated.
+
+    Attributes:
+        epoch: its number.
+        change_ms: epoch ms, as in the ledger.
+        begin_us: its actions may come so early: a join is logged after the first registration.
+        end_us: simulated until here.
+        causes: event types.
+    """
+
+    epoch: int
+    change_ms: int
+    begin_us: int
+    end_us: int
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Script:
+    """What happens to one group.
+
+    Attributes:
+        cluster: its cluster.
+        consumer_group: its name.
+        settings: the group's.
+        brokers: names, in Java order.
+        topics: names, in Java order; retry topics and topics that are popped are left out.
+        queues: every queue that is ever readable, sorted as clients sort.
+        lives: processes in order of their joins.
+        routes: by topic number, its versions in order.
+        broker_lives: in order of time.
+        lockless: stretches without order locks.
+        changes: in order of time.
+        initial: queues by life that are held before the first change.
+        popped: topics left out because some member pops them.
+        unknown_members: how many events name a process that is not there.
+    """
+
+    cluster: str
+    consumer_group: str
+    settings: GroupSettings
+    brokers: tuple[str, ...]
+    topics: tuple[str, ...]
+    queues: tuple[MessageQueue, ...]
+    lives: tuple[Life, ...]
+    routes: tuple[tuple[RouteVersion, ...], ...]
+    broker_lives: tuple[BrokerLife, ...]
+    lockless: tuple[Lockless, ...]
+    changes: tuple[Change, ...]
+    initial: tuple[frozenset[int], ...]
+    popped: tuple[str, ...] = ()
+    unknown_members: int = 0
+
+    @cached_property
+    def broker_entities(self) -> tuple[int, ...]:
+        """Whose the draws of each broker are."""
+        return tuple(entity_of(self.cluster, "broker", name) for name in self.brokers)
+
+    @cached_property
+    def topic_of_queue(self) -> tuple[int, ...]:
+        """The topic's number of each queue."""
+        number = {topic: index for index, topic in enumerate(self.topics)}
+        return tuple(number[queue.topic] for queue in self.queues)
+
+    @cached_property
+    def broker_of_queue(self) -> tuple[int, ...]:
+        """The broker's number of each queue."""
+        number = {broker: index for index, broker in enumerate(self.brokers)}
+        return tuple(number[queue.broker_name] for queue in self.queues)

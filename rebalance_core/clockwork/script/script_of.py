@@ -1,0 +1,223 @@
+"""A group's history as a script: the same events and epochs as the replay's."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import groupby
+
+from rebalance_core.clockwork.delays import REGISTRATION_LEAD
+from rebalance_core.clockwork.draws import entity_of
+from rebalance_core.clockwork.options import MS_US, ClockOptions
+from rebalance_core.clockwork.script.lives import LifeBook
+from rebalance_core.clockwork.script.parts import Change, Life, Moment, RouteVersion, Script
+from rebalance_core.clockwork.script.routes import BrokerBook, NamedRoute, RouteBook, numbered
+from rebalance_core.model import events
+from rebalance_core.model.events import Event
+from rebalance_core.model.ordering import java_string_key
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
+from rebalance_core.replay.group_state import GroupState, UnknownMember
+from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.history import GroupHistory, Replay, replay_events
+from rebalance_core.replay.settle import Settled, StrategyKey, settle, strategy_key
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+
+SETTLE_MS = 240_000
+"""How long a change is followed: route poll, pass, first heartbeat, two expiries of a lock."""
+
+
+def script_of(history: GroupHistory, options: ClockOptions) -> Script:
+    """The script of a group.
+
+    Args:
+        history: of the group, its rows checked.
+        options: `exact_times` decides how whole seconds are read.
+
+    Returns:
+        The script; topics that are popped at any time, retry topics and epochs without a change
+        are left out.
+    """
+    whole = replace(history, events=tuple(e for e in history.events if not _is_partial_end(e)))
+    replay = replay_events(whole, _settle_first(), include_retry_topics=False)
+    popped = {topic for epoch in replay.epochs for topic in epoch.shared}
+    return _Builder(history, options, replay, frozenset(popped)).script()
+
+
+class _Builder:
+    """Walks the events once, with the replay's own state."""
+
+    def __init__(
+        self,
+        history: GroupHistory,
+        options: ClockOptions,
+        replay: Replay,
+        popped: frozenset[str],
+    ) -> None:
+        self._history, self._options, self._replay = history, options, replay
+        self._popped = popped
+        self._partial_ms: list[int] = []
+        self._ordered = sorted(history.events, key=lambda e: (e.event_ms, e.sequence))
+        self._routes = RouteBook(self._topics())
+        names = {e.broker_name for e in self._ordered if e.broker_name is not None}
+        self._broker_names = tuple(sorted(names, key=java_string_key))
+        brokers = {name: number for number, name in enumerate(self._broker_names)}
+        self._brokers = brokers
+        self._broker_book = BrokerBook(brokers)
+        self._lives = LifeBook(history.cluster, history.consumer_group, brokers, self._moment)
+
+    def script(self) -> Script:
+        unknown = self._walk()
+        topics = tuple(sorted(self._routes.versions, key=java_string_key))
+        named = {topic: self._routes.versions[topic] for topic in topics}
+        queues = sort_queues(
+            {queue for versions in named.values() for each in versions for queue in each.queues}
+        )
+        numbers = {queue: number for number, queue in enumerate(queues)}
+        lives = tuple(self._lives.lives)
+        return Script(
+            cluster=self._history.cluster,
+            consumer_group=self._history.consumer_group,
+            settings=self._history.settings,
+            brokers=self._broker_names,
+            topics=topics,
+            queues=tuple(queues),
+            lives=lives,
+            routes=tuple(self._versions(topic, named[topic], numbers) for topic in topics),
+            broker_lives=tuple(self._broker_book.lives),
+            lockless=tuple(self._broker_book.lockless),
+            changes=self._changes(),
+            initial=self._initial(lives, numbers),
+            popped=tuple(sorted(self._popped, key=java_string_key)),
+            unknown_members=unknown,
+        )
+
+    def _walk(self) -> int:
+        state = GroupState(
+            self._history.consumer_group, self._history.settings, include_retry_topics=False
+        )
+        unknown = 0
+        for _, simultaneous in groupby(self._ordered, key=lambda event: event.event_ms):
+            instant = list(simultaneous)
+            state.begin_instant()
+            for event in instant:
+                unknown += not self._take(event, state)
+            self._lives.end_instant(state)
+            self._routes.take(self._moment(instant[0]), state.routes)
+        return unknown
+
+    def _take(self, event: Event, state: GroupState) -> bool:
+        # One broker alone lost it: the process lives on.
+        if _is_partial_end(event):
+            if (event.client_id, event.channel_id) not in state.members:
+                return False
+            self._partial_ms.append(event.event_ms)
+        else:
+            try:
+                state.apply(event)
+            except UnknownMember:
+                return False
+        if event.event_type in events.CONSUMER_EVENTS:
+            self._lives.take(event, state)
+        else:
+            self._broker_book.take(event, self._moment(event))
+        return True
+
+    def _moment(self, event: Event) -> Moment:
+        coarse = event.event_ms % 1_000 == 0 and not self._options.exact_times
+        entity = entity_of(
+            self._history.cluster, self._history.consumer_group, "event", str(event.event_ms)
+        )
+        return Moment(event.event_ms * MS_US, coarse, entity)
+
+    def _topics(self) -> frozenset[str]:
+        """What any member ever subscribes, without retry topics and what is popped."""
+        named = set(self._history.settings.subscriptions)
+        for event in self._ordered:
+            if event.event_type == events.SUBSCRIBE and event.topic is not None:
+                named.add(event.topic)
+            named.update(event.subscriptions or ())
+        return frozenset(t for t in named if not is_retry_topic(t) and t not in self._popped)
+
+    def _versions(
+        self, topic: str, versions: list[NamedRoute], queues: dict[MessageQueue, int]
+    ) -> tuple[RouteVersion, ...]:
+        its = self._history
+        return tuple(
+            numbered(
+                each,
+                entity_of(its.cluster, "route", topic, str(each.moment and each.moment.event_us)),
+                queues,
+                self._brokers,
+            )
+            for each in versions
+        )
+
+    def _changes(self) -> tuple[Change, ...]:
+        """Epochs, and moments at which one broker alone lost a member: no epoch begins there."""
+        epochs = self._replay.epochs
+        causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
+        for at_ms in self._partial_ms:
+            causes.setdefault(at_ms, (events.CONSUMER_LOST,))
+        begins = {at_ms: _begin_us(at_ms, why) for at_ms, why in sorted(causes.items())}
+        following = [*list(begins.values())[1:], None]
+        return tuple(
+            Change(
+                epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,
+                change_ms=at_ms,
+                begin_us=begin,
+                end_us=_end_us(at_ms, end),
+                causes=causes[at_ms],
+            )
+            for (at_ms, begin), end in zip(begins.items(), following, strict=True)
+        )
+
+    def _initial(
+        self, lives: tuple[Life, ...], queues: dict[MessageQueue, int]
+    ) -> tuple[frozenset[int], ...]:
+        first = self._replay.epochs[0] if self._replay.epochs else None
+        if first is None or not first.initial:
+            return tuple(frozenset() for _ in lives)
+        held = {
+            key: frozenset(queues[queue] for queue in held if queue in queues)
+            for key, held in first.holdings.items()
+        }
+        found: list[frozenset[int]] = []
+        for life in lives:
+            there = life.observed and life.joined.event_us == first.from_ms * MS_US
+            key = (life.client_id, life.channel_id)
+            found.append(held.pop(key, frozenset()) if there else frozenset())
+        return tuple(found)
+
+
+def _is_partial_end(event: Event) -> bool:
+    """One broker alone lost the process, which lives on."""
+    ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
+    return event.event_type in ends and event.broker_name is not None
+
+
+def _begin_us(at_ms: int, causes: tuple[str, ...]) -> int:
+    joins = events.CONSUMER_JOIN in causes
+    return at_ms * MS_US - (REGISTRATION_LEAD.longest if joins else 0)
+
+
+def _end_us(at_ms: int, next_begin_us: int | None) -> int:
+    settled = (at_ms + SETTLE_MS) * MS_US
+    return settled if next_begin_us is None else min(settled, next_begin_us)
+
+
+def _settle_first() -> Callable[[GroupView, Settled], Settled]:
+    """Who holds what in the first epoch; nobody anything after it, which is not asked for."""
+    strategies: dict[StrategyKey, AllocationStrategy] = {}
+    seen = False
+
+    def settled(view: GroupView, before: Settled) -> Settled:
+        nonlocal seen
+        if seen:
+            return Settled({}, frozenset())
+        seen = True
+        for key in map(strategy_key, view.members.values()):
+            strategies.setdefault(key, parse_strategy(key[0], version=key[1]))
+        return settle(view, before.holdings, strategies, before.taken)
+
+    return settled
