@@ -161,7 +161,8 @@ class Ticks:
 
     def poll_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """Tick of a route poll; the route is that of the tick. ``number``: (..., S)."""
-        return self.created[life] + FIRST_POLL_US + number * POLL_US
+        tick: Times = self.created[life] + FIRST_POLL_US + number * POLL_US
+        return tick
 
     def poll_answered_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """When the answer of a route poll is in use. ``number``: (..., S)."""
@@ -175,7 +176,8 @@ class Ticks:
 
     def heartbeat_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """Tick of a heartbeat."""
-        return self.created[life] + FIRST_HEARTBEAT_US + number * HEARTBEAT_US
+        tick: Times = self.created[life] + FIRST_HEARTBEAT_US + number * HEARTBEAT_US
+        return tick
 
     def first_heartbeat_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
         """The number of the first heartbeat tick at or after a time; (..., S)."""

@@ -1,0 +1,178 @@
+"""Scripts of hand-made histories: lives, routes, brokers and changes."""
+
+import numpy as np
+
+from rebalance_core.clockwork.delays import REGISTRATION_LEAD
+from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.clockwork.script import Script, script_of
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks
+from rebalance_core.model import events
+from rebalance_core.model.events import EXPIRED, OBSERVED, Event
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.replay.history import GroupHistory
+
+T0 = 1_700_000_000_123
+SEEDS = np.arange(50)
+
+
+def config(at_ms: int, sequence: int, broker: str, queues: int = 2) -> Event:
+    return Event(at_ms, sequence, events.TOPIC_CONFIG, topic="T", broker_name=broker,
+                 read_queue_nums=queues, write_queue_nums=queues, perm=6)  # fmt: skip
+
+
+def member(
+    at_ms: int,
+    sequence: int,
+    client: str,
+    kind: str = events.CONSUMER_JOIN,
+    detail: str | None = None,
+    broker: str | None = None,
+) -> Event:
+    return Event(at_ms, sequence, kind, client_id=client, channel_id=client[-1],
+                 detail=detail, broker_name=broker)  # fmt: skip
+
+
+def script(*its_events: Event, options: ClockOptions | None = None) -> Script:
+    settings = GroupSettings(subscriptions=("T",))
+    history = GroupHistory("c", "g", settings, its_events)
+    return script_of(history, options or ClockOptions())
+
+
+def test_a_snapshot_is_no_change_and_its_members_hold_their_queues() -> None:
+    made = script(
+        member(T0, 1, "c1", detail=OBSERVED),
+        member(T0, 2, "c2", detail=OBSERVED),
+        Event(T0, 3, events.TOPIC_CONFIG, topic="T", broker_name="a", read_queue_nums=4,
+              write_queue_nums=4, perm=6, detail=OBSERVED),
+        member(T0 + 60_000, 4, "c3"),
+    )  # fmt: skip
+    assert [change.causes for change in made.changes] == [("CONSUMER_JOIN",)]
+    assert made.initial == (frozenset({0, 1}), frozenset({2, 3}), frozenset())
+    assert [life.first_brokers for life in made.lives] == [(0,), (0,), (0,)]
+    ticks = Ticks(made, SEEDS, ClockOptions())
+    assert (ticks.registered[:2] == BEFORE_ALL).all()
+    lead = ticks.joined[2] - ticks.registered[2, 0]
+    assert 0 <= lead.min() <= lead.max() <= REGISTRATION_LEAD.longest
+    assert ticks.unknown_phase.tolist() == [True, True, False]
+
+
+def test_a_stay_ends_and_another_begins() -> None:
+    made = script(
+        config(T0, 0, "a"),
+        member(T0, 1, "c1"),
+        member(T0 + 5_000, 2, "c1", events.CONSUMER_LOST, EXPIRED),
+        member(T0 + 9_000, 3, "c1"),
+        member(T0 + 11_000, 4, "c9", events.CONSUMER_LEAVE),
+    )
+    first, second = made.lives
+    assert first.entity != second.entity
+    assert first.ending is not None
+    assert (first.ending.graceful, first.ending.told) == (False, False)
+    assert second.ending is None
+    assert made.unknown_members == 1
+
+
+def test_windows_end_where_the_next_begins() -> None:
+    made = script(
+        config(T0, 0, "a"),
+        member(T0, 1, "c1"),
+        member(T0 + 5_000, 2, "c2"),
+        config(T0 + 600_000, 3, "b"),
+    )
+    lead = REGISTRATION_LEAD.longest
+    assert [change.change_ms - T0 for change in made.changes] == [0, 5_000, 600_000]
+    assert made.changes[0].end_us == made.changes[1].begin_us == (T0 + 5_000) * 1_000 - lead
+    assert made.changes[1].end_us == (T0 + 245_000) * 1_000
+    assert made.changes[2].begin_us == (T0 + 600_000) * 1_000
+
+
+def test_routes_of_a_broker_that_goes_and_comes_back() -> None:
+    made = script(
+        config(T0, 0, "b"),
+        config(T0, 1, "a"),
+        member(T0, 2, "c1"),
+        Event(T0 + 10_000, 3, events.BROKER_DOWN, broker_name="b", detail=EXPIRED),
+        Event(T0 + 20_000, 4, events.BROKER_DOWN, broker_name="a"),
+        Event(T0 + 30_000, 5, events.BROKER_UP, broker_name="b"),
+    )
+    (versions,) = made.routes
+    assert made.brokers == ("a", "b")
+    assert [version.brokers for version in versions] == [(0, 1), (0,), (), (1,)]
+    assert [version.gone for version in versions] == [False, False, True, False]
+    lives = [(life.broker, life.up is None, life.down is None, life.host_lost)
+             for life in made.broker_lives]  # fmt: skip
+    assert lives == [(0, True, False, False), (1, True, False, True), (1, False, True, False)]
+    visible = Ticks(made, SEEDS, ClockOptions()).route_visible_us(0)
+    assert (np.diff(visible, axis=0) > 0).all()
+
+
+def test_what_one_broker_alone_saw() -> None:
+    made = script(
+        config(T0, 0, "a"),
+        config(T0, 1, "b"),
+        member(T0, 2, "c1"),
+        Event(T0 + 1_234, 3, events.CONSUMER_JOIN, client_id="c1", channel_id="again",
+              broker_name="b"),
+        member(T0 + 2_345, 4, "c1", events.CONSUMER_LOST, "CLOSED", broker="a"),
+        member(T0 + 3_456, 5, "c2", broker="a"),
+    )  # fmt: skip
+    real, ghost, partial = made.lives
+    assert (ghost.ghost, ghost.first_brokers) == (True, (1,))
+    assert (partial.ghost, partial.first_brokers) == (False, (0,))
+    assert [broker for _, broker in real.removed] == [0]
+    assert real.ending is None
+    assert T0 + 2_345 in [change.change_ms for change in made.changes]
+
+
+def test_a_whole_second_is_taken_as_logged_to_the_second() -> None:
+    whole = T0 - T0 % 1_000
+    its_events = (config(T0, 0, "a"), member(T0 + 1, 1, "c1"), member(whole + 60_000, 2, "c2"))
+    ticks = Ticks(script(*its_events), SEEDS, ClockOptions())
+    late = ticks.joined[1] - (whole + 60_000) * 1_000
+    assert 0 <= late.min() < late.max() < 1_000_000
+    exact = ClockOptions(exact_times=True)
+    ticks = Ticks(script(*its_events, options=exact), SEEDS, exact)
+    assert (ticks.joined[1] == (whole + 60_000) * 1_000).all()
+
+
+def test_phases_are_known_from_a_join_unless_random_ones_are_asked_for() -> None:
+    its_events = (config(T0, 0, "a"), member(T0, 1, "c1"))
+    known = Ticks(script(*its_events), SEEDS, ClockOptions())
+    random = ClockOptions(phases=RANDOM_PHASES)
+    unknown = Ticks(script(*its_events), SEEDS, random)
+    assert (known.joined - known.created).max() <= 2_000_000
+    assert (unknown.joined - unknown.created).max() > 25_000_000
+
+
+def test_ticks_run_from_the_creation() -> None:
+    ticks = Ticks(script(config(T0, 0, "a"), member(T0, 1, "c1")), SEEDS, ClockOptions())
+    at = ticks.joined[0] + 100_000_000
+    poll = ticks.first_poll_from(0, at)
+    assert (ticks.poll_us(0, poll) >= at).all()
+    assert (ticks.poll_us(0, poll - 1) < at).all()
+    assert (ticks.poll_answered_us(0, poll) > ticks.poll_us(0, poll)).all()
+    beat = ticks.heartbeat_us(0, ticks.first_heartbeat_from(0, ticks.poll_us(0, poll)))
+    assert set((beat - ticks.poll_us(0, poll)).tolist()) == {990_000}
+    renewal = ticks.last_lock_renewal(0, at)
+    assert ((at - renewal) < 20_000_000).all()
+    assert (ticks.last_lock_renewal(0, ticks.created[0]) == BEFORE_ALL).all()
+
+
+def test_endings_reach_brokers_one_after_the_other_or_by_their_scans() -> None:
+    made = script(
+        config(T0, 0, "a"),
+        config(T0, 1, "b"),
+        member(T0, 2, "c1"),
+        member(T0, 3, "c2"),
+        member(T0, 4, "c3"),
+        member(T0 + 9_001, 5, "c1", events.CONSUMER_LEAVE),
+        member(T0 + 9_001, 6, "c2", events.CONSUMER_LOST, EXPIRED),
+    )
+    ticks = Ticks(made, SEEDS, ClockOptions())
+    left = np.sort(ticks.unregistered[0], axis=0) - (T0 + 9_001) * 1_000
+    assert (left[0] > 0).all()
+    assert (left[1] > left[0]).all()
+    scanned = np.sort(ticks.unregistered[1], axis=0) - (T0 + 9_001) * 1_000
+    assert (scanned[0] == 0).all()
+    assert scanned[1].max() > 5_000_000
+    assert (ticks.unregistered[2] == NEVER).all()
