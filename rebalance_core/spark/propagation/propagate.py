@@ -93,7 +93,7 @@ def propagate_and_write(
         }
         written = {name: write_table(frame, folder, name) for name, frame in frames.items()}
         codes = rejected_per_code(looked.rejected)
-        facts = looked.facts | _facts(session.read.parquet(f"{folder}/{PROPAGATION.name}"))
+        facts = {**looked.facts, **_facts(session.read.parquet(f"{folder}/{PROPAGATION.name}"))}
     rows = {name: count.rows for name, count in counts.items()}
     return PropagationWritten(written, facts, codes, rows)
 
