@@ -1,0 +1,241 @@
+"""One pass of many elements: views in, what is held, and when what changes, out (rocketmq.md §3).
+
+Upstream: ``RebalanceImpl.doRebalance``, as `client.rebalance_pass` has it for groups without order
+locks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
+from rebalance_core.clockwork.batch.elements import Elements
+from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
+from rebalance_core.clockwork.batch.member_lists import MemberLists
+from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, Shares
+from rebalance_core.clockwork.delays import ADD_AFTER, DROP_AFTER
+from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
+from rebalance_core.clockwork.loop.pass_clock import WAIT_US
+from rebalance_core.clockwork.options import MS_US
+from rebalance_core.clockwork.ticks import Times
+
+VIEW_AFTER_US = 1 * MS_US
+"""From a pass's begin until the member list it asks for is that of this moment."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Moves:
+    """Changes of what is held of one topic: equally long columns, one row a pass.
+
+    Attributes:
+        topic: its number.
+        elements: whose.
+        before: set of queues held until then.
+        after: set of queues held from then on.
+        drop_us: when what is missing is given up.
+        add_us: when what is new is taken.
+    """
+
+    topic: int
+    elements: Ints
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    drop_us: Times
+    add_us: Times
+
+
+@dataclass(eq=False)
+class Outcome:
+    """What a round of passes did.
+
+    Attributes:
+        end_us: when each ended.
+        balanced: no strategy threw.
+        notifies: ``messageQueueChanged`` was called, so a heartbeat follows at the end.
+        sampled: by topic: the broker life that each asked, -1: none.
+        fetched: some topic's route was asked for.
+    """
+
+    end_us: Times
+    balanced: NDArray[np.bool_]
+    notifies: NDArray[np.bool_]
+    sampled: list[Ints]
+    fetched: NDArray[np.bool_]
+
+
+class Passes:
+    """Runs passes in a stretch.
+
+    Args:
+        elements: of the stretch.
+        routes: what they know.
+        lists: of the brokers.
+        shares: by topic.
+        moves: changes of what is held are put down here.
+    """
+
+    def __init__(
+        self,
+        elements: Elements,
+        routes: KnownRoutes,
+        lists: MemberLists,
+        shares: list[Shares],
+        moves: list[Moves],
+    ) -> None:
+        self._elements, self._routes, self._lists = elements, routes, lists
+        self._shares, self._moves = shares, moves
+        self._versions = elements.futures.script.routes
+        self._brokers = [
+            [np.array(version.brokers or (0,), np.int64) for version in versions]
+            for versions in self._versions
+        ]
+
+    def run(self, who: Ints, begin: Times) -> Outcome:
+        """One pass each of the elements ``who``, no element twice."""
+        its = self._elements
+        count = len(who)
+        drop = DROP_AFTER.many(draws_of(its.words[who], Timer.DROP_AFTER, its.number[who]))
+        add = drop + ADD_AFTER.many(draws_of(its.words[who], Timer.ADD_AFTER, its.number[who]))
+        outcome = Outcome(
+            end_us=begin + its.length[who],
+            balanced=np.ones(count, bool),
+            notifies=its.notifies_always[who].copy(),
+            sampled=[],
+            fetched=np.zeros(count, bool),
+        )
+        moved = np.zeros(count, bool)
+        fetches: list[tuple[int, Ints, Ints]] = []
+        for topic in range(len(self._versions)):
+            known = self._routes.at(topic, who, begin)
+            share = self._share(topic, who, begin, known, outcome)
+            outcome.balanced &= share != REFUSED
+            held = its.held[topic][who]
+            changed = (share >= 0) & (share != held)
+            if changed.any():
+                rows = np.flatnonzero(changed)
+                self._move(topic, who[rows], share[rows], begin[rows] + drop[rows], begin[rows] + add[rows])
+                moved |= changed
+            if (known == UNKNOWN).any():
+                fetches.append((topic, *self._fetch(topic, who, begin, known, outcome)))
+        outcome.notifies |= moved
+        outcome.notifies &= its.heartbeats[who]
+        outcome.end_us = np.where(moved, np.maximum(outcome.end_us, begin + add), outcome.end_us)
+        for topic, whose, versions in fetches:
+            known = self._routes.fetched[topic]
+            known[whose] = np.maximum(known[whose], versions)
+        return outcome
+
+    def _share(
+        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: Outcome
+    ) -> NDArray[np.int32]:
+        its = self._elements
+        share = np.full(len(who), UNCHANGED, np.int32)
+        place = np.full(len(who), -1, np.int64)
+        aware = known != UNKNOWN
+        everything = its.broadcasting[who]
+        if everything.any():
+            rows = np.flatnonzero(everything & aware)
+            share[rows] = self._shares[topic].everything(known[rows])
+        rows = np.flatnonzero(aware & ~everything & self._has_queues(topic, who, known))
+        if len(rows):
+            mine = who[rows]
+            place[rows] = self.sampled(topic, mine, known[rows], begin[rows])
+            hashes = self._hashes(mine, place[rows], begin[rows] + VIEW_AFTER_US)
+            share[rows] = self._shares[topic].of(
+                its.lives[its.life[mine]],
+                known[rows],
+                hashes,
+                lambda at: self._members(mine[at], place[rows[at]], begin[rows[at]]),
+            )
+        outcome.notifies |= ~everything & aware & (place < 0) & ~self._has_queues(topic, who, known)
+        outcome.sampled.append(place)
+        return share
+
+    def _has_queues(self, topic: int, who: Ints, known: Ints) -> NDArray[np.bool_]:
+        """From 5.5.0 on a route without readable queues is like none."""
+        empty = np.array([not version.queues for version in self._versions[topic]] + [False])
+        return ~(empty[known] & self._elements.empty_is_unknown[who])
+
+    def sampled(self, topic: int, who: Ints, known: Ints, begin: Times) -> Ints:
+        """Which list each pass asks for, by its place; -1: the broker is down."""
+        its = self._elements
+        draws = draws_of(its.words[who], Timer.SAMPLE + topic, its.number[who])
+        broker = np.zeros(len(who), np.int64)
+        for version in np.unique(known).tolist():
+            rows = np.flatnonzero(known == version)
+            brokers = self._brokers[topic][version]
+            at = (draws[rows] * np.uint64(len(brokers))) >> np.uint64(DRAW_BITS)
+            broker[rows] = brokers[at.astype(np.int64)]
+        return self.places(broker, its.seed[who], begin + VIEW_AFTER_US)
+
+    def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
+        """The list of a broker's life at a time; -1: it is down."""
+        found = np.full(len(broker), -1, np.int64)
+        for number, place in enumerate(self._lists.lists):
+            up = (broker == place.broker) & (place.up[seed] <= at_us) & (at_us < place.down[seed])
+            found[up] = number
+        return found
+
+    def _hashes(self, who: Ints, place: Ints, at_us: Times) -> NDArray[np.uint64]:
+        found = np.zeros(len(who), np.uint64)
+        seed = self._elements.seed[who]
+        for number, each in enumerate(self._lists.lists):
+            rows = np.flatnonzero(place == number)
+            if len(rows):
+                found[rows] = self._lists.hash_at(each, seed[rows], at_us[rows])
+        return found
+
+    def _members(self, who: int, place: int, begin: int) -> tuple[str, ...]:
+        if place < 0:
+            return ()
+        seed = int(self._elements.seed[who])
+        return self._lists.members_at(self._lists.lists[place], seed, int(begin) + VIEW_AFTER_US)
+
+    def _move(
+        self, topic: int, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
+    ) -> None:
+        held = self._elements.held[topic]
+        self._moves.append(
+            Moves(topic, self._elements.ids[who], held[who], share, drop_us, add_us)
+        )
+        held[who] = share
+
+    def _fetch(
+        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: Outcome
+    ) -> tuple[Ints, Ints]:
+        """A pass that knows no route asks for it on its way to the member list."""
+        its = self._elements
+        unknown = known == UNKNOWN
+        outcome.notifies |= unknown & ~its.is_v4[who]
+        asks = unknown & ~its.broadcasting[who] & ~its.empty_is_unknown[who]
+        rows = np.flatnonzero(asks)
+        versions = self._routes.visible(topic, who[rows], begin[rows])
+        outcome.fetched[rows] |= versions != UNKNOWN
+        return who[rows], versions
+
+    def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
+        """True where any broker that the element may ask would answer alike at a time."""
+        its = self._elements
+        calm = np.ones(len(who), bool)
+        seed = its.seed[who]
+        asks = ~its.broadcasting[who]
+        for topic in range(len(self._versions)):
+            known = self._routes.at(topic, who, at_us)
+            calm &= known != UNKNOWN
+            for version in np.unique(known[known != UNKNOWN]).tolist():
+                rows = np.flatnonzero((known == version) & asks & calm)
+                first: NDArray[np.uint64] | None = None
+                for broker in self._brokers[topic][version].tolist():
+                    places = self.places(np.full(len(rows), broker), seed[rows], at_us[rows])
+                    hashes = self._hashes(who[rows], places, at_us[rows])
+                    first = hashes if first is None else first
+                    calm[rows] &= hashes == first
+        return calm
+
+
+__all__ = ["EMPTY_IS_UNKNOWN", "WAIT_US", "Moves", "Outcome", "Passes"]
