@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
@@ -16,8 +16,10 @@ class Kind(IntEnum):
     NOTICE = 2
     POLL = 3
     HEARTBEAT = 4
-    LOCK = 5
-    PASS = 6
+    RELEASE = 5
+    RENEWAL = 6
+    REQUEST = 7
+    PASS = 8
 
 
 Action: TypeAlias = Callable[[], None]
@@ -58,8 +60,3 @@ class Agenda:
             self.now_us = entry.at_us
             entry.action()
         self.now_us = max(self.now_us, end_us)
-
-    def forget(self, actions: Collection[Kind]) -> None:
-        """Take everything of some kinds off."""
-        self._entries = [entry for entry in self._entries if entry.kind not in actions]
-        heapq.heapify(self._entries)
