@@ -145,10 +145,13 @@ ROUTE_ANSWER: Final = delay_ms(
 )
 """From a route poll's tick until its answer is in use."""
 PASS_LENGTH: Final = delay_ms(
-    (0, 0.5), (0.05, 2), (0.25, 3.5), (0.5, 5), (0.75, 9), (0.9, 16), (0.95, 28), (0.99, 60),
+    (0, 2), (0.05, 2), (0.25, 3.5), (0.5, 5), (0.75, 9), (0.9, 16), (0.95, 28), (0.99, 60),
     (1, 400),
 )  # fmt: skip
-"""A rebalance pass that changes nothing from begin to end; one draw a process."""
+"""A rebalance pass that changes nothing from begin to end; one draw a process.
+
+Some take 0.5 ms; the engines ask brokers up to 2 ms after the begin.
+"""
 PASS_TAIL: Final = delay_ms(
     (0, 0.5), (0.05, 1), (0.25, 4), (0.5, 8), (0.75, 15), (0.9, 33), (0.95, 50), (0.99, 100),
     (1, 300),

@@ -44,6 +44,7 @@ class Timer(IntEnum):
     NAME_SERVER = 20
     TIMERS_AFTER = 21
     CLOSE_STEP = 22
+    PASS_TAIL = 23
     SAMPLE = 1 << 16
     """Plus the number of the topic: which broker a pass asks for the members."""
 

@@ -28,6 +28,7 @@ class Future:
         self.script, self.seed, self.options = script, seed, options
         self._ticks = ticks = Ticks(script, np.array([seed], np.int64), options)
         self.created: list[int] = ticks.created[:, 0].tolist()
+        self.timers_start: list[int] = ticks.timers_start[:, 0].tolist()
         self.joined: list[int] = ticks.joined[:, 0].tolist()
         self.ended: list[int] = ticks.ended[:, 0].tolist()
         self.registered: list[list[int]] = ticks.registered[:, :, 0].tolist()
@@ -54,7 +55,7 @@ class Future:
 
     def poll_us(self, life: int, number: int) -> int:
         """Tick of a route poll."""
-        return self.created[life] + FIRST_POLL_US + number * POLL_US
+        return self.timers_start[life] + FIRST_POLL_US + number * POLL_US
 
     def poll_answered_us(self, life: int, number: int) -> int:
         """When the answer of a route poll is in use."""
@@ -64,23 +65,25 @@ class Future:
 
     def polls_before(self, life: int, at_us: int) -> int:
         """How many route polls have their tick before a time."""
-        return _ticks_before(self.created[life] + FIRST_POLL_US, POLL_US, at_us)
+        return _ticks_before(self.timers_start[life] + FIRST_POLL_US, POLL_US, at_us)
 
     def heartbeat_us(self, life: int, number: int) -> int:
         """Tick of a heartbeat."""
-        return self.created[life] + FIRST_HEARTBEAT_US + number * HEARTBEAT_US
+        return self.timers_start[life] + FIRST_HEARTBEAT_US + number * HEARTBEAT_US
 
     def heartbeats_before(self, life: int, at_us: int) -> int:
         """How many heartbeats have their tick before a time."""
-        return _ticks_before(self.created[life] + FIRST_HEARTBEAT_US, HEARTBEAT_US, at_us)
+        return _ticks_before(self.timers_start[life] + FIRST_HEARTBEAT_US, HEARTBEAT_US, at_us)
 
     def lock_renewal_us(self, life: int, number: int) -> int:
         """Tick of lockAll."""
-        return self.created[life] + FIRST_LOCK_RENEWAL_US + number * LOCK_RENEWAL_US
+        return self.timers_start[life] + FIRST_LOCK_RENEWAL_US + number * LOCK_RENEWAL_US
 
     def lock_renewals_before(self, life: int, at_us: int) -> int:
         """How many rounds of lockAll have their tick before a time."""
-        return _ticks_before(self.created[life] + FIRST_LOCK_RENEWAL_US, LOCK_RENEWAL_US, at_us)
+        return _ticks_before(
+            self.timers_start[life] + FIRST_LOCK_RENEWAL_US, LOCK_RENEWAL_US, at_us
+        )
 
 
 def _ticks_before(first_us: int, period_us: int, at_us: int) -> int:

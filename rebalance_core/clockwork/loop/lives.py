@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from rebalance_core.client.process import ProcessQueue, start_process
+from rebalance_core.clockwork.draws import Timer, below
 from rebalance_core.clockwork.loop.agenda import Kind
 from rebalance_core.clockwork.loop.heartbeats import (
     heartbeat,
@@ -16,9 +17,10 @@ from rebalance_core.clockwork.loop.membership import join, unregister
 from rebalance_core.clockwork.loop.order_locks import schedule_renewal, unlock_all
 from rebalance_core.clockwork.loop.pass_clock import PassClock, min_interval_us
 from rebalance_core.clockwork.loop.routes import first_routes, schedule_poll
-from rebalance_core.clockwork.loop.waking import schedule_pass, wake
+from rebalance_core.clockwork.loop.waking import passes_while_suspended, schedule_pass, wake
 from rebalance_core.clockwork.loop.world import RESUMED, Client, World
 from rebalance_core.clockwork.operations import Operation
+from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life
 from rebalance_core.clockwork.ticks import NEVER
@@ -41,7 +43,7 @@ def schedule_life(world: World, life: Life) -> None:
     if not life.ghost:
         comes_us = min([future.created[index], *(at_us for at_us, _ in registered)])
         if not life.observed:
-            agenda.put(comes_us, Kind.SCRIPT, partial(come, world, life), process=index)
+            agenda.put(comes_us, Kind.SCRIPT, partial(_come, world, life), process=index)
             started = partial(_started, world, index)
             agenda.put(future.joined[index], Kind.NOTICE, started, process=index)
         for number, at_us in list(enumerate(future.states_us(life)))[1:]:
@@ -102,6 +104,10 @@ def come(world: World, life: Life) -> Client:
     return client
 
 
+def _come(world: World, life: Life) -> None:
+    come(world, life)
+
+
 def schedule_timers(world: World, client: Client) -> None:
     """Put the next tick of each of a client's timers on the agenda."""
     schedule_poll(world, client)
@@ -128,7 +134,7 @@ def place_observed(world: World) -> None:
 def _started(world: World, index: int) -> None:
     """``start()`` ends with a wake-up of its own."""
     client = world.clients.get(index)
-    if client is not None:
+    if client is not None and client.process.is_push:
         wake(world, client)
 
 
@@ -141,7 +147,18 @@ def _change(world: World, life: Life, number: int) -> None:
     _take_settings(client, client.member)
     if client.member.subscriptions - before.subscriptions:
         heartbeat(world, client, Operation.SUBSCRIBES, number)
-    if before.suspended and not client.member.suspended and not client.in_pass and not world.idle:
+    if before.suspended and not client.member.suspended:
+        _resume(world, client, number)
+
+
+def _resume(world: World, client: Client, number: int) -> None:
+    """``resume()`` runs a pass at once; the clock of passes has been running meanwhile."""
+    if not passes_while_suspended(client):
+        since = below(world.draw(client.life.entity, Timer.PASS_PHASE, number), SECOND_US)
+        client.clock.spin(world.now_us - since)
+    if client.in_pass or world.idle:
+        schedule_pass(world, client)
+    else:
         world.begin_pass(world, client, RESUMED)
 
 

@@ -30,6 +30,7 @@ class PassClock:
         number: of the next pass; idle ones count.
         wait_us: until the next pass if nobody wakes the client.
         woken_us: the first wake-up that no pass has used up.
+        busy_until_us: no pass begins before: one that is not the clock's is under way.
     """
 
     last_end_us: int
@@ -38,14 +39,15 @@ class PassClock:
     number: int = 0
     wait_us: int = WAIT_US
     woken_us: int | None = None
+    busy_until_us: int = 0
 
     @property
     def next_us(self) -> int:
         """When the next pass begins, as things stand."""
-        own = self.last_end_us + self.wait_us
-        if self.woken_us is None:
-            return own
-        return min(own, max(self.woken_us, self.last_end_us + self.min_interval_us))
+        due = self.last_end_us + self.wait_us
+        if self.woken_us is not None:
+            due = min(due, max(self.woken_us, self.last_end_us + self.min_interval_us))
+        return max(due, self.busy_until_us)
 
     def wake(self, at_us: int) -> None:
         """``wakeup()``: a latch, so only the first counts until a pass begins."""
@@ -60,6 +62,15 @@ class PassClock:
         self.last_end_us = at_us + self.length_us
         self.wait_us = WAIT_US
         return number
+
+    def begin_resumed(self) -> int:
+        """The number of ``resume()``'s pass: it runs in its caller's thread, the clock goes on."""
+        self.number += 1
+        return self.number - 1
+
+    def spin(self, last_end_us: int) -> None:
+        """From 5.2 on passes of a suspended client are unbalanced, and so one a second."""
+        self.last_end_us, self.wait_us, self.woken_us = last_end_us, self.min_interval_us, None
 
     def unbalanced(self) -> None:
         """The pass that began last was not balanced: from 5.2 on the next one comes soon."""

@@ -7,12 +7,13 @@ first and asks for the locks of new ones later.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from rebalance_core.client.pass_record import PassRecord, PassView
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, run_pass
-from rebalance_core.clockwork.delays import ADD_AFTER, DROP_AFTER
+from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import Timer, below
 from rebalance_core.clockwork.loop.agenda import Kind
 from rebalance_core.clockwork.loop.heartbeats import hears, heartbeat
@@ -26,7 +27,7 @@ from rebalance_core.clockwork.loop.order_locks import (
 from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
 from rebalance_core.clockwork.loop.routes import adopt, answers, known_route
 from rebalance_core.clockwork.loop.waking import schedule_pass, wake
-from rebalance_core.clockwork.loop.world import Broker, Client, PassBegun, World
+from rebalance_core.clockwork.loop.world import RESUMED, Broker, Client, PassBegun, World
 from rebalance_core.clockwork.operations import Operation
 from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
 from rebalance_core.clockwork.script import RouteVersion
@@ -37,6 +38,8 @@ SAMPLE_AFTER_US = 1_000
 """When a pass has the member list, from its begin; no shorter than the shortest DROP_AFTER."""
 CHANNEL_AFTER_US = 2_000
 """From 5.2 on: when a broker that a pass asked has the client's heartbeat (onChannelActive)."""
+COLD_PASSES = 2
+"""So many passes of a new process are slow to take queues."""
 CHANNEL_ACTIVE = MIN_INTERVAL  # ISSUE #7296 came with 5.2, too
 
 
@@ -48,6 +51,8 @@ class _Pass:
         client: whose.
         number: counted over all passes of the client.
         begin_us: when it began.
+        end_us: when it ends, as far as that is known.
+        resumed: it is ``resume()``'s, which leaves the clock of passes alone.
         routes: what the client knew of its topics then; in Java's order of the topics.
         fetched: route versions that it asks for, by topic number, in use from its end on.
         view: what it decides on, once it has asked.
@@ -56,6 +61,8 @@ class _Pass:
     client: Client
     number: int
     begin_us: int
+    end_us: int
+    resumed: bool
     routes: dict[str, RouteVersion | None]
     fetched: dict[int, int]
     view: PassView
@@ -63,16 +70,24 @@ class _Pass:
 
 def begin_pass(world: World, client: Client, trigger: str) -> None:
     """A pass begins: it takes the routes that the client knows, and asks for members next."""
-    number = client.clock.begin(world.now_us)
+    now_us, clock = world.now_us, client.clock
+    resumed = trigger == RESUMED
+    number = clock.begin_resumed() if resumed else clock.begin(now_us)
     client.in_pass = True
-    world.passes.append(PassBegun(client.index, number, world.now_us, trigger))
+    world.passes.append(PassBegun(client.index, number, now_us, trigger))
     topics = sorted(client.member.subscriptions, key=java_string_key)
-    routes = {topic: known_route(world, client, topic) for topic in topics}
-    one = _Pass(client, number, world.now_us, routes, _fetched(world, client), PassView({}, {}))
-    world.agenda.put(
-        world.now_us + SAMPLE_AFTER_US, Kind.PASS, partial(_decide, world, one),
-        process=client.index,
-    )  # fmt: skip
+    one = _Pass(
+        client=client,
+        number=number,
+        begin_us=now_us,
+        end_us=now_us + clock.length_us,
+        resumed=resumed,
+        routes={topic: known_route(world, client, topic) for topic in topics},
+        fetched=_fetched(world, client),
+        view=PassView({}, {}),
+    )
+    decide = partial(_decide, world, one)
+    world.agenda.put(now_us + SAMPLE_AFTER_US, Kind.PASS, decide, process=client.index)
 
 
 def _fetched(world: World, client: Client) -> dict[int, int]:
@@ -99,27 +114,32 @@ def _decide(world: World, one: _Pass) -> None:
     locks = client.process.locks_on_addition
     note_backlog(world, client)
     record = run_pass(client.process, one.view, broker_answers(world, no_locks=locks))
-    if not (record.removed or record.truncated or record.added or record.locks):
-        _end(
-            world, one, record, heartbeat_due=record.heartbeats > 0, end_us=client.clock.last_end_us
-        )
-        return
-    drop_us = one.begin_us + DROP_AFTER.of(_draw(world, one, Timer.DROP_AFTER))
-    add_us = drop_us + ADD_AFTER.of(_draw(world, one, Timer.ADD_AFTER))
-    client.clock.last_end_us = max(client.clock.last_end_us, add_us)
-    gone = record.removed + record.truncated
-    give_up = partial(_give_up, world, client, gone)
-    world.agenda.put(drop_us, Kind.RELEASE, give_up, process=client.index)
+    if record.removed or record.truncated or record.added or record.locks:
+        _act(world, one, record)
+    else:
+        _end(world, one, record, heartbeat_due=record.heartbeats > 0)
+
+
+def _act(world: World, one: _Pass, record: PassRecord) -> None:
+    """Carry out what a pass has decided, when it comes to it."""
+    client, index = one.client, one.client.index
+    last_us = drop_us = one.begin_us + DROP_AFTER.of(_draw(world, one, Timer.DROP_AFTER))
+    if record.added or record.locks:
+        cold = one.number < COLD_PASSES and not client.life.observed
+        delay = COLD_ADD_AFTER if cold else ADD_AFTER
+        last_us = drop_us + delay.of(_draw(world, one, Timer.ADD_AFTER))
+    tail = PASS_TAIL.of(_draw(world, one, Timer.PASS_TAIL))
+    one.end_us = max(one.end_us, last_us + tail)
+    give_up = partial(_give_up, world, client, record.removed + record.truncated)
+    world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)
     release_after_pass(world, client, record, drop_us)
-    if locks:
+    if record.locks:
         ask = partial(_ask_for_locks, world, one, record)
-        world.agenda.put(add_us, Kind.REQUEST, ask, process=client.index)
+        world.agenda.put(last_us, Kind.REQUEST, ask, process=index)
     else:
         take = partial(_take, world, client, list(record.added))
-        world.agenda.put(add_us, Kind.REQUEST, take, process=client.index)
-        _end(
-            world, one, record, heartbeat_due=record.heartbeats > 0, end_us=client.clock.last_end_us
-        )
+        world.agenda.put(last_us, Kind.REQUEST, take, process=index)
+        _end(world, one, record, heartbeat_due=record.heartbeats > 0)
 
 
 def _ask_for_locks(world: World, one: _Pass, dropped: PassRecord) -> None:
@@ -131,23 +151,29 @@ def _ask_for_locks(world: World, one: _Pass, dropped: PassRecord) -> None:
     granted(world, client, record)
     _take(world, client, list(record.added))
     due = dropped.heartbeats + record.heartbeats > 0
-    _end(world, one, record, heartbeat_due=due, end_us=client.clock.last_end_us)
+    _end(world, one, record, heartbeat_due=due)
 
 
-def _end(world: World, one: _Pass, record: PassRecord, *, heartbeat_due: bool, end_us: int) -> None:
+def _end(world: World, one: _Pass, record: PassRecord, *, heartbeat_due: bool) -> None:
     """What the pass leaves behind: the next wait, a heartbeat, routes, another pass soon."""
-    client, index = one.client, one.client.index
+    client, clock, end_us = one.client, one.client.clock, one.end_us
     client.in_pass = False
-    if record.balanced is False:
-        client.clock.unbalanced()
-    for later_ms in record.rebalance_later_ms:
-        world.agenda.put(
-            end_us + later_ms * 1_000, Kind.NOTICE, partial(_wake, world, client), process=index
-        )
+    if one.resumed:
+        clock.busy_until_us = end_us
+    else:
+        clock.last_end_us = end_us
+        if record.balanced is False:
+            clock.unbalanced()
+    after: list[tuple[Kind, int, Callable[[], None]]] = [
+        (Kind.NOTICE, later_ms * 1_000, partial(_wake, world, client))
+        for later_ms in record.rebalance_later_ms
+    ]
     if one.fetched:
-        world.agenda.put(end_us, Kind.POLL, partial(adopt, client, one.fetched), process=index)
+        after.append((Kind.POLL, 0, partial(adopt, client, one.fetched)))
     if heartbeat_due:
-        world.agenda.put(end_us, Kind.HEARTBEAT, partial(_heartbeat, world, one), process=index)
+        after.append((Kind.HEARTBEAT, 0, partial(_heartbeat, world, one)))
+    for kind, delay_us, action in after:
+        world.agenda.put(end_us + delay_us, kind, action, process=client.index)
     schedule_pass(world, client)
 
 
