@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
 from rebalance_core.clockwork.batch.futures import Futures, Stretch
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
+from rebalance_core.clockwork.ticks import Times
 from rebalance_core.model.queue import is_retry_topic
 
 Ints = NDArray[np.int64]
@@ -50,6 +50,7 @@ class Elements:
         self.min_interval = self._of_lives([each.min_interval_us for each in traits])
         self.broadcasting = self._of_lives([each.broadcasting for each in traits])
         self.heartbeats = self._of_lives([each.heartbeats for each in traits])
+        self.observed = np.array([each.observed for each in futures.script.lives])[lives][self.life]
         self.is_v4 = self._of_lives([each.version.is_v4 for each in traits])
         self.empty_is_unknown = self._of_lives([e.version >= EMPTY_IS_UNKNOWN for e in traits])
         topics = futures.script.topics
@@ -62,24 +63,14 @@ class Elements:
                 for each in traits
             ]
         )
-        self._suspended = self._suspensions()
         self._pass_idly(np.arange(len(self.ids)), stretch.begin_us - self.last_end)
 
     def next_begin(self, who: Ints, woken: Times) -> Times:
         """When the next pass of each begins, ``woken`` being its first wake-up not used."""
         last = self.last_end[who]
-        begin = np.minimum(last + self.wait[who], np.maximum(woken, last + self.min_interval[who]))
-        since, until = self.next_suspension(who)
-        return np.where(begin < since, begin, until)
-
-    def next_suspension(self, who: Ints) -> tuple[Times, Times]:
-        """Between when each runs no pass; the first such time that ends after the last pass."""
-        first = np.full(len(who), NEVER, np.int64)
-        last = first.copy()
-        for since, until in reversed(self._suspended):
-            counts = until[who] > self.used[who]
-            first, last = np.where(counts, since[who], first), np.where(counts, until[who], last)
-        return first, last
+        soonest = np.maximum(woken, last + self.min_interval[who])
+        begin: Times = np.minimum(last + self.wait[who], soonest)
+        return begin
 
     def follow(self, who: Ints, begin: Times, end: Times, balanced: NDArray[np.bool_]) -> None:
         """Take note of passes that were run."""
@@ -109,33 +100,3 @@ class Elements:
 
     def _of_lives(self, values: list[int] | list[bool]) -> NDArray[np.int64]:
         return np.array(values)[self.life]
-
-    def _suspensions(self) -> list[tuple[Times, Times]]:
-        """(elements,) since when and until when, where some life is suspended, in order."""
-        futures = self.futures
-        seeds = len(futures.seeds)
-        found: list[list[tuple[Times, Times]]] = []
-        for life in self.lives.tolist():
-            states = futures.script.lives[life].states
-            its: list[tuple[Times, Times]] = []
-            if any(member.suspended for _, member in states):
-                times = [*futures.ticks.states_us(futures.script.lives[life]), np.full(seeds, NEVER)]
-                times[0] = np.full(seeds, BEFORE_ALL)
-                since = None
-                for number, (_, member) in enumerate(states):
-                    if member.suspended and since is None:
-                        since = times[number]
-                    if since is not None and not member.suspended:
-                        its.append((since, times[number]))
-                        since = None
-                if since is not None:
-                    its.append((since, times[-1]))
-            found.append(its)
-        none = np.full(seeds, NEVER)
-        return [
-            (
-                np.concatenate([its[n][0] if n < len(its) else none for its in found]),
-                np.concatenate([its[n][1] if n < len(its) else none for its in found]),
-            )
-            for n in range(max(map(len, found), default=0))
-        ]

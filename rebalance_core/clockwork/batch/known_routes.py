@@ -8,12 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.futures import Futures, Stretch
-from rebalance_core.clockwork.delays import ROUTE_ANSWER, ROUTE_VISIBLE
+from rebalance_core.clockwork.delays import (
+    BROKER_BACK,
+    BROKER_BACK_4,
+    BROKER_GONE,
+    BROKER_GONE_4,
+    ROUTE_ANSWER,
+    TOPIC_VISIBLE,
+)
 from rebalance_core.clockwork.draws import Timer, draws_of
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import RouteVersion
 from rebalance_core.clockwork.ticks import FIRST_POLL_US, NEVER, POLL_US, Times
 
+LONGEST_WAY_US = max(
+    each.longest - each.shortest
+    for each in (TOPIC_VISIBLE, BROKER_GONE, BROKER_GONE_4, BROKER_BACK, BROKER_BACK_4)
+)
 UNKNOWN = -1
 """No version is known."""
 
@@ -119,13 +130,13 @@ class KnownRoutes:
         rows = futures.ticks.route_visible_us(topic)[first:last]
         visible = [row + futures.ticks.route_lag[lives] for row in rows]
         # tick -1: known from the start
-        first_poll = created + FIRST_POLL_US
+        first_poll = futures.ticks.timers_start[lives] + FIRST_POLL_US
         from_start = [self._from_start(version) for version in versions[first:last]]
         ticks = [
             np.where((at <= created) | there, -1, np.maximum(-((first_poll - at) // POLL_US), 0))
             for at, there in zip(visible, from_start, strict=True)
         ]
-        answered = [self._answered(created, tick) for tick in ticks]
+        answered = [self._answered(tick) for tick in ticks]
         found: list[_Learned] = []
         following = np.full(created.shape, NEVER, np.int64)
         next_tick = np.full(created.shape, NEVER, np.int64)
@@ -154,18 +165,20 @@ class KnownRoutes:
         known = [life.observed and (at_us is None or at_us <= life.joined.event_us) for life in lives]
         return np.array(known, bool)[:, None]
 
-    def _answered(self, created: Times, tick: NDArray[np.int64]) -> Times:
+    def _answered(self, tick: NDArray[np.int64]) -> Times:
+        ticks = self._futures.ticks
+        created, started = ticks.created[self._lives], ticks.timers_start[self._lives]
         words = self._futures.words[self._lives]
         delay = ROUTE_ANSWER.many(draws_of(words, Timer.ROUTE_ANSWER, tick))
-        return np.where(tick < 0, created, created + FIRST_POLL_US + tick * POLL_US + delay)
+        return np.where(tick < 0, created, started + FIRST_POLL_US + tick * POLL_US + delay)
 
 
 def _span(versions: tuple[RouteVersion, ...], stretch: Stretch, late_us: int) -> tuple[int, int]:
     """Which versions may be known in a stretch: from the last one that everybody has, on."""
-    margin = SECOND_US + ROUTE_VISIBLE.longest + late_us + POLL_US + ROUTE_ANSWER.longest
+    margin = SECOND_US + LONGEST_WAY_US + late_us + POLL_US + ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)
-    while last > 0 and times[last - 1] >= stretch.end_us:
+    while last > 0 and times[last - 1] >= stretch.end_us + LONGEST_WAY_US:
         last -= 1
     for number in range(0 if stretch.is_first else last):
         lasts = number + 1 == len(versions) or times[number + 1] - times[number] > margin

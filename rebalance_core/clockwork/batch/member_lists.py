@@ -173,13 +173,13 @@ class MemberLists:
         missing = since >= NEVER
         if not (missing.any() and self._routes.may_read(broker)):
             return since, None
-        created = self._futures.ticks.created[self._lives]
+        started = self._futures.ticks.timers_start[self._lives]
         # what the last heartbeat before the stretch did counts
         begin = self._stretch.begin_us - (0 if self._stretch.is_first else HEARTBEAT_US)
         floor = np.maximum(up, begin)
         known = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)
         known = np.where(missing & (known < down) & (known < ended), known, NEVER)
-        first = created + FIRST_HEARTBEAT_US
+        first = started + FIRST_HEARTBEAT_US
         at = first + np.maximum(-((first - known) // HEARTBEAT_US), 0) * HEARTBEAT_US
         since = since.copy()
         missing = known < NEVER

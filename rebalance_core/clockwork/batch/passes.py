@@ -11,19 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import MemberLists
-from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, Shares
-from rebalance_core.clockwork.delays import ADD_AFTER, DROP_AFTER
+from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, QueueSets, Shares
+from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
-from rebalance_core.clockwork.loop.pass_clock import WAIT_US
-from rebalance_core.clockwork.options import MS_US
+from rebalance_core.clockwork.loop.rebalancing import COLD_PASSES, SAMPLE_AFTER_US
 from rebalance_core.clockwork.ticks import Times
-
-VIEW_AFTER_US = 1 * MS_US
-"""From a pass's begin until the member list it asks for is that of this moment."""
 
 Ints = NDArray[np.int64]
 
@@ -76,6 +71,7 @@ class Passes:
         routes: what they know.
         lists: of the brokers.
         shares: by topic.
+        sets: of queues.
         moves: changes of what is held are put down here.
     """
 
@@ -85,8 +81,10 @@ class Passes:
         routes: KnownRoutes,
         lists: MemberLists,
         shares: list[Shares],
+        sets: QueueSets,
         moves: list[Moves],
     ) -> None:
+        self._sets = sets
         self._elements, self._routes, self._lists = elements, routes, lists
         self._shares, self._moves = shares, moves
         self._versions = elements.futures.script.routes
@@ -99,8 +97,6 @@ class Passes:
         """One pass each of the elements ``who``, no element twice."""
         its = self._elements
         count = len(who)
-        drop = DROP_AFTER.many(draws_of(its.words[who], Timer.DROP_AFTER, its.number[who]))
-        add = drop + ADD_AFTER.many(draws_of(its.words[who], Timer.ADD_AFTER, its.number[who]))
         outcome = Outcome(
             end_us=begin + its.length[who],
             balanced=np.ones(count, bool),
@@ -108,27 +104,49 @@ class Passes:
             sampled=[],
             fetched=np.zeros(count, bool),
         )
-        moved = np.zeros(count, bool)
+        shares = []
         fetches: list[tuple[int, Ints, Ints]] = []
         for topic in range(len(self._versions)):
             known = self._routes.at(topic, who, begin)
-            share = self._share(topic, who, begin, known, outcome)
-            outcome.balanced &= share != REFUSED
-            held = its.held[topic][who]
-            changed = (share >= 0) & (share != held)
-            if changed.any():
-                rows = np.flatnonzero(changed)
-                self._move(topic, who[rows], share[rows], begin[rows] + drop[rows], begin[rows] + add[rows])
-                moved |= changed
+            shares.append(self._share(topic, who, begin, known, outcome))
             if (known == UNKNOWN).any():
                 fetches.append((topic, *self._fetch(topic, who, begin, known, outcome)))
-        outcome.notifies |= moved
+        self._act(who, begin, shares, outcome)
         outcome.notifies &= its.heartbeats[who]
-        outcome.end_us = np.where(moved, np.maximum(outcome.end_us, begin + add), outcome.end_us)
         for topic, whose, versions in fetches:
             known = self._routes.fetched[topic]
             known[whose] = np.maximum(known[whose], versions)
         return outcome
+
+    def _act(
+        self, who: Ints, begin: Times, shares: list[NDArray[np.int32]], outcome: Outcome
+    ) -> None:
+        """Give up and take what was decided."""
+        its = self._elements
+        changes = [
+            (share >= 0) & (share != its.held[topic][who]) for topic, share in enumerate(shares)
+        ]
+        acts = np.flatnonzero(np.any(changes, axis=0)) if changes else np.empty(0, np.int64)
+        if not len(acts):
+            return
+        outcome.notifies[acts] = True
+        mine, number = who[acts], its.number[who[acts]]
+        takes = np.zeros(len(acts), bool)
+        for topic, share in enumerate(shares):
+            rows = changes[topic][acts]
+            takes[rows] |= self._sets.adds(its.held[topic][mine[rows]], share[acts[rows]])
+        words = its.words[mine]
+        drop_us = begin[acts] + DROP_AFTER.many(draws_of(words, Timer.DROP_AFTER, number))
+        draws = draws_of(words, Timer.ADD_AFTER, number)
+        cold = (number < COLD_PASSES) & ~its.observed[mine]
+        add = np.where(cold, COLD_ADD_AFTER.many(draws), ADD_AFTER.many(draws))
+        last_us = drop_us + np.where(takes, add, 0)
+        tail = PASS_TAIL.many(draws_of(words, Timer.PASS_TAIL, number))
+        outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
+        for topic, share in enumerate(shares):
+            rows = changes[topic][acts]
+            if rows.any():
+                self._move(topic, mine[rows], share[acts[rows]], drop_us[rows], last_us[rows])
 
     def _share(
         self, topic: int, who: Ints, begin: Times, known: Ints, outcome: Outcome
@@ -145,7 +163,7 @@ class Passes:
         if len(rows):
             mine = who[rows]
             place[rows] = self.sampled(topic, mine, known[rows], begin[rows])
-            hashes = self._hashes(mine, place[rows], begin[rows] + VIEW_AFTER_US)
+            hashes = self._hashes(mine, place[rows], begin[rows] + SAMPLE_AFTER_US)
             share[rows] = self._shares[topic].of(
                 its.lives[its.life[mine]],
                 known[rows],
@@ -154,6 +172,7 @@ class Passes:
             )
         outcome.notifies |= ~everything & aware & (place < 0) & ~self._has_queues(topic, who, known)
         outcome.sampled.append(place)
+        outcome.balanced &= share != REFUSED
         return share
 
     def _has_queues(self, topic: int, who: Ints, known: Ints) -> NDArray[np.bool_]:
@@ -171,7 +190,7 @@ class Passes:
             brokers = self._brokers[topic][version]
             at = (draws[rows] * np.uint64(len(brokers))) >> np.uint64(DRAW_BITS)
             broker[rows] = brokers[at.astype(np.int64)]
-        return self.places(broker, its.seed[who], begin + VIEW_AFTER_US)
+        return self.places(broker, its.seed[who], begin + SAMPLE_AFTER_US)
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
         """The list of a broker's life at a time; -1: it is down."""
@@ -194,7 +213,7 @@ class Passes:
         if place < 0:
             return ()
         seed = int(self._elements.seed[who])
-        return self._lists.members_at(self._lists.lists[place], seed, int(begin) + VIEW_AFTER_US)
+        return self._lists.members_at(self._lists.lists[place], seed, int(begin) + SAMPLE_AFTER_US)
 
     def _move(
         self, topic: int, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
@@ -237,5 +256,3 @@ class Passes:
                     calm[rows] &= hashes == first
         return calm
 
-
-__all__ = ["EMPTY_IS_UNKNOWN", "WAIT_US", "Moves", "Outcome", "Passes"]

@@ -69,7 +69,7 @@ def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions)
         lives = _lives(futures, begin_us, end_us)
         if len(lives):
             stretch = Stretch(begin_us, end_us, is_first=number == 0)
-            play_stretch(futures, stretch, lives, shares, moves)
+            play_stretch(futures, stretch, lives, shares, sets, moves)
     return Logbook(futures, sets).log(moves)
 
 

@@ -13,6 +13,8 @@ MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
 """Every heartbeat may change a broker's table of topics (rocketmq.md §6.2)."""
 EDITED_MEMBER = "EDITED_MEMBER"
 """A process joins again in place, with other settings."""
+SUSPENDED = "SUSPENDED"
+"""A suspended client's clock of passes is another."""
 PARTIAL_EVENTS = "PARTIAL_EVENTS"
 """One broker alone saw a process come or go."""
 HOST_LOST = "HOST_LOST"
@@ -35,6 +37,8 @@ def reason_of(script: Script, options: ClockOptions) -> str:
         for a, b in zip(each, each[1:], strict=False)
     ):
         return EDITED_MEMBER
+    if any(member.suspended for each in members for member in each):
+        return SUSPENDED
     if any(life.removed or life.only_broker is not None for life in lives):
         return PARTIAL_EVENTS
     if any(life.host_lost for life in script.broker_lives) and not options.concurrent_heartbeat:

@@ -37,6 +37,13 @@ class QueueSets:
             self.sets.append(key)
         return self._numbers[key]
 
+    def adds(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """True where the set after has a queue that the one before has not."""
+        many = len(self.sets)
+        codes, places = np.unique(before.astype(np.int64) * many + after, return_inverse=True)
+        found = [not self.sets[code % many] <= self.sets[code // many] for code in codes.tolist()]
+        return np.array(found, bool)[places]
+
 
 class Shares:
     """The shares of one topic.

@@ -14,22 +14,29 @@ from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures, Stretch
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
-from rebalance_core.clockwork.batch.passes import VIEW_AFTER_US, Moves, Outcome, Passes
+from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
 from rebalance_core.clockwork.batch.search import SortedRows
-from rebalance_core.clockwork.batch.shares import Shares
+from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.batch.wake_ups import WakeUps
-from rebalance_core.clockwork.delays import ADD_AFTER, DROP_AFTER, PASS_LENGTH
-from rebalance_core.clockwork.loop.rebalancing import CHANNEL_ACTIVE, CHANNEL_AFTER_US
+from rebalance_core.clockwork.delays import COLD_ADD_AFTER, DROP_AFTER, PASS_LENGTH, PASS_TAIL
+from rebalance_core.clockwork.loop.rebalancing import (
+    CHANNEL_ACTIVE,
+    CHANNEL_AFTER_US,
+    SAMPLE_AFTER_US,
+)
 from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US, HEARTBEAT_US, NEVER, Times
 
 Ints = NDArray[np.int64]
 
-LONGEST_PASS_US = max(PASS_LENGTH.longest, DROP_AFTER.longest + ADD_AFTER.longest)
+LONGEST_PASS_US = max(
+    PASS_LENGTH.longest, DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
+)
 
 
 def play_stretch(
-    futures: Futures, stretch: Stretch, lives: Ints, shares: list[Shares], moves: list[Moves]
-) -> None:
+    futures: Futures, stretch: Stretch, lives: Ints, shares: list[Shares], sets: QueueSets,
+    moves: list[Moves],
+) -> None:  # fmt: skip
     """Run all passes of a stretch.
 
     Args:
@@ -37,9 +44,10 @@ def play_stretch(
         stretch: which part of the script.
         lives: numbers of those that are there.
         shares: by topic.
+        sets: of queues.
         moves: changes of what is held are put down here.
     """
-    play = _StretchPlay(futures, stretch, lives, shares, moves)
+    play = _StretchPlay(futures, stretch, lives, shares, sets, moves)
     if play.fresh:
         play.run_in_order()
     else:
@@ -50,14 +58,14 @@ def play_stretch(
 class _StretchPlay:
     def __init__(
         self, futures: Futures, stretch: Stretch, lives: Ints, shares: list[Shares],
-        moves: list[Moves],
+        sets: QueueSets, moves: list[Moves],
     ) -> None:  # fmt: skip
         self._futures, self._stretch = futures, stretch
         self._routes = KnownRoutes(futures, stretch, lives)
         self._lists = MemberLists(futures, stretch, lives, self._routes)
         self._elements = Elements(futures, stretch, lives)
         self._wake_ups = WakeUps(futures, stretch, lives, self._lists.lists)
-        self._passes = Passes(self._elements, self._routes, self._lists, shares, moves)
+        self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
         versions = [futures.traits[life].version for life in lives.tolist()]
@@ -103,7 +111,7 @@ class _StretchPlay:
     def _run(self, who: Ints, begin: Times) -> Outcome:
         outcome = self._passes.run(who, begin)
         self._elements.follow(who, begin, outcome.end_us, outcome.balanced)
-        self._skip_idle(who, begin + VIEW_AFTER_US)
+        self._skip_idle(who, begin + SAMPLE_AFTER_US)
         return outcome
 
     # --- passes that change nothing -------------------------------------------------------
@@ -115,9 +123,9 @@ class _StretchPlay:
         until = self._changes.first_after(seed, seen_us)
         for place in self.fresh:
             until = np.minimum(until, _next_change(place, its.seed[who], seen_us))
-        until = np.minimum(until - VIEW_AFTER_US, self._routes.next_lesson(who, its.used[who]))
+        until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
         until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
-        until = np.minimum(np.minimum(until, its.next_suspension(who)[0]), self._stretch.end_us)
+        until = np.minimum(until, self._stretch.end_us)
         rows = np.flatnonzero(its.last_end[who] + its.wait[who] < until)
         if len(rows):
             rows = rows[self._passes.calm(who[rows], seen_us[rows])]
@@ -178,9 +186,9 @@ class _StretchPlay:
         """Heartbeat ticks after a pass fetched a route that no poll had brought yet."""
         assert place.known is not None
         its = self._elements
-        created = self._futures.ticks.created[its.lives].reshape(-1)[who]
+        started = self._futures.ticks.timers_start[its.lives].reshape(-1)[who]
         known = np.maximum(end, place.up[its.seed[who]])
-        first = created + FIRST_HEARTBEAT_US
+        first = started + FIRST_HEARTBEAT_US
         at = first + np.maximum(-((first - known) // HEARTBEAT_US), 0) * HEARTBEAT_US
         reads = self._routes.reads(place.broker, who, at)
         flat = place.known.reshape(-1)

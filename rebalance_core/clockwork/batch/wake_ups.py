@@ -16,6 +16,7 @@ from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.clockwork.operations import Operation, operation_id
 from rebalance_core.clockwork.ticks import NEVER, Times
+from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.versions import parse_version
 
 
@@ -56,7 +57,9 @@ class WakeUps:
         self._newest_wins = version >= NEWEST_NOTICE_WINS
         self._silent = version >= BROADCASTING_IS_SILENT
         self._seeds = len(futures.seeds)
-        columns = [futures.ticks.joined[lives]]
+        # start() ends with a wake-up, which those have that rebalance by themselves from then on
+        push = futures.script.settings.consumer_type == PUSH
+        columns = [np.where(push, futures.ticks.joined[lives], NEVER)]
         for place in lists:
             if not place.is_fresh:
                 columns.extend(self._woken(place, list(self._notices(place))))
