@@ -91,9 +91,7 @@ class _StretchPlay:
             due = begin < its.limit
             if not due.any():
                 return
-            first = np.full(len(self._futures.seeds), NEVER)
-            feeds = np.flatnonzero(due & self._may_register(begin))
-            np.minimum.at(first, its.seed[feeds], begin[feeds])
+            first = self._first_registration(np.where(due, begin, NEVER))
             who = np.flatnonzero(due & (begin <= first[its.seed]))
             outcome = self._run(who, begin[who])
             self._register(who, begin[who], outcome)
@@ -142,14 +140,16 @@ class _StretchPlay:
 
     # --- passes that register somebody ----------------------------------------------------
 
-    def _may_register(self, begin: Times) -> NDArray[np.bool_]:
-        """(elements,) the next pass may register the element with a fresh broker."""
-        found = np.zeros(len(begin), bool)
+    def _first_registration(self, begin: Times) -> Times:
+        """(S,) before when no pass, this one or a later one, registers anybody."""
+        found = np.full(len(begin), NEVER, np.int64)
         for place in self.fresh:
             assert place.known is not None
-            known = place.known.reshape(-1) <= begin + LONGEST_PASS_US
-            found |= known & (place.since.reshape(-1) > begin) & ~place.joins.reshape(-1)
-        return found
+            soonest = np.maximum(begin, place.known.reshape(-1) - LONGEST_PASS_US)
+            missing = (place.since.reshape(-1) > begin) & ~place.joins.reshape(-1)
+            found = np.where(missing, np.minimum(found, soonest), found)
+        first: Times = found.reshape(-1, len(self._futures.seeds)).min(axis=0)
+        return first
 
     def _register(self, who: Ints, begin: Times, outcome: Outcome) -> None:
         """What the passes tell fresh brokers: by their heartbeat, and from 5.2 on by asking."""
