@@ -28,7 +28,7 @@ class Timer(IntEnum):
     EVENT_CLOCK = 4
     REGISTRATION_LEAD = 5
     BROKER_STEP = 6
-    BROKER_ORDER = 7
+    LEAVE_BEGIN = 7
     NOTICE = 8
     NOTICE_LOST = 9
     CHANNEL_CLOSE = 10
@@ -42,6 +42,9 @@ class Timer(IntEnum):
     LISTENER = 18
     COMMIT_AGE = 19
     NAME_SERVER = 20
+    TIMERS_AFTER = 21
+    CLOSE_STEP = 22
+    PASS_TAIL = 23
     SAMPLE = 1 << 16
     """Plus the number of the topic: which broker a pass asks for the members."""
 

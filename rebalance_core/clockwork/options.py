@@ -11,6 +11,8 @@ PHASES: Final = (PHASES_OF_LOG, RANDOM_PHASES)
 
 SECOND_US: Final = 1_000_000
 MS_US: Final = 1_000
+HALF_SECOND_MS: Final = 500
+"""Events logged to the second are at its begin, or at its middle (`ingest`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +21,8 @@ class ClockOptions:
 
     Attributes:
         phases: one of `PHASES`.
-        exact_times: event times are exact even where they are whole seconds; otherwise those are
-            taken as logged to the second.
+        exact_times: event times are exact even where they are whole or half seconds; otherwise
+            those are taken as logged to the second.
         lost_notices: share of CHANGE notifications that do not arrive, 0 to 1.
         late_share: share of clients that ask a name server which learns of routes late, 0 to 1.
         late_ms: how much later, in milliseconds.

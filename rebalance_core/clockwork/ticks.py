@@ -12,17 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.delays import (
-    BROKER_STEP,
+    BROKER_BACK,
+    BROKER_BACK_4,
+    BROKER_GONE,
+    BROKER_GONE_4,
     CHANNEL_CLOSE,
+    CLOSE_STEP,
+    LAST_LEAD,
+    LEAVE_BEGIN,
+    LONGEST_LEAD_MS,
     PASS_LENGTH,
-    REGISTRATION_LEAD,
+    REGISTRATION_STEP,
     ROUTE_ANSWER,
-    ROUTE_VISIBLE,
     START_UP,
+    TIMERS_AFTER,
+    TOPIC_VISIBLE,
+    UNREGISTRATION_STEP,
+    Delay,
 )
 from rebalance_core.clockwork.draws import Timer, all_below, uniforms
 from rebalance_core.clockwork.options import MS_US, RANDOM_PHASES, SECOND_US, ClockOptions
 from rebalance_core.clockwork.script import Life, Moment, RouteVersion, Script
+from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.timers import (
     CHANNEL_SCAN_MS,
     HEARTBEAT_MS,
@@ -30,6 +41,8 @@ from rebalance_core.model.timers import (
     REBALANCE_WAIT_MS,
     ROUTE_POLL_MS,
 )
+from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
 
 Times = NDArray[np.int64]
 
@@ -47,6 +60,10 @@ FIRST_HEARTBEAT_US = 1 * SECOND_US
 """MQClientInstance.startScheduledTask: initial delay of the heartbeat."""
 FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
 """ConsumeMessageOrderlyService.start: initial delay of lockMQPeriodically."""
+_ADDRESS_BUCKETS = 16
+"""MQClientInstance.brokerAddrTable, a ConcurrentHashMap: heartbeats and unregistrations walk it."""
+_HEARTBEAT_ONLY_BY_TIMER = (LITE_PULL, PULL)
+"""Their ``start()`` sends none."""
 _LEAVING = 1_000  # ticks of BROKER_STEP at the end of a life; below: at its join
 
 
@@ -109,8 +126,26 @@ class Ticks:
     def _visible_us(self, version: RouteVersion) -> Times:
         if version.moment is None:
             return np.full(len(self.seeds), BEFORE_ALL, np.int64)
-        delay = ROUTE_VISIBLE.many(uniforms(self.seeds, version.entity, Timer.ROUTE_VISIBLE))
-        return self.true_us(version.moment) + delay
+        delay = self._way_to_name_servers(version.moment)
+        if delay is None:
+            return self.true_us(version.moment)
+        broker = delay is not TOPIC_VISIBLE  # which tells of all its topics at once
+        entity = version.moment.entity if broker else version.entity
+        draws = uniforms(self.seeds, entity, Timer.ROUTE_VISIBLE)
+        return self.true_us(version.moment) + delay.many(draws)
+
+    def _way_to_name_servers(self, moment: Moment) -> Delay | None:
+        """By what happened then; None: the name server's own log has it, to the second."""
+        lives = self.script.broker_lives
+        old = parse_version(self.script.settings.broker_version) < (5,)
+        ups, downs = ([life.up for life in lives], [life.down for life in lives])
+        if moment not in ups and moment not in downs:
+            return TOPIC_VISIBLE
+        if moment.to_the_second:
+            return None
+        if moment in ups:
+            return BROKER_BACK_4 if old else BROKER_BACK
+        return BROKER_GONE_4 if old else BROKER_GONE
 
     @cached_property
     def route_lag(self) -> Times:
@@ -127,7 +162,7 @@ class Ticks:
 
     @cached_property
     def created(self) -> Times:
-        """(lives, S): when the client was created; its timers run from here."""
+        """(lives, S): when the client was created."""
         entities = self._entities()[:, None]
         start_up = START_UP.many(uniforms(self.seeds, entities, Timer.START_UP))
         phase = all_below(uniforms(self.seeds, entities, Timer.PHASE), POLL_US)
@@ -140,6 +175,13 @@ class Ticks:
         """(lives,): nothing is known of when its timers started."""
         everybody = self.options.phases == RANDOM_PHASES
         return np.array([everybody or life.observed for life in self.script.lives], bool)
+
+    @cached_property
+    def timers_start(self) -> Times:
+        """(lives, S): when the periodic timers of a client start."""
+        draws = uniforms(self.seeds, self._entities()[:, None], Timer.TIMERS_AFTER)
+        started: Times = self.created + TIMERS_AFTER.many(draws)
+        return started
 
     @cached_property
     def first_pass_end(self) -> Times:
@@ -161,7 +203,7 @@ class Ticks:
 
     def poll_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """Tick of a route poll; the route is that of the tick. ``number``: (..., S)."""
-        tick: Times = self.created[life] + FIRST_POLL_US + number * POLL_US
+        tick: Times = self.timers_start[life] + FIRST_POLL_US + number * POLL_US
         return tick
 
     def poll_answered_us(self, life: int, number: NDArray[np.int64]) -> Times:
@@ -172,20 +214,20 @@ class Ticks:
 
     def first_poll_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
         """The number of the first route poll at or after a time; (..., S)."""
-        return _first_from(self.created[life] + FIRST_POLL_US, POLL_US, at_us)
+        return _first_from(self.timers_start[life] + FIRST_POLL_US, POLL_US, at_us)
 
     def heartbeat_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """Tick of a heartbeat."""
-        tick: Times = self.created[life] + FIRST_HEARTBEAT_US + number * HEARTBEAT_US
+        tick: Times = self.timers_start[life] + FIRST_HEARTBEAT_US + number * HEARTBEAT_US
         return tick
 
     def first_heartbeat_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
         """The number of the first heartbeat tick at or after a time; (..., S)."""
-        return _first_from(self.created[life] + FIRST_HEARTBEAT_US, HEARTBEAT_US, at_us)
+        return _first_from(self.timers_start[life] + FIRST_HEARTBEAT_US, HEARTBEAT_US, at_us)
 
     def last_lock_renewal(self, life: int, at_us: Times) -> Times:
         """The last tick of lockAll at or before a time; `BEFORE_ALL` if there was none."""
-        first = self.created[life] + FIRST_LOCK_RENEWAL_US
+        first = self.timers_start[life] + FIRST_LOCK_RENEWAL_US
         number = (at_us - first) // LOCK_RENEWAL_US
         tick = first + number * LOCK_RENEWAL_US
         times: Times = np.where(number < 0, BEFORE_ALL, tick)
@@ -195,16 +237,19 @@ class Ticks:
 
     @cached_property
     def broker_rank(self) -> NDArray[np.int64]:
-        """(lives, brokers, S): the order in which a client goes through the brokers."""
-        brokers = np.arange(len(self.script.brokers))
-        entities = self._entities()[:, None, None]
-        draws = uniforms(self.seeds, entities, Timer.BROKER_ORDER, brokers[:, None])
-        # A stable sort: equal draws keep the order of the brokers.
-        return np.argsort(np.argsort(draws, axis=1, kind="stable"), axis=1, kind="stable")
+        """(brokers,): the order in which every client goes through them: that of its Java map."""
+        walk = ConcurrentMapOrder[str](java_hash, _ADDRESS_BUCKETS)
+        for name in self.script.brokers:
+            walk.add(name)
+        order = list(walk)
+        return np.array([order.index(name) for name in self.script.brokers], np.int64)
 
     @cached_property
     def registered(self) -> Times:
-        """(lives, brokers, S): first registrations; `NEVER` where the join reaches no broker."""
+        """(lives, brokers, S): first registrations; `NEVER` where the join reaches no broker.
+
+        Counted back from the join: the last broker's is just before it.
+        """
         shape = len(self.script.lives), len(self.script.brokers), len(self.seeds)
         times = np.full(shape, NEVER, np.int64)
         for life in self.script.lives:
@@ -212,10 +257,21 @@ class Ticks:
             if life.observed:
                 times[life.index, given] = BEFORE_ALL
             elif len(given):
-                rank = np.argsort(np.argsort(self.broker_rank[life.index, given], axis=0), axis=0)
-                draws = uniforms(self.seeds, life.entity, Timer.REGISTRATION_LEAD)
-                first = self.joined[life.index] - REGISTRATION_LEAD.many(draws)
-                times[life.index, given] = first + self._steps(life, rank, 0)
+                times[life.index, given] = self._at_join(life, given)
+        return times
+
+    def _at_join(self, life: Life, given: NDArray[np.int64]) -> Times:
+        rank = np.argsort(np.argsort(self.broker_rank[given]))[:, None]
+        rank = np.broadcast_to(rank, (len(given), len(self.seeds)))
+        if self.script.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
+            first = self.timers_start[life.index] + FIRST_HEARTBEAT_US
+            forward: Times = first + self._steps(life, rank + 1, 0, REGISTRATION_STEP)
+            return forward
+        joined = self.joined[life.index]
+        draws = uniforms(self.seeds, life.entity, Timer.REGISTRATION_LEAD)
+        steps = self._steps(life, len(given) - 1 - rank, 0, REGISTRATION_STEP)
+        earliest = np.maximum(self.created[life.index], joined - LONGEST_LEAD_MS * MS_US)
+        times: Times = np.maximum(joined - LAST_LEAD.many(draws) - steps, earliest + rank)
         return times
 
     @cached_property
@@ -233,11 +289,14 @@ class Ticks:
                 continue
             at = self.ended[life.index]
             if ending.graceful:
-                rank = self.broker_rank[life.index]
-                times[life.index] = at + self._steps(life, rank + 1, _LEAVING)
+                begin = LEAVE_BEGIN.many(uniforms(self.seeds, life.entity, Timer.LEAVE_BEGIN))
+                rank = np.broadcast_to(self.broker_rank[:, None], shape[1:])
+                steps = self._steps(life, rank + 1, _LEAVING, UNREGISTRATION_STEP)
+                times[life.index] = at + begin + steps
             elif ending.told:
-                draws = uniforms(self.seeds, life.entity, Timer.CHANNEL_CLOSE, brokers)
-                times[life.index] = at + CHANNEL_CLOSE.many(draws)
+                close = CHANNEL_CLOSE.many(uniforms(self.seeds, life.entity, Timer.CHANNEL_CLOSE))
+                draws = uniforms(self.seeds, life.entity, Timer.CLOSE_STEP, brokers)
+                times[life.index] = at + close + CLOSE_STEP.many(draws)
             else:
                 draws = uniforms(self.seeds, life.entity, Timer.SCAN_PHASE, brokers)
                 scan = all_below(draws, CHANNEL_SCAN_MS * MS_US)
@@ -245,14 +304,14 @@ class Ticks:
                 times[life.index] = at + np.maximum(scan - scan[seen].min(axis=0), 0)
         return times
 
-    def _steps(self, life: Life, rank: NDArray[np.int64], tick: int) -> Times:
+    def _steps(self, life: Life, rank: NDArray[np.int64], tick: int, step: Delay) -> Times:
         """What a client's requests to ``rank`` brokers take, one after the other."""
         most = int(rank.max(initial=0))
         draws = uniforms(
             self.seeds, life.entity, Timer.BROKER_STEP, tick + np.arange(most)[:, None]
         )
         total = np.zeros((most + 1, len(self.seeds)), np.int64)
-        np.cumsum(BROKER_STEP.many(draws), axis=0, out=total[1:])
+        np.cumsum(step.many(draws), axis=0, out=total[1:])
         return np.take_along_axis(total, rank, axis=0)
 
     def _entities(self) -> NDArray[np.uint64]:

@@ -16,7 +16,8 @@ class Moment:
     """When an event happened, as far as its log tells.
 
     Attributes:
-        event_us: the logged time, microseconds since the epoch.
+        event_us: the logged time, microseconds since the epoch; of one logged to the second, the
+            second's begin.
         to_the_second: it happened within the second that begins there.
         entity: whose the draw within that second is: one for all events of a group then, so that
             they keep their order.

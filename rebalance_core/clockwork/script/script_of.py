@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 
-from rebalance_core.clockwork.delays import REGISTRATION_LEAD
+from rebalance_core.clockwork.delays import LONGEST_LEAD_MS
 from rebalance_core.clockwork.draws import entity_of
-from rebalance_core.clockwork.options import MS_US, ClockOptions
+from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
 from rebalance_core.clockwork.script.lives import LifeBook
 from rebalance_core.clockwork.script.parts import Change, Life, Moment, RouteVersion, Script
 from rebalance_core.clockwork.script.routes import BrokerBook, NamedRoute, RouteBook, numbered
@@ -124,11 +124,18 @@ class _Builder:
         return True
 
     def _moment(self, event: Event) -> Moment:
-        coarse = event.event_ms % 1_000 == 0 and not self._options.exact_times
+        coarse = self._is_coarse(event.event_ms)
         entity = entity_of(
             self._history.cluster, self._history.consumer_group, "event", str(event.event_ms)
         )
-        return Moment(event.event_ms * MS_US, coarse, entity)
+        return Moment(self._since_us(event.event_ms), coarse, entity)
+
+    def _is_coarse(self, at_ms: int) -> bool:
+        return at_ms % HALF_SECOND_MS == 0 and not self._options.exact_times
+
+    def _since_us(self, at_ms: int) -> int:
+        """The earliest that an event may have happened."""
+        return (at_ms // 1_000 * 1_000 if self._is_coarse(at_ms) else at_ms) * MS_US
 
     def _topics(self) -> frozenset[str]:
         """What any member ever subscribes, without retry topics and what is popped."""
@@ -159,7 +166,12 @@ class _Builder:
         causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
         for at_ms in self._partial_ms:
             causes.setdefault(at_ms, (events.CONSUMER_LOST,))
-        begins = {at_ms: _begin_us(at_ms, why) for at_ms, why in sorted(causes.items())}
+        begins: dict[int, int] = {}
+        for at_ms, why in sorted(causes.items()):
+            # Of changes close to each other each has its event in its own window.
+            after = max(begins, default=None)
+            begin = self._begin_us(at_ms, why)
+            begins[at_ms] = begin if after is None else max(begin, self._since_us(after) + 1)
         following = [*list(begins.values())[1:], None]
         return tuple(
             Change(
@@ -171,6 +183,10 @@ class _Builder:
             )
             for (at_ms, begin), end in zip(begins.items(), following, strict=True)
         )
+
+    def _begin_us(self, at_ms: int, causes: tuple[str, ...]) -> int:
+        lead_ms = LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else 0
+        return self._since_us(at_ms) - lead_ms * MS_US
 
     def _initial(
         self, lives: tuple[Life, ...], queues: dict[MessageQueue, int]
@@ -184,7 +200,7 @@ class _Builder:
         }
         found: list[frozenset[int]] = []
         for life in lives:
-            there = life.observed and life.joined.event_us == first.from_ms * MS_US
+            there = life.observed and life.joined.event_us == self._since_us(first.from_ms)
             key = (life.client_id, life.channel_id)
             found.append(held.pop(key, frozenset()) if there else frozenset())
         return tuple(found)
@@ -194,11 +210,6 @@ def _is_partial_end(event: Event) -> bool:
     """One broker alone lost the process, which lives on."""
     ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
     return event.event_type in ends and event.broker_name is not None
-
-
-def _begin_us(at_ms: int, causes: tuple[str, ...]) -> int:
-    joins = events.CONSUMER_JOIN in causes
-    return at_ms * MS_US - (REGISTRATION_LEAD.longest if joins else 0)
 
 
 def _end_us(at_ms: int, next_begin_us: int | None) -> int:

@@ -1,8 +1,10 @@
 """Scripts of hand-made histories: lives, routes, brokers and changes."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from rebalance_core.clockwork.delays import REGISTRATION_LEAD
+from rebalance_core.clockwork.delays import LAST_LEAD, LONGEST_LEAD_MS
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.script import Script, script_of
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks
@@ -52,7 +54,7 @@ def test_a_snapshot_is_no_change_and_its_members_hold_their_queues() -> None:
     ticks = Ticks(made, SEEDS, ClockOptions())
     assert (ticks.registered[:2] == BEFORE_ALL).all()
     lead = ticks.joined[2] - ticks.registered[2, 0]
-    assert 0 <= lead.min() <= lead.max() <= REGISTRATION_LEAD.longest
+    assert LAST_LEAD.shortest <= lead.min() <= lead.max() <= LAST_LEAD.longest
     assert ticks.unknown_phase.tolist() == [True, True, False]
 
 
@@ -79,11 +81,35 @@ def test_windows_end_where_the_next_begins() -> None:
         member(T0 + 5_000, 2, "c2"),
         config(T0 + 600_000, 3, "b"),
     )
-    lead = REGISTRATION_LEAD.longest
+    lead = LONGEST_LEAD_MS * 1_000
     assert [change.change_ms - T0 for change in made.changes] == [0, 5_000, 600_000]
     assert made.changes[0].end_us == made.changes[1].begin_us == (T0 + 5_000) * 1_000 - lead
     assert made.changes[1].end_us == (T0 + 245_000) * 1_000
     assert made.changes[2].begin_us == (T0 + 600_000) * 1_000
+
+
+def test_windows_of_changes_within_a_second_do_not_cross() -> None:
+    made = script(config(T0, 0, "a"), member(T0, 1, "c1"), member(T0 + 300, 2, "c2"))
+    assert made.changes[0].end_us == made.changes[1].begin_us == T0 * 1_000 + 1
+
+
+def test_the_last_broker_is_registered_just_before_the_join() -> None:
+    brokers = [config(T0, number, name) for number, name in
+               enumerate(("broker-a", "broker-b", "broker-c"))]  # fmt: skip
+    ticks = Ticks(script(*brokers, member(T0, 9, "c1")), SEEDS, ClockOptions())
+    a, b, c = ticks.registered[0]
+    assert (b < c).all()
+    assert (c < a).all()
+    assert (ticks.created[0] <= b).all()
+    lead = ticks.joined[0] - a
+    assert LAST_LEAD.shortest <= lead.min() <= lead.max() <= LAST_LEAD.longest
+
+
+def test_a_lite_pull_consumer_registers_by_its_timer() -> None:
+    made = script(config(T0, 0, "a"), member(T0, 1, "c1"))
+    pulling = replace(made, settings=replace(made.settings, consumer_type="LITE_PULL"))
+    ticks = Ticks(pulling, SEEDS, ClockOptions())
+    assert (ticks.registered[0, 0] > ticks.timers_start[0] + 1_000_000).all()
 
 
 def test_routes_of_a_broker_that_goes_and_comes_back() -> None:
@@ -130,6 +156,9 @@ def test_a_whole_second_is_taken_as_logged_to_the_second() -> None:
     ticks = Ticks(script(*its_events), SEEDS, ClockOptions())
     late = ticks.joined[1] - (whole + 60_000) * 1_000
     assert 0 <= late.min() < late.max() < 1_000_000
+    middle = script(*its_events[:2], member(whole + 60_500, 2, "c2"))
+    late = Ticks(middle, SEEDS, ClockOptions()).joined[1] - (whole + 60_000) * 1_000
+    assert 0 <= late.min() < 500_000 < late.max() < 1_000_000
     exact = ClockOptions(exact_times=True)
     ticks = Ticks(script(*its_events, options=exact), SEEDS, exact)
     assert (ticks.joined[1] == (whole + 60_000) * 1_000).all()

@@ -1,0 +1,57 @@
+"""Heartbeats: every 30 s, and after a pass that changed something (rocketmq.md §4.4, §6.1, §6.2).
+
+Upstream: ``MQClientInstance.sendHeartbeatToAllBroker``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rebalance_core.clockwork.loop.agenda import Kind
+from rebalance_core.clockwork.loop.membership import register, subscribe
+from rebalance_core.clockwork.loop.routes import known_brokers
+from rebalance_core.clockwork.loop.world import Broker, Client, World
+from rebalance_core.clockwork.operations import Operation
+
+
+def heartbeat(world: World, client: Client, operation: Operation, number: int) -> None:
+    """One heartbeat to each broker of the routes that the client knows."""
+    for broker in heard_by(world, client):
+        if broker.lists(client.index):
+            subscribe(world, client, broker, operation, number)
+        else:
+            register(world, client, broker)
+
+
+def heard_by(world: World, client: Client) -> list[Broker]:
+    """Brokers that a heartbeat of the client reaches; those it is about to join hear of it then."""
+    reached = (world.brokers[number] for number in known_brokers(world, client))
+    return [broker for broker in reached if hears(broker, client)]
+
+
+def hears(broker: Broker, client: Client) -> bool:
+    """The broker is there for the client."""
+    number = broker.number
+    return broker.up and number in client.reachable and number not in client.joining
+
+
+def schedule_heartbeat(world: World, client: Client, from_us: int) -> None:
+    """Put the client's first heartbeat tick from a time on, on the agenda."""
+    number = world.future.heartbeats_before(client.index, from_us)
+    at_us = world.future.heartbeat_us(client.index, number)
+    tick = partial(_tick, world, client, number)
+    world.agenda.put(at_us, Kind.HEARTBEAT, tick, process=client.index)
+
+
+def _tick(world: World, client: Client, number: int) -> None:
+    if world.idle or not world.lives(client):
+        return
+    heartbeat(world, client, Operation.TICKS, number)
+    schedule_heartbeat(world, client, world.now_us + 1)
+
+
+def register_silently(world: World, client: Client) -> None:
+    """What the heartbeats of an idle stretch leave behind: every broker lists the client."""
+    for broker in heard_by(world, client):
+        if not broker.lists(client.index):
+            broker.entries[client.index] = client.index

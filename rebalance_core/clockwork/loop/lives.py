@@ -1,0 +1,186 @@
+"""Processes that come, change and go, and brokers that do, as the script has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from rebalance_core.client.process import ProcessQueue, start_process
+from rebalance_core.clockwork.draws import Timer, below
+from rebalance_core.clockwork.loop.agenda import Kind
+from rebalance_core.clockwork.loop.heartbeats import (
+    heartbeat,
+    register_silently,
+    schedule_heartbeat,
+)
+from rebalance_core.clockwork.loop.membership import join, unregister
+from rebalance_core.clockwork.loop.order_locks import schedule_renewal, unlock_all
+from rebalance_core.clockwork.loop.pass_clock import PassClock, min_interval_us
+from rebalance_core.clockwork.loop.routes import first_routes, schedule_poll
+from rebalance_core.clockwork.loop.waking import passes_while_suspended, schedule_pass, wake
+from rebalance_core.clockwork.loop.world import RESUMED, Client, World
+from rebalance_core.clockwork.operations import Operation
+from rebalance_core.clockwork.options import SECOND_US
+from rebalance_core.clockwork.ownership_log import GIVEN_UP
+from rebalance_core.clockwork.script import Life
+from rebalance_core.clockwork.ticks import NEVER
+from rebalance_core.model.versions import parse_version
+from rebalance_core.replay.member import Member
+from rebalance_core.strategies import parse_strategy
+
+
+def schedule_life(world: World, life: Life) -> None:
+    """Put what happens to a process on the agenda; observed ones come with the first change.
+
+    A ghost is nothing but an entry in a member list.
+    """
+    agenda, future, index = world.agenda, world.future, life.index
+    registered = [
+        (at_us, broker)
+        for broker, at_us in enumerate(future.registered[index])
+        if at_us < NEVER and not life.observed
+    ]
+    if not life.ghost:
+        comes_us = min([future.created[index], *(at_us for at_us, _ in registered)])
+        if not life.observed:
+            agenda.put(comes_us, Kind.SCRIPT, partial(_come, world, life), process=index)
+            started = partial(_started, world, index)
+            agenda.put(future.joined[index], Kind.NOTICE, started, process=index)
+        for number, at_us in list(enumerate(future.states_us(life)))[1:]:
+            change = partial(_change, world, life, number)
+            agenda.put(at_us, Kind.SCRIPT, change, process=index)
+        if life.ending is not None:
+            agenda.put(future.ended[index], Kind.SCRIPT, partial(_go, world, life), process=index)
+    for at_us, broker in registered:
+        agenda.put(
+            at_us, Kind.MEMBERSHIP, partial(join, world, life, broker),
+            process=index, broker=broker,
+        )  # fmt: skip
+    _schedule_removals(world, life)
+
+
+def _schedule_removals(world: World, life: Life) -> None:
+    index = life.index
+    for moment, broker in life.removed:
+        lose = partial(_lose, world, life, broker)
+        at_us = world.future.true_us(moment)
+        world.agenda.put(at_us, Kind.MEMBERSHIP, lose, process=index, broker=broker)
+    for broker, at_us in enumerate(world.future.unregistered[index]):
+        if life.ending is not None and at_us < NEVER:
+            end = partial(unregister, world, life, world.brokers[broker], told=life.ending.told)
+            world.agenda.put(at_us, Kind.MEMBERSHIP, end, process=index, broker=broker)
+
+
+def come(world: World, life: Life) -> Client:
+    """A process is created: its timers run, it knows the routes of its topics and holds nothing."""
+    member, index = life.states[0][1], life.index
+    version = parse_version(member.version)
+    client = Client(
+        life,
+        member,
+        start_process(
+            life.client_id,
+            replace(
+                world.script.settings,
+                client_version=member.version,
+                message_model=member.message_model,
+            ),
+            parse_strategy(member.strategy, version=member.version),
+        ),
+        PassClock(
+            world.future.first_pass_end[index],
+            min_interval_us(version),
+            world.future.pass_length[index],
+        ),
+    )
+    only = life.only_broker
+    client.reachable = {b.number for b in world.brokers if only in (None, b.number)}
+    if not life.observed:
+        client.joining = {b for b, at in enumerate(world.future.registered[index]) if at < NEVER}
+    world.clients[index] = client
+    first_routes(world, client)
+    if not world.idle:
+        schedule_timers(world, client)
+    return client
+
+
+def _come(world: World, life: Life) -> None:
+    come(world, life)
+
+
+def schedule_timers(world: World, client: Client) -> None:
+    """Put the next tick of each of a client's timers on the agenda."""
+    schedule_poll(world, client)
+    schedule_heartbeat(world, client, world.now_us)
+    schedule_renewal(world, client, world.now_us)
+    schedule_pass(world, client)
+
+
+def place_observed(world: World) -> None:
+    """Who was there before the log: listed everywhere, holding what the first epoch says."""
+    there = [life for life in world.script.lives if life.observed]
+    for life in there:
+        if not life.ghost and world.future.ended[life.index] > world.now_us:
+            client = come(world, life)
+            register_silently(world, client)
+            client.held = set(world.script.initial[life.index])
+            held = (world.script.queues[queue] for queue in client.held)
+            client.process.table = {queue: ProcessQueue(0) for queue in held}
+    for life in there:
+        if life.ghost and life.only_broker is not None:
+            world.brokers[life.only_broker].entries[life.index] = None
+
+
+def _started(world: World, index: int) -> None:
+    """``start()`` ends with a wake-up of its own."""
+    client = world.clients.get(index)
+    if client is not None and client.process.is_push:
+        wake(world, client)
+
+
+def _change(world: World, life: Life, number: int) -> None:
+    """Other topics, suspended, resumed. Only new topics are told at once (rocketmq.md §6.2)."""
+    client = world.clients.get(life.index)
+    if client is None:
+        return
+    before, client.member = client.member, life.states[number][1]
+    _take_settings(client, client.member)
+    if client.member.subscriptions - before.subscriptions:
+        heartbeat(world, client, Operation.SUBSCRIBES, number)
+    if before.suspended and not client.member.suspended:
+        _resume(world, client, number)
+
+
+def _resume(world: World, client: Client, number: int) -> None:
+    """``resume()`` runs a pass at once; the clock of passes has been running meanwhile."""
+    if not passes_while_suspended(client):
+        since = below(world.draw(client.life.entity, Timer.PASS_PHASE, number), SECOND_US)
+        client.clock.spin(world.now_us - since)
+    if client.in_pass or world.idle:
+        schedule_pass(world, client)
+    else:
+        world.begin_pass(world, client, RESUMED)
+
+
+def _take_settings(client: Client, member: Member) -> None:
+    if str(client.process.strategy) != member.strategy:
+        client.process.strategy = parse_strategy(member.strategy, version=member.version)
+
+
+def _lose(world: World, life: Life, broker: int) -> None:
+    """One broker alone loses a process, or a ghost of one."""
+    client = world.clients.get(life.index)
+    if client is not None:
+        client.reachable.discard(broker)
+    unregister(world, life, world.brokers[broker], told=True)
+
+
+def _go(world: World, life: Life) -> None:
+    """A process is gone, and with it what it held; its connections may live on for a while."""
+    client = world.clients.pop(life.index, None)
+    if client is None:
+        return
+    if life.ending is not None and life.ending.graceful:
+        unlock_all(world, client)
+    for queue in sorted(client.held):
+        world.rows.append((life.index, queue, world.now_us, GIVEN_UP))

@@ -1,0 +1,160 @@
+"""Order locks of the brokers (rocketmq.md §7).
+
+Upstream: ``RebalanceLockManager`` on the broker, ``lockAll`` and ``unlockAll`` of the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from rebalance_core.client.broker_answers import BrokerAnswers
+from rebalance_core.client.pass_record import PassRecord
+from rebalance_core.client.queue_removal import FORCED_UNLOCK
+from rebalance_core.clockwork.delays import LISTENER
+from rebalance_core.clockwork.draws import DRAW_BITS, Timer
+from rebalance_core.clockwork.loop.agenda import Kind
+from rebalance_core.clockwork.loop.world import Broker, Client, OrderLock, World
+from rebalance_core.model.timers import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
+
+_LOCK_LIFE_US = BROKER_LOCK_LIFE_MS * 1_000
+_UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000
+
+
+def broker_answers(world: World, *, no_locks: bool = False) -> BrokerAnswers:
+    """What brokers answer to a pass now.
+
+    Args:
+        world: the moment.
+        no_locks: refuse every lock: a look at what the pass wants.
+    """
+    names = world.script.brokers
+    silent = (b for b in world.brokers if no_locks or not b.up or b.lockless)
+    locks = {
+        world.script.queues[queue]: lock.client_id
+        for broker in world.brokers
+        for queue, lock in broker.locks.items()
+        if not _expired(world, lock)
+    }
+    return BrokerAnswers(
+        world.queue_answers, locks, masters_down=frozenset(names[b.number] for b in silent)
+    )
+
+
+def note_backlog(world: World, client: Client) -> None:
+    """Say of each queue of a client whether messages of it wait in the client."""
+    if client.process.unlocks_on_removal:
+        for queue, state in client.process.table.items():
+            state.holds_messages = has_backlog(world, world.queue_numbers[queue])
+
+
+def granted(world: World, client: Client, record: PassRecord) -> None:
+    """Write down the locks that a pass got."""
+    for queue, was_granted in record.locks:
+        if was_granted:
+            _lock(world, client, world.queue_numbers[queue])
+
+
+def has_backlog(world: World, queue: int) -> bool:
+    """Messages of a queue wait in the client: in half of all futures, as it is not known."""
+    broker = world.script.broker_of_queue[queue]
+    entity = world.script.broker_entities[broker]
+    return world.draw(entity, Timer.BACKLOG, queue) < 1 << (DRAW_BITS - 1)
+
+
+def release_after_pass(world: World, client: Client, record: PassRecord, at_us: int) -> None:
+    """Put the unlocking of queues that a pass removed on the agenda.
+
+    From 5.2 on a busy listener holds it up for as long as ``tryLock`` waits; before, messages in
+    the client hold it up for 20 s. Queues of topics no longer subscribed are not unlocked.
+    """
+    if not client.process.unlocks_on_removal:
+        return
+    for queue in record.removed:
+        number = world.queue_numbers[queue]
+        if queue in record.delayed_unlocks:
+            delay = _UNLOCK_DELAY_US
+        elif waits_for_listener(client) and has_backlog(world, number):
+            delay = LISTENER.of(world.draw(client.life.entity, Timer.LISTENER, number))
+        else:
+            delay = 0
+        unlock = partial(_release_of_living, world, client, number)
+        world.agenda.put(at_us + delay, Kind.RELEASE, unlock, process=client.index)
+
+
+def waits_for_listener(client: Client) -> bool:
+    """The removal of a queue waits for the listener, and not for its messages."""
+    return client.version >= FORCED_UNLOCK
+
+
+def unlock_all(world: World, client: Client) -> None:
+    """A graceful end: ``unlockAll`` of what the client holds."""
+    for queue in client.held if client.process.unlocks_on_removal else ():
+        _release(world, client, queue)
+
+
+def renew_all(world: World, client: Client) -> None:
+    """``lockAll``: what the client holds is locked, or locked again, where nobody else has it."""
+    for queue in sorted(client.held):
+        broker = _broker(world, queue)
+        lock = broker.locks.get(queue)
+        ours = lock is None or lock.client_id == client.life.client_id or _expired(world, lock)
+        if ours and broker.up and not broker.lockless:
+            _lock(world, client, queue)
+
+
+def schedule_renewal(world: World, client: Client, from_us: int) -> None:
+    """Put the client's first round of lockAll from a time on, on the agenda."""
+    if client.process.unlocks_on_removal:
+        number = world.future.lock_renewals_before(client.index, from_us)
+        at_us = world.future.lock_renewal_us(client.index, number)
+        tick = partial(_tick, world, client)
+        world.agenda.put(at_us, Kind.RENEWAL, tick, process=client.index)
+
+
+def _tick(world: World, client: Client) -> None:
+    if world.idle or not world.lives(client):
+        return
+    renew_all(world, client)
+    schedule_renewal(world, client, world.now_us + 1)
+
+
+def remember_renewals(world: World, clients: Iterable[Client], since_us: int) -> None:
+    """What the rounds of lockAll of an idle stretch left: the last of each counts."""
+    last = []
+    for client in clients:
+        number = world.future.lock_renewals_before(client.index, world.now_us + 1) - 1
+        at_us = world.future.lock_renewal_us(client.index, number)
+        if number >= 0 and at_us > since_us and client.process.unlocks_on_removal:
+            last.append((at_us, client.index, client))
+    for at_us, _, client in sorted(last, key=lambda each: each[:2]):
+        renew_all(world, client)
+        for queue in client.held:
+            lock = _broker(world, queue).locks.get(queue)
+            if lock is not None and lock.client_id == client.life.client_id:
+                lock.renewed_us = at_us
+
+
+def _broker(world: World, queue: int) -> Broker:
+    return world.brokers[world.script.broker_of_queue[queue]]
+
+
+def _lock(world: World, client: Client, queue: int) -> None:
+    _broker(world, queue).locks[queue] = OrderLock(client.life.client_id, world.now_us)
+
+
+def _release_of_living(world: World, client: Client, queue: int) -> None:
+    if world.lives(client):
+        _release(world, client, queue)
+
+
+def _release(world: World, client: Client, queue: int) -> None:
+    """By client id alone: also if the client has taken the queue again meanwhile."""
+    broker = _broker(world, queue)
+    lock = broker.locks.get(queue)
+    if lock is not None and lock.client_id == client.life.client_id and broker.up:
+        del broker.locks[queue]
+
+
+def _expired(world: World, lock: OrderLock) -> bool:
+    return world.now_us - lock.renewed_us > _LOCK_LIFE_US

@@ -1,0 +1,55 @@
+"""Brokers and masters that come and go, as the script has it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rebalance_core.clockwork.loop.agenda import Kind
+from rebalance_core.clockwork.loop.world import Broker, World
+from rebalance_core.clockwork.script import Moment, Script
+
+
+def brokers_at_first(script: Script) -> list[Broker]:
+    """Every broker as it was before the log."""
+    first = {life.broker: life.up is None for life in reversed(script.broker_lives)}
+    numbers: dict[int, int] = {}
+    for number, life in enumerate(script.broker_lives):
+        numbers.setdefault(life.broker, number)
+    return [Broker(b, numbers[b], first[b]) for b in range(len(script.brokers))]
+
+
+def schedule_brokers(world: World) -> None:
+    """Put what happens to brokers on the agenda."""
+    for number, life in enumerate(world.script.broker_lives):
+        broker = world.brokers[life.broker]
+        if life.up is not None:
+            _put(world, life.up, broker, partial(_up, broker, number))
+        if life.down is not None:
+            _put(world, life.down, broker, partial(_down, broker))
+    for stretch in world.script.lockless:
+        broker = world.brokers[stretch.broker]
+        _put(world, stretch.since, broker, partial(_master, broker, there=False))
+        if stretch.until is not None:
+            _put(world, stretch.until, broker, partial(_master, broker, there=True))
+
+
+def _put(world: World, moment: Moment, broker: Broker, action: partial[None]) -> None:
+    at_us = world.future.true_us(moment)
+    world.agenda.put(at_us, Kind.SCRIPT, action, broker=broker.number)
+
+
+def _up(broker: Broker, life: int) -> None:
+    """A broker that starts knows nobody of the group."""
+    broker.up, broker.life = True, life
+    broker.forget_group()
+
+
+def _down(broker: Broker) -> None:
+    broker.up = False
+    broker.forget_group()
+
+
+def _master(broker: Broker, *, there: bool) -> None:
+    """Only a master gives order locks, and they are in its memory alone."""
+    broker.lockless = not there
+    broker.locks.clear()

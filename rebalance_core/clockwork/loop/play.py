@@ -1,0 +1,119 @@
+"""One future of a script, or several one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rebalance_core.clockwork.loop.agenda import Agenda
+from rebalance_core.clockwork.loop.future import Future
+from rebalance_core.clockwork.loop.heartbeats import register_silently
+from rebalance_core.clockwork.loop.lives import place_observed, schedule_life, schedule_timers
+from rebalance_core.clockwork.loop.order_locks import remember_renewals
+from rebalance_core.clockwork.loop.outages import brokers_at_first, schedule_brokers
+from rebalance_core.clockwork.loop.rebalancing import begin_pass
+from rebalance_core.clockwork.loop.routes import catch_up
+from rebalance_core.clockwork.loop.world import Client, PassBegun, World
+from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.ownership_log import OwnershipLog, ownership_log
+from rebalance_core.clockwork.script import Change, Script
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
+
+
+@dataclass(frozen=True)
+class Played:
+    """One future.
+
+    Attributes:
+        log: who took and gave up which queue when.
+        passes: every pass that was followed, in order of their begins; idle ones between changes
+            that are far apart are counted and not followed.
+    """
+
+    log: OwnershipLog
+    passes: tuple[PassBegun, ...]
+
+
+def play(script: Script, seed: int, options: ClockOptions) -> OwnershipLog:
+    """Play one future. Cost: a heap operation an event, an allocation a pass and topic.
+
+    Args:
+        script: what happens to the group.
+        seed: of the future.
+        options: what was asked for.
+    """
+    return play_with_passes(script, seed, options).log
+
+
+def play_seeds_one_by_one(
+    script: Script, seeds: Sequence[int], options: ClockOptions
+) -> OwnershipLog:
+    """`play` of every seed; the log's column ``seed`` is the place in ``seeds``."""
+    rows = [
+        (place, *row)
+        for place, seed in enumerate(seeds)
+        for row in _played(script, seed, options).rows
+    ]
+    return ownership_log(rows)
+
+
+def play_with_passes(script: Script, seed: int, options: ClockOptions) -> Played:
+    """`play`, and the passes that led to its log."""
+    world = _played(script, seed, options)
+    return Played(ownership_log([(0, *row) for row in world.rows]), tuple(world.passes))
+
+
+def _played(script: Script, seed: int, options: ClockOptions) -> World:
+    world = World(
+        script, Future(script, seed, options), Agenda(), brokers_at_first(script), begin_pass
+    )
+    schedule_brokers(world)
+    for life in script.lives:
+        schedule_life(world, life)
+    ended_us = BEFORE_ALL
+    for begin_us, end_us in stretches(script.changes):
+        world.agenda.run_until(begin_us)
+        if ended_us == BEFORE_ALL:
+            place_observed(world)
+        _take_up(world, ended_us)
+        world.agenda.run_until(end_us)
+        world.idle, ended_us = True, end_us
+    if script.changes:
+        world.agenda.run_until(NEVER)
+    return world
+
+
+def stretches(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
+    """(begin, end) of what is followed without a break: changes that lie close together."""
+    begin_us = end_us = None
+    for change in changes:
+        if begin_us is None or end_us is None:
+            begin_us = change.begin_us
+        elif change.begin_us > end_us:
+            yield begin_us, end_us
+            begin_us = change.begin_us
+        begin_us, end_us = min(begin_us, change.begin_us), change.end_us
+    if begin_us is not None and end_us is not None:
+        yield begin_us, end_us
+
+
+def _take_up(world: World, since_us: int) -> None:
+    """A stretch begins: what ran by itself since the last one is made up for."""
+    clients = [world.clients[index] for index in sorted(world.clients)]
+    for client in clients:
+        client.clock.skip_idle(world.now_us)
+        _beat(world, client, since_us)
+        catch_up(world, client, world.now_us)
+    remember_renewals(world, clients, since_us)
+    world.idle = False
+    for client in clients:
+        schedule_timers(world, client)
+
+
+def _beat(world: World, client: Client, since_us: int) -> None:
+    """The heartbeats since then: the last of them reached the brokers that were known."""
+    number = world.future.heartbeats_before(client.index, world.now_us + 1) - 1
+    at_us = world.future.heartbeat_us(client.index, number)
+    if number >= 0 and at_us > since_us > BEFORE_ALL:
+        catch_up(world, client, at_us)
+        register_silently(world, client)

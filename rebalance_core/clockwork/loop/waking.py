@@ -1,0 +1,39 @@
+"""When a client's next pass is put on the agenda (rocketmq.md §3.1)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rebalance_core.clockwork.loop.agenda import Kind
+from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
+from rebalance_core.clockwork.loop.world import OWN, WOKEN, Client, World
+
+
+def wake(world: World, client: Client) -> None:
+    """``rebalanceImmediately``: the next pass begins as soon as the clock of passes allows."""
+    client.clock.wake(world.now_us)
+    schedule_pass(world, client)
+
+
+def schedule_pass(world: World, client: Client) -> None:
+    """Put the next pass on the agenda; what stood there before begins nothing any more."""
+    if not client.in_pass and (not client.member.suspended or passes_while_suspended(client)):
+        due = partial(_begin_if_due, world, client)
+        world.agenda.put(client.clock.next_us, Kind.PASS, due, process=client.index)
+
+
+def passes_while_suspended(client: Client) -> bool:
+    """Passes that do nothing keep a suspended client's clock; from 5.2 on it spins (§3.2)."""
+    return client.version < MIN_INTERVAL
+
+
+def _begin_if_due(world: World, client: Client) -> None:
+    clock = client.clock
+    if clock.next_us > world.now_us or client.in_pass or world.idle or not world.lives(client):
+        return
+    if not client.member.suspended:
+        own_us = clock.last_end_us + clock.wait_us
+        world.begin_pass(world, client, OWN if own_us <= world.now_us else WOKEN)
+    elif passes_while_suspended(client):
+        clock.begin(world.now_us)
+        schedule_pass(world, client)

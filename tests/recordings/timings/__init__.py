@@ -1,0 +1,1 @@
+"""Observed and simulated time of the recordings' changes, and how they compare."""
