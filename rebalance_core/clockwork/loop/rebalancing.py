@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rebalance_core.client.pass_record import PassRecord, PassView
+from rebalance_core.client.process import ClientProcess
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, run_pass
 from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import Timer, below
@@ -31,6 +32,7 @@ from rebalance_core.clockwork.loop.world import RESUMED, Broker, Client, PassBeg
 from rebalance_core.clockwork.operations import Operation
 from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
 from rebalance_core.clockwork.script import RouteVersion
+from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 
@@ -186,6 +188,8 @@ def _members(
         return None
     if not route.queues and client.version >= EMPTY_IS_UNKNOWN:
         return None
+    if client.member.asks_broker(world.script.settings) and not brokers_know(client.process):
+        return None
     draw = _draw(world, one, Timer.SAMPLE + world.topic_numbers[topic])
     broker = world.brokers[route.brokers[below(draw, len(route.brokers))]]
     found = member_list(world, broker)
@@ -196,6 +200,11 @@ def _members(
             process=client.index, broker=broker.number,
         )  # fmt: skip
     return found
+
+
+def brokers_know(process: ClientProcess) -> bool:
+    """``QueryAssignmentProcessor`` answers null to strategies it does not know (§14)."""
+    return process.strategy.name in BROKER_STRATEGIES
 
 
 def _channel_active(world: World, client: Client, broker: Broker) -> None:

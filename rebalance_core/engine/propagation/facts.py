@@ -67,7 +67,7 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What changes are listed by: the slowest 99th percentile first."""
     return (
         -row["convergence_ms_p99"],
-        -round(row["orphan_queue_seconds"], DIGITS),
+        -row["orphan_queue_seconds"],
         row["cluster"],
         row["consumer_group"],
         row["change_ms"],
