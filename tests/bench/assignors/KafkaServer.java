@@ -17,9 +17,15 @@ import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 
-/** The assignors of Kafka's group coordinator: {@code server-range}, {@code server-uniform}. */
+/**
+ * The assignors of Kafka's group coordinator: {@code server-range}, {@code server-uniform}.
+ *
+ * <p>The range assignor gives first and last partitions; {@code server-range-listed} also reads out
+ * every partition's owner.
+ */
 final class KafkaServer implements Assignors.Contestant {
     private final ConsumerGroupPartitionAssignor assignor;
+    private final boolean lists;
     private Assignors.State state;
     private List<String> members;
     private Uuid[] topics;
@@ -27,7 +33,8 @@ final class KafkaServer implements Assignors.Contestant {
     private SubscribedTopicDescriber describer;
 
     KafkaServer(String name) {
-        assignor = name.equals("server-range") ? new RangeAssignor() : new UniformAssignor();
+        assignor = name.startsWith("server-range") ? new RangeAssignor() : new UniformAssignor();
+        lists = name.endsWith("-listed");
     }
 
     @Override
@@ -71,11 +78,16 @@ final class KafkaServer implements Assignors.Contestant {
 
     @Override
     public Object assign() {
-        return assignor.assign(group, describer);
+        Object assigned = assignor.assign(group, describer);
+        return lists ? listed(assigned) : assigned;
     }
 
     @Override
     public int[][] owners(Object assigned) {
+        return lists ? (int[][]) assigned : listed(assigned);
+    }
+
+    private int[][] listed(Object assigned) {
         Map<String, MemberAssignment> shares = ((GroupAssignment) assigned).members();
         int[][] owners = Assignors.unowned(state);
         for (int member = 0; member < members.size(); member++) {

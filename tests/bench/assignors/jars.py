@@ -36,7 +36,8 @@ class Jar:
 def locked_jars() -> list[Jar]:
     """The jars of ``jars.lock``."""
     lines = (line for line in LOCK.read_text().splitlines() if not line.startswith("#"))
-    return [Jar(*coordinate.split(":"), digest) for coordinate, digest in map(str.split, lines)]
+    found = (line.replace(":", " ").split() for line in lines)
+    return [Jar(*words) for words in found]
 
 
 def cache_folder() -> Path:

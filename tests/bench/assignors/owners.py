@@ -79,7 +79,7 @@ def kernels_on(point: Point) -> Kernels:
     if point.before is not None:
         changed = changed.filter(pc.equal(changed["epoch"], 1))
         new = int(((before < 0) & (after >= 0)).sum())
-        assert changed.num_rows == answer.moves + new, "diffs tell of other moves"
+        assert changed.num_rows == (answer.moves or 0) + new, "diffs tell of other moves"
     return Kernels(answer, pass_seconds, rows)
 
 

@@ -12,7 +12,9 @@ from tests.bench.assignors.points import Point
 SOURCES = Path(__file__).parent
 ALLOCATE, REBALANCE = "rocketmq-allocate", "rocketmq-rebalance"
 ROCKETMQ = (ALLOCATE, REBALANCE)
-KAFKA = ("server-range", "server-uniform", "client-range", "client-sticky")
+RANGES = "server-range"
+"""Its answer is first and last partitions: no partition is listed."""
+KAFKA = (RANGES, "server-range-listed", "server-uniform", "client-range", "client-sticky")
 JVM = ("-Xms2g", "-Xmx8g")
 CAPPED = "capped"
 
@@ -71,7 +73,7 @@ class Released:
     def _run(
         self, assignor: str, points: list[Point], cap: float, enough: float
     ) -> list[list[str]]:
-        command = [self._java, *JVM, "-cp", self._class_path, "Assignors", assignor,
+        command = [str(self._java), *JVM, "-cp", self._class_path, "Assignors", assignor,
                    str(cap), str(enough)]  # fmt: skip
         text = "".join(f"{point.line()}\n" for point in points)
         done = subprocess.run(command, input=text, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.runs.fleets`: fleets of many sizes end to end, in a process and on Spark."""
+"""`python -m tests.bench.runs.fleets`: fleets of many sizes, end to end."""
 
 import tempfile
 from pathlib import Path
