@@ -120,7 +120,7 @@ def _cell(value: str | float | int | None) -> str:
         return ""
     if isinstance(value, str):
         return value
-    return f"{value:,}" if isinstance(value, int) or value == int(value) else f"{value:,g}"
+    return f"{int(value):,}" if value == int(value) else f"{value:,g}"
 
 
 def _value(figure: Figure) -> str:

@@ -64,18 +64,15 @@ def cost_of(
     *,
     environment: Mapping[str, str] | None = None,
     scratch: Path,
-    at_most_seconds: float | None = None,
 ) -> Cost:
     """Run a command until every process of its tree has ended.
 
-    No other child of this process may run meanwhile. Past the limit the tree is ended; the code
-    is then that of the signal.
+    No other child of this process may run meanwhile: whatever ends is taken for the command's.
 
     Args:
         command: Program and arguments.
         environment: Variables added to this process's.
         scratch: A folder for its output.
-        at_most_seconds: None: no limit.
     """
     _inherit_orphans()
     stdout, stderr = scratch / "stdout", scratch / "stderr"
@@ -92,8 +89,6 @@ def cost_of(
                 break  # the whole tree has ended
             if pid == 0:
                 watch.look()
-                if at_most_seconds and time.perf_counter() - begin > at_most_seconds:
-                    _end(_descendants())
                 time.sleep(POLL_SECONDS)
                 continue
             processor_seconds += usage.ru_utime + usage.ru_stime
@@ -136,11 +131,3 @@ def _descendants() -> list[Path]:
         found += below
         left += below
     return [Path(f"/proc/{pid}") for pid in found]
-
-
-def _end(processes: list[Path]) -> None:
-    for process in processes:
-        try:
-            os.kill(int(process.name), 9)
-        except ProcessLookupError:
-            continue  # it ended meanwhile
