@@ -69,9 +69,7 @@ class _StretchPlay:
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
         versions = [futures.traits[life].version for life in lives.tolist()]
-        self._channel_active = np.array([v >= CHANNEL_ACTIVE for v in versions])[
-            self._elements.life
-        ]
+        self._channel_active = np.array([v >= CHANNEL_ACTIVE for v in versions])[self._elements.life]
 
     def run(self) -> None:
         """Every element runs its next pass in every round."""
@@ -138,9 +136,7 @@ class _StretchPlay:
             columns += [place.up, place.down]
             if not place.is_fresh:
                 columns += [*place.since[place.moving], *place.until[place.moving]]
-        return (
-            np.stack(columns, axis=1) if columns else np.empty((len(self._futures.seeds), 0), int)
-        )
+        return np.stack(columns, axis=1) if columns else np.empty((len(self._futures.seeds), 0), int)
 
     # --- passes that register somebody ----------------------------------------------------
 
