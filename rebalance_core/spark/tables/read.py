@@ -16,6 +16,7 @@ from rebalance_core.checks.reading.csv_rows import header_names
 from rebalance_core.checks.reading.locations import (
     entries_of,
     format_of_table,
+    local_files,
     not_found,
 )
 from rebalance_core.contracts import INPUT_TABLES, Table
@@ -105,6 +106,9 @@ class InputTables:
 
 def _files(spark: SparkSession, path: str) -> list[str]:
     """Every data file under the path, as Spark sees it (local, HDFS, object store, Connect)."""
+    here = path.startswith("file:") and getattr(spark, "sparkContext", None) is not None
+    if here and "%" not in path:  # seconds of the JVM's time cheaper
+        return [f"file://{file}" for file in local_files(path)]
     try:
         listing = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(path)
         return sorted(unquote(uri) for uri in listing.inputFiles())
