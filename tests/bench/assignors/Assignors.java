@@ -19,9 +19,9 @@ import java.util.zip.CRC32;
  * was assigned.
  *
  * <p>A result is {@code id TAB seconds TAB runs TAB moves TAB most TAB fewest TAB crc}: seconds of
- * the fastest run, which computes both states; moves among queues that were held before; queues of the members with most and
- * fewest; CRC-32 of the owners as numbers of members, by topic, broker and queue id. A point that
- * takes longer than the cap ends the process: {@code id TAB capped}.
+ * the fastest run, which computes both states; moves among queues that were held before; queues of
+ * the members with most and fewest; CRC-32 of the owners as numbers of members, by topic, broker
+ * and queue id. A point that takes longer than the cap ends the process: {@code id TAB capped}.
  */
 public final class Assignors {
     /** One state of a group; queues of all topics alike. */
@@ -34,7 +34,8 @@ public final class Assignors {
         State(String topics, String members, String perBroker) {
             this.topics = Integer.parseInt(topics);
             this.members = numbers(members);
-            this.perBroker = Arrays.stream(perBroker.split(",")).mapToInt(Integer::parseInt).toArray();
+            String[] numbers = perBroker.split(",");
+            this.perBroker = Arrays.stream(numbers).mapToInt(Integer::parseInt).toArray();
             this.perTopic = Arrays.stream(this.perBroker).sum();
         }
     }
@@ -69,8 +70,10 @@ public final class Assignors {
     }
 
     private static Contestant contestant(String name) throws Exception {
-        String kind = name.startsWith("rocketmq") ? "RocketMQ" : name.startsWith("server") ? "KafkaServer" : "KafkaClient";
-        return (Contestant) Class.forName(kind).getDeclaredConstructor(String.class).newInstance(name);
+        // By name: the jars of the others need not be there.
+        String kafka = name.startsWith("server") ? "KafkaServer" : "KafkaClient";
+        Class<?> kind = Class.forName(name.startsWith("rocketmq") ? "RocketMQ" : kafka);
+        return (Contestant) kind.getDeclaredConstructor(String.class).newInstance(name);
     }
 
     private static String measured(String name, String[] field, double enough) throws Exception {
@@ -122,7 +125,8 @@ public final class Assignors {
             }
         }
         long most = Arrays.stream(queues).max().getAsLong();
-        return moves + "\t" + most + "\t" + Arrays.stream(queues).min().getAsLong() + "\t" + crc.getValue();
+        long fewest = Arrays.stream(queues).min().getAsLong();
+        return moves + "\t" + most + "\t" + fewest + "\t" + crc.getValue();
     }
 
     /** Queues of one topic that are there before and after, with other owners. */
@@ -194,8 +198,9 @@ public final class Assignors {
         List<Integer> found = new ArrayList<>();
         for (String range : ranges.split(",")) {
             String[] ends = range.split("-");
-            for (int i = Integer.parseInt(ends[0]); i <= Integer.parseInt(ends[ends.length - 1]); i++) {
-                found.add(i);
+            int last = Integer.parseInt(ends[ends.length - 1]);
+            for (int number = Integer.parseInt(ends[0]); number <= last; number++) {
+                found.add(number);
             }
         }
         return found.stream().mapToInt(Integer::intValue).toArray();

@@ -16,6 +16,7 @@ from tests.bench.report import MORE, Figure, Report, Table, bench_main, say, tid
 GIANT = Point(2_000, 500, 50)
 """The million queues."""
 TIMES_ROCKETMQ = 500
+FEWEST_COMPARED = 5
 TARGET_SECONDS = 60.0
 """The cap of the point with a target, whatever that of the others."""
 ABOUT = """\
@@ -83,7 +84,7 @@ def _hold_equal(points: list[Point], kernels: Mapping[Point, Kernels], answers: 
                 compared += 1
                 facts = (theirs.crc, theirs.moves, theirs.most, theirs.fewest)
                 assert facts == (ours.crc, ours.moves, ours.most, ours.fewest), f"{name}: {point}"
-    assert compared >= len(points) // 2, "RocketMQ answered on too few points to compare with"
+    assert compared >= FEWEST_COMPARED, "RocketMQ answered on too few points to compare with"
 
 
 def _figures(kernels: Mapping[Point, Kernels], answers: Answers) -> list[Figure]:
