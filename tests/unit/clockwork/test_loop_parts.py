@@ -1,5 +1,6 @@
 """The agenda's order, the clock of passes, and who is told of what."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ def test_what_is_due_at_one_moment_is_done_by_kind_process_broker_and_turn() -> 
         ("again", Kind.NOTICE, 0, 0),
         ("event", Kind.SCRIPT, 9, -1),
     ):
-        agenda.put(5, kind, lambda name=name: done.append(name), process=process, broker=broker)
+        agenda.put(5, kind, partial(done.append, name), process=process, broker=broker)
     agenda.put(6, Kind.SCRIPT, lambda: done.append("too late"))
     agenda.run_until(6)
     assert done == ["event", "x hears of a", "again", "x hears of b", "z hears of b", "pass"]
