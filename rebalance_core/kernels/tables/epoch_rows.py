@@ -10,6 +10,7 @@ from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import ranges
 from rebalance_core.kernels.state.cells import Block
+from rebalance_core.kernels.state.masters import masterless_queues
 from rebalance_core.kernels.tables.output import group_columns, table_rows, until, words
 from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.model.statuses import EPOCH_STATUSES
@@ -60,6 +61,6 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
             "status": words(EPOCH_STATUSES, status),
             "transient": epochs.to_ms < epochs.latest_ms,
             "pop_queues": pop_queues,
-            "masterless_queues": np.zeros(count, np.int64),
+            "masterless_queues": masterless_queues(prepared.coded.events, epochs, grid),
         },
     )
