@@ -11,6 +11,7 @@ from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.divisions import strategies_of_groups
 from rebalance_core.kernels.codes.event_rows import type_code
+from rebalance_core.kernels.ownership.masters import groups_unsettled_by_masters
 from rebalance_core.kernels.ownership.owners.consistent_hash import (
     Rings,
     colliding_groups,
@@ -29,7 +30,6 @@ from rebalance_core.kernels.state.activity import (
 )
 from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
 from rebalance_core.kernels.state.grid import Grid, build_grid
-from rebalance_core.kernels.state.masters import groups_unsettled_by_masters
 from rebalance_core.kernels.state.membership import Membership, follow_members
 from rebalance_core.kernels.state.pops import find_pops
 from rebalance_core.kernels.state.reading import find_reading, retrying
