@@ -90,7 +90,11 @@ def _ingested(
     if collection is None:
         return request.options.input or "", []
     say(f"reading {len(collection.files):,} files of {request.options.collection}")
-    done = ingest_and_write(collection, place / INGESTED, request.assumed, before_writing=run.clear)
+    with progress_of("files") as progress:
+        done = ingest_and_write(
+            collection, place / INGESTED, request.assumed, before_writing=run.clear,
+            progress=progress,
+        )  # fmt: skip
     return str(place / INGESTED), understood(done.stats)
 
 
