@@ -13,8 +13,8 @@ BIN := .venv/bin
 STAMP := .venv/setup.stamp
 LANES := unit or conformance or spark or jobs
 NOT_BY_DEFAULT := not (oracle or slow or bench)
-# Two workers; tests/conftest.py gives all that starts a JVM to one of them.
-SIDE_BY_SIDE := -n 2
+# Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
+SIDE_BY_SIDE := -n 2 --dist loadgroup
 
 .PHONY: help setup demo test test-unit test-all oracle conformance mutants notebook bench bench-full bench-check lint format dist docs lock clean
 
