@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.ingest.collection.collected_file import LOGS, identify
 from tests.bench.benches import BENCHES, FULL, LISTS, QUICK, Bench
 from tests.bench.page import page
 from tests.bench.report import MORE, Figure, Report, Table
@@ -34,6 +35,18 @@ def options_of(module: str) -> set[str]:
 def test_a_bench_has_the_options_that_it_is_given(bench: Bench) -> None:
     given = {word for listed in LISTS for word in bench.arguments(listed) if word[:2] == "--"}
     assert given <= options_of(bench.module)
+
+
+def test_every_kind_of_log_is_measured_on_recorded_lines() -> None:
+    pytest.importorskip("pyspark")
+    from tests.bench.passes.log_lines import PLACES, recorded_lines
+
+    assert PLACES.keys() == set(LOGS)
+    for kind, place in PLACES.items():
+        file = identify(place, 1)
+        assert file is not None
+        assert file.kind == kind
+        assert recorded_lines(kind).count(b"\n") > 10, f"no recording has lines of {kind}"
 
 
 def test_names_are_distinct() -> None:
