@@ -71,7 +71,8 @@ def test_the_page_is_honest() -> None:
     assert "| 1,234 | 0.5 |\n| x |  |\n\nA note." in text
     assert "Left out: Kafka: no registry." in text
     assert "beside other work" not in text
-    assert "`make bench-full` has not been run to its end here: small-runs, day," in text
+    assert "- `make bench`: small-runs, fleets," in text
+    assert "- `make bench-full`: small-runs, day," in text
 
 
 def test_a_bench_that_failed_is_named() -> None:
@@ -85,4 +86,4 @@ def test_full_results_come_first_and_a_busy_machine_is_named() -> None:
     assert "| f | 1 x |" in text
     assert "| q |" not in text
     assert "beside other work (load 4.2)" in text
-    assert "to its end here: small-runs, fleets," in text
+    assert "- `make bench-full`: small-runs, fleets," in text
