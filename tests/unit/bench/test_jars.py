@@ -25,7 +25,7 @@ def java(folder: Path, script: str) -> Path:
 def test_a_jar_with_another_checksum_is_refused(cache: Path, tmp_path: Path) -> None:
     for jar in locked_jars():
         (cache / jar.file_name).write_bytes(b"another jar")
-    with pytest.raises(NotToBeHad, match="rocketmq-client-5.3.3.jar has SHA-256 .* remove it"):
+    with pytest.raises(NotToBeHad, match=r"rocketmq-client-5.3.3.jar has SHA-256 .* remove it"):
         class_path(java(tmp_path, "exit 1"))
 
 
@@ -35,5 +35,7 @@ def test_no_registry_is_said_with_its_reason(cache: Path, tmp_path: Path) -> Non
 
 
 def test_a_jar_that_did_not_come_is_named(cache: Path, tmp_path: Path) -> None:
-    with pytest.raises(NotToBeHad, match="org.apache.rocketmq:rocketmq-client:5.3.3 was not found"):
+    with pytest.raises(
+        NotToBeHad, match=r"org.apache.rocketmq:rocketmq-client:5.3.3 was not found"
+    ):
         class_path(java(tmp_path, "exit 0"))
