@@ -76,12 +76,26 @@ def uniforms(
     seeds: ArrayLike, entities: ArrayLike, timers: ArrayLike, ticks: ArrayLike = 0
 ) -> NDArray[np.uint64]:
     """`uniform` of every combination, as the arguments broadcast."""
+    return draws_of(words_of(seeds, entities), timers, ticks)
+
+
+def words_of(seeds: ArrayLike, entities: ArrayLike) -> NDArray[np.uint64]:
+    """What `draws_of` begins with: the hash of seed and entity, to be kept for many draws."""
     golden = np.uint64(_GOLDEN)
     with np.errstate(over="ignore"):
         word = _mixed_all(_words(seeds) * golden)
-        for part in (entities, timers, ticks):
-            word = _mixed_all((word ^ _words(part)) + golden)
-    return word >> np.uint64(DRAW_BITS)
+        return _mixed_all((word ^ _words(entities)) + golden)
+
+
+def draws_of(
+    words: NDArray[np.uint64], timers: ArrayLike, ticks: ArrayLike = 0
+) -> NDArray[np.uint64]:
+    """`uniforms` of the seeds and entities of ``words``."""
+    golden = np.uint64(_GOLDEN)
+    with np.errstate(over="ignore"):
+        for part in (timers, ticks):
+            words = _mixed_all((words ^ _words(part)) + golden)
+    return words >> np.uint64(DRAW_BITS)
 
 
 def below(draw: int, limit: int) -> int:

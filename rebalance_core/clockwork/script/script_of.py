@@ -92,19 +92,20 @@ class _Builder:
             unknown_members=unknown,
         )
 
-    def _walk(self) -> int:
+    def _walk(self) -> tuple[Event, ...]:
         state = GroupState(
             self._history.consumer_group, self._history.settings, include_retry_topics=False
         )
-        unknown = 0
+        unknown: list[Event] = []
         for _, simultaneous in groupby(self._ordered, key=lambda event: event.event_ms):
             instant = list(simultaneous)
             state.begin_instant()
             for event in instant:
-                unknown += not self._take(event, state)
+                if not self._take(event, state):
+                    unknown.append(event)
             self._lives.end_instant(state)
             self._routes.take(self._moment(instant[0]), state.routes)
-        return unknown
+        return tuple(unknown)
 
     def _take(self, event: Event, state: GroupState) -> bool:
         # One broker alone lost it: the process lives on.
@@ -172,7 +173,7 @@ class _Builder:
             after = max(begins, default=None)
             begin = self._begin_us(at_ms, why)
             begins[at_ms] = begin if after is None else max(begin, self._since_us(after) + 1)
-        following = [*list(begins.values())[1:], None]
+        following = [*list(begins.values())[1:], None] if begins else []
         return tuple(
             Change(
                 epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,

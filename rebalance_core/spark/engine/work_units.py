@@ -1,4 +1,4 @@
-"""Work units, assigned to tasks by weight: a group, or a range of a giant group's queues.
+"""Work units of lazy frames, assigned to tasks by weight: a group, or a range of a giant's queues.
 
 A group's weight is about the cells it has, its queues times its consumer events: what the kernels
 go through. The units of each cluster are ranked by falling weight and assigned in turn, so that
@@ -14,14 +14,13 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.engine.routing import GIANT_CELLS
 from rebalance_core.engine.units import GROUP, PART, PARTS
 from rebalance_core.model import events
 from rebalance_core.spark.engine.group_frames import fan_out, group_topics, member_rows
 from rebalance_core.spark.engine.packing import packed
 
 SLOT = "_slot"
-GIANT_CELLS = 1 << 26
-"""A group with more cells than this is divided: seconds of work, not minutes, a unit."""
 ROWS_PER_TASK = 100_000
 
 
@@ -94,17 +93,6 @@ def assign_to_tasks(
         pack(_assign(member_rows(tables, group_pattern), units, partitions)).persist(),
         _assign(fan_out(tables, group_pattern).drop(SOURCE, RAW), units, partitions),
     )
-
-
-def assign_once(
-    tables: Mapping[str, DataFrame],
-    group_pattern: str | None,
-    partitions: int | None,
-    giant_cells: int = GIANT_CELLS,
-) -> DataFrame:
-    """All rows for one pass that makes every table; arguments as `assign_to_tasks`."""
-    units = work_units(tables, group_topics(tables, group_pattern), giant_cells)
-    return _assign(fan_out(tables, group_pattern), units, partitions)
 
 
 def _assign(rows: DataFrame, units: DataFrame, partitions: int | None) -> DataFrame:

@@ -61,13 +61,6 @@ class Compared:
     simulated_ms: NDArray[np.float64]
     share: float
 
-    @property
-    def role(self) -> str:
-        """``itself`` of a client that the change is about, ``other``, or ``queue``."""
-        if self.what == GAP:
-            return "queue"
-        return "itself" if self.who in self.change.clients else "other"
-
     @cached_property
     def middle_ms(self) -> tuple[float, float]:
         """1st and 99th percentile of what is simulated."""

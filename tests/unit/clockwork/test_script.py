@@ -71,7 +71,7 @@ def test_a_stay_ends_and_another_begins() -> None:
     assert first.ending is not None
     assert (first.ending.graceful, first.ending.told) == (False, False)
     assert second.ending is None
-    assert made.unknown_members == 1
+    assert [event.client_id for event in made.unknown_members] == ["c9"]
 
 
 def test_windows_end_where_the_next_begins() -> None:

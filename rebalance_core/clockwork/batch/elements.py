@@ -1,0 +1,102 @@
+"""The elements of a stretch, one life in one future each, as flat columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
+from rebalance_core.clockwork.batch.futures import Futures, Stretch
+from rebalance_core.clockwork.loop.pass_clock import WAIT_US
+from rebalance_core.clockwork.ticks import Times
+from rebalance_core.model.queue import is_retry_topic
+
+Ints = NDArray[np.int64]
+
+
+class Elements:
+    """Where each element of a stretch stands; ordered by life, then by future.
+
+    Args:
+        futures: of the script; `keep` hands the state back.
+        stretch: which part of it.
+        lives: numbers of the lives.
+
+    Attributes:
+        last_end: end of the last pass.
+        used: wake-ups until then are used up or forgotten.
+        number: of the next pass.
+        wait: until the next pass if nobody wakes the client.
+        held: (topics, elements) sets of queues.
+        limit: passes begin before.
+    """
+
+    def __init__(self, futures: Futures, stretch: Stretch, lives: Ints) -> None:
+        self.futures, self.lives = futures, lives
+        seeds = len(futures.seeds)
+        self.life = np.repeat(np.arange(len(lives)), seeds)
+        self.seed = np.tile(np.arange(seeds), len(lives))
+        self.ids = lives[self.life] * seeds + self.seed
+        self.words = futures.words[lives].reshape(-1)
+        self.length = futures.ticks.pass_length[lives].reshape(-1)
+        self.number = futures.number[lives].reshape(-1)
+        self.last_end = futures.last_end[lives].reshape(-1)
+        self.wait = futures.wait[lives].reshape(-1)
+        self.held = futures.held[:, lives].reshape(len(futures.script.topics), -1)
+        self.used = np.full(len(self.ids), stretch.begin_us - 1, np.int64)
+        self.ended = futures.ticks.ended[lives].reshape(-1)
+        self.limit = np.minimum(self.ended, stretch.end_us)
+        traits = [futures.traits[life] for life in lives.tolist()]
+        self.min_interval = self._of_lives([each.min_interval_us for each in traits])
+        self.broadcasting = self._of_lives([each.broadcasting for each in traits])
+        self.heartbeats = self._of_lives([each.heartbeats for each in traits])
+        self.observed = np.array([each.observed for each in futures.script.lives])[lives][self.life]
+        self.is_v4 = self._of_lives([each.version.is_v4 for each in traits])
+        self.empty_is_unknown = self._of_lives([e.version >= EMPTY_IS_UNKNOWN for e in traits])
+        topics = futures.script.topics
+        self.notifies_always = ~self.is_v4 & self._of_lives(
+            [
+                any(
+                    topic not in topics and (each.broadcasting or not is_retry_topic(topic))
+                    for topic in each.member.subscriptions
+                )
+                for each in traits
+            ]
+        )
+        self._pass_idly(np.arange(len(self.ids)), stretch.begin_us - self.last_end)
+
+    def next_begin(self, who: Ints, woken: Times) -> Times:
+        """When the next pass of each begins, ``woken`` being its first wake-up not used."""
+        last = self.last_end[who]
+        soonest = np.maximum(woken, last + self.min_interval[who])
+        begin: Times = np.minimum(last + self.wait[who], soonest)
+        return begin
+
+    def follow(self, who: Ints, begin: Times, end: Times, balanced: NDArray[np.bool_]) -> None:
+        """Take note of passes that were run."""
+        self.used[who], self.last_end[who] = begin, end
+        self.number[who] += 1
+        soon = ~balanced & (self.min_interval[who] > 0)
+        self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
+
+    def skip_before(self, who: Ints, before_us: Times) -> None:
+        """Skip the passes of their own that begin before a time; they change nothing."""
+        self._pass_idly(who, before_us - 1 - self.last_end[who] + self.length[who])
+
+    def keep(self) -> None:
+        """Hand the state to the next stretch."""
+        futures, lives, shape = self.futures, self.lives, (len(self.lives), -1)
+        futures.number[lives] = self.number.reshape(shape)
+        futures.last_end[lives] = self.last_end.reshape(shape)
+        futures.wait[lives] = self.wait.reshape(shape)
+        futures.held[:, lives] = self.held.reshape(len(futures.script.topics), *shape)
+
+    def _pass_idly(self, who: Ints, for_us: Times) -> None:
+        """As many whole periods, of a wait and a pass, as fit into a time from the last end."""
+        period = self.wait[who] + self.length[who]
+        passes = np.maximum(for_us, 0) // period
+        self.last_end[who] += passes * period
+        self.number[who] += passes
+
+    def _of_lives(self, values: list[int] | list[bool]) -> NDArray[np.int64]:
+        return np.array(values)[self.life]

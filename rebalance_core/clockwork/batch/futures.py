@@ -1,0 +1,132 @@
+"""What stays the same through a script, of many futures: lives, their settings and their state.
+
+Arrays of (lives, S) have the seeds as their last axis; an *element* is one life in one future.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.draws import entity_of, words_of
+from rebalance_core.clockwork.loop.pass_clock import WAIT_US, min_interval_us
+from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.ticks import BEFORE_ALL, Ticks, Times
+from rebalance_core.model.group_settings import BROADCASTING, PUSH
+from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.replay.member import Member
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What is simulated without a break.
+
+    Attributes:
+        begin_us: from when.
+        end_us: before when.
+        is_first: nothing was simulated before it.
+    """
+
+    begin_us: int
+    end_us: int
+    is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """What a life is like, from its first state.
+
+    Attributes:
+        member: its settings.
+        version: of its client.
+        min_interval_us: between two of its passes.
+        broadcasting: it takes every queue.
+        heartbeats: a pass that changes something sends a heartbeat.
+        hash: what it adds to the hash of a member list.
+    """
+
+    member: Member
+    version: Version
+    min_interval_us: int
+    broadcasting: bool
+    heartbeats: bool
+    hash: int
+
+
+@dataclass(eq=False)
+class Futures:
+    """One script in some futures, and where its processes stand between two stretches.
+
+    Attributes:
+        script: what happens.
+        seeds: (S,).
+        options: what was asked for.
+        ticks: times that no pass can change.
+        last_end: (lives, S) end of the last pass.
+        number: (lives, S) of the next pass.
+        wait: (lives, S) until the next pass if nobody wakes the client.
+        held: (topics, lives, S) numbers of the sets of queues that are held.
+        fetched: (topics, lives, S) version of the route that a pass fetched; -1: none.
+        registered: by broker life: (lives, S) since when the member list has the life.
+    """
+
+    script: Script
+    seeds: NDArray[np.int64]
+    options: ClockOptions
+    ticks: Ticks = field(init=False)
+    last_end: Times = field(init=False)
+    number: NDArray[np.int64] = field(init=False)
+    wait: Times = field(init=False)
+    held: NDArray[np.int32] = field(init=False)
+    fetched: NDArray[np.int16] = field(init=False)
+    registered: dict[int, Times] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ticks = Ticks(self.script, self.seeds, self.options)
+        shape = len(self.script.lives), len(self.seeds)
+        self.last_end = self.ticks.first_pass_end.copy()
+        self.number = np.zeros(shape, np.int64)
+        self.wait = np.full(shape, WAIT_US, np.int64)
+        self.held = np.zeros((len(self.script.topics), *shape), np.int32)
+        self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
+
+    @cached_property
+    def traits(self) -> tuple[Trait, ...]:
+        """By life."""
+        its = self.script.settings
+        found = []
+        for life in self.script.lives:
+            member = life.states[0][1]
+            version = parse_version(member.version)
+            found.append(
+                Trait(
+                    member=member,
+                    version=version,
+                    min_interval_us=min_interval_us(version),
+                    broadcasting=member.message_model == BROADCASTING,
+                    heartbeats=its.consumer_type == PUSH,
+                    hash=entity_of("member", life.client_id),
+                )
+            )
+        return tuple(found)
+
+    @cached_property
+    def words(self) -> NDArray[np.uint64]:
+        """(lives, S) what the draws of an element begin with."""
+        entities = np.array([life.entity for life in self.script.lives], np.uint64)
+        return words_of(self.seeds, entities[:, None])
+
+    @cached_property
+    def broker_lives(self) -> list[tuple[Times, Times]]:
+        """By broker life: (S,) since when it is up, and until when."""
+        ticks = self.ticks
+        found = []
+        for life in self.script.broker_lives:
+            up = np.full(len(self.seeds), BEFORE_ALL) if life.up is None else ticks.true_us(life.up)
+            never = np.full(len(self.seeds), -BEFORE_ALL)
+            found.append((up, never if life.down is None else ticks.true_us(life.down)))
+        return found

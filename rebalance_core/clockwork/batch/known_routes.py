@@ -1,0 +1,197 @@
+"""Which version of a route a client knows when, from its polls (rocketmq.md §6.1, §6.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.batch.futures import Futures, Stretch
+from rebalance_core.clockwork.delays import (
+    BROKER_BACK,
+    BROKER_BACK_4,
+    BROKER_GONE,
+    BROKER_GONE_4,
+    ROUTE_ANSWER,
+    TOPIC_VISIBLE,
+)
+from rebalance_core.clockwork.draws import Timer, draws_of
+from rebalance_core.clockwork.options import MS_US, SECOND_US
+from rebalance_core.clockwork.script import RouteVersion
+from rebalance_core.clockwork.ticks import FIRST_POLL_US, NEVER, POLL_US, Times
+
+LONGEST_WAY_US = max(
+    each.longest - each.shortest
+    for each in (TOPIC_VISIBLE, BROKER_GONE, BROKER_GONE_4, BROKER_BACK, BROKER_BACK_4)
+)
+UNKNOWN = -1
+"""No version is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """A version that polls may bring.
+
+    Attributes:
+        version: its number.
+        visible: (elements,) since when the element's name server answers with it.
+        at_us: (elements,) since when the element knows it; `NEVER` where no poll sees it.
+        until_us: (elements,) when polls bring the one after it.
+    """
+
+    version: int
+    visible: Times
+    at_us: Times
+    until_us: Times
+
+
+class KnownRoutes:
+    """What the elements of a stretch know of the routes.
+
+    Args:
+        futures: of the script.
+        stretch: which part of it.
+        lives: numbers of the lives; elements are ordered by life, then by future.
+    """
+
+    def __init__(self, futures: Futures, stretch: Stretch, lives: NDArray[np.int64]) -> None:
+        self._futures, self._lives = futures, lives
+        self._versions = futures.script.routes
+        self._learned = [self._learn(topic, stretch) for topic in range(len(self._versions))]
+        self.fetched = futures.fetched[:, lives].reshape(len(self._versions), -1)
+        """(topics, elements): what passes fetched, and fetch."""
+        brokers = len(futures.script.brokers)
+        self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
+
+    def at(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """The version of a topic's route that each element knows; `UNKNOWN`."""
+        known = self.fetched[topic][elements].astype(np.int64)
+        for each in self._learned[topic]:
+            known = np.where(each.at_us[elements] <= at_us, np.maximum(known, each.version), known)
+        return known
+
+    def visible(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """The version that a name server answers an element with; `UNKNOWN` where it is gone."""
+        found = np.full(len(elements), UNKNOWN, np.int64)
+        for each in self._learned[topic]:
+            gone = self._versions[topic][each.version].gone
+            seen = each.visible[elements] <= at_us
+            found = np.where(seen, UNKNOWN if gone else each.version, found)
+        return found
+
+    def reads(self, broker: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.bool_]:
+        """True where a broker is in a route that the element knows."""
+        found = np.zeros(len(elements), bool)
+        for topic, has_broker in enumerate(self._has_broker):
+            if has_broker[broker].any():
+                # the last column is that of UNKNOWN
+                found |= has_broker[broker][self.at(topic, elements, at_us)]
+        return found
+
+    def may_read(self, broker: int) -> bool:
+        """True if the broker is in any version that is known in the stretch."""
+        return any(
+            has_broker[broker, each.version]
+            for learned, has_broker in zip(self._learned, self._has_broker, strict=True)
+            for each in learned
+        )
+
+    def read_from(self, broker: int, since_us: Times) -> Times:
+        """(elements,) when, from ``since_us`` on, each first knows a route with the broker."""
+        found = np.full(since_us.shape, NEVER, np.int64)
+        for topic, learned in enumerate(self._learned):
+            for each in learned:
+                if self._has_broker[topic][broker, each.version]:
+                    at = np.maximum(each.at_us, since_us)
+                    found = np.where(at < each.until_us, np.minimum(found, at), found)
+        return found
+
+    def next_lesson(self, elements: NDArray[np.int64], at_us: Times) -> Times:
+        """When each element learns of the next version of any route."""
+        found = np.full(len(elements), NEVER, np.int64)
+        for learned in self._learned:
+            for each in learned:
+                at = each.at_us[elements]
+                found = np.where(at > at_us, np.minimum(found, at), found)
+        return found
+
+    def keep(self) -> None:
+        """Hand over to the next stretch what passes fetched."""
+        shape = len(self._versions), len(self._lives), -1
+        self._futures.fetched[:, self._lives] = self.fetched.reshape(shape)
+
+    def _learn(self, topic: int, stretch: Stretch) -> list[_Learned]:
+        """The versions that anybody may know in a stretch, oldest first."""
+        futures, lives = self._futures, self._lives
+        created = futures.ticks.created[lives]
+        versions = self._versions[topic]
+        first, last = _span(versions, stretch, futures.options.late_ms * MS_US)
+        rows = futures.ticks.route_visible_us(topic)[first:last]
+        visible = [row + futures.ticks.route_lag[lives] for row in rows]
+        # tick -1: known from the start
+        first_poll = futures.ticks.timers_start[lives] + FIRST_POLL_US
+        from_start = [self._from_start(version) for version in versions[first:last]]
+        ticks = [
+            np.where((at <= created) | there, -1, np.maximum(-((first_poll - at) // POLL_US), 0))
+            for at, there in zip(visible, from_start, strict=True)
+        ]
+        answered = [self._answered(tick) for tick in ticks]
+        found: list[_Learned] = []
+        following = np.full(created.shape, NEVER, np.int64)
+        next_tick = np.full(created.shape, NEVER, np.int64)
+        for offset in range(len(rows) - 1, -1, -1):
+            number = first + offset
+            seen = ticks[offset] < next_tick
+            if not versions[number].gone:
+                at = np.where(seen, answered[offset], NEVER)
+                found.append(
+                    _Learned(number, visible[offset].ravel(), at.ravel(), following.ravel())
+                )
+                following = np.where(seen, at, following)
+            else:
+                never = np.full(created.size, NEVER, np.int64)
+                found.append(_Learned(number, visible[offset].ravel(), never, never))
+            if versions[number].gone:  # who was there before the log knows what there was before
+                next_tick = np.where(from_start[offset], next_tick, ticks[offset])
+            else:
+                next_tick = ticks[offset]
+        return found[::-1]
+
+    def _from_start(self, version: RouteVersion) -> NDArray[np.bool_]:
+        """(lives, 1): the life was there before the log, and so was the version."""
+        at_us = None if version.moment is None else version.moment.event_us
+        lives = [self._futures.script.lives[life] for life in self._lives]
+        known = [
+            life.observed and (at_us is None or at_us <= life.joined.event_us) for life in lives
+        ]
+        return np.array(known, bool)[:, None]
+
+    def _answered(self, tick: NDArray[np.int64]) -> Times:
+        ticks = self._futures.ticks
+        created, started = ticks.created[self._lives], ticks.timers_start[self._lives]
+        words = self._futures.words[self._lives]
+        delay = ROUTE_ANSWER.many(draws_of(words, Timer.ROUTE_ANSWER, tick))
+        return np.where(tick < 0, created, started + FIRST_POLL_US + tick * POLL_US + delay)
+
+
+def _span(versions: tuple[RouteVersion, ...], stretch: Stretch, late_us: int) -> tuple[int, int]:
+    """Which versions may be known in a stretch: from the last one that everybody has, on."""
+    margin = SECOND_US + LONGEST_WAY_US + late_us + POLL_US + ROUTE_ANSWER.longest
+    times = [0 if each.moment is None else each.moment.event_us for each in versions]
+    first, last = 0, len(versions)
+    while last > 0 and times[last - 1] >= stretch.end_us + LONGEST_WAY_US:
+        last -= 1
+    for number in range(0 if stretch.is_first else last):
+        lasts = number + 1 == len(versions) or times[number + 1] - times[number] > margin
+        if lasts and not versions[number].gone and times[number] + margin <= stretch.begin_us:
+            first = number
+    return first, last
+
+
+def _has_broker(versions: tuple[RouteVersion, ...], brokers: int) -> NDArray[np.bool_]:
+    """(brokers, versions + 1); the last column, of `UNKNOWN`, is empty."""
+    found = np.zeros((brokers, len(versions) + 1), bool)
+    for number, version in enumerate(versions):
+        found[list(version.brokers), number] = True
+    return found

@@ -1,0 +1,194 @@
+"""Member lists of the brokers over a stretch: since when and until when each has each life.
+
+A *fresh* broker life begins with an empty list, which clients fill as they come to know it: by
+their heartbeat ticks, or earlier by a pass. All other registrations are known beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.batch.futures import Futures, Stretch
+from rebalance_core.clockwork.batch.known_routes import KnownRoutes
+from rebalance_core.clockwork.ticks import (
+    BEFORE_ALL,
+    FIRST_HEARTBEAT_US,
+    HEARTBEAT_US,
+    NEVER,
+    Times,
+)
+
+
+@dataclass(eq=False)
+class MemberList:
+    """The list of one broker life; elements are (life, future) pairs of the stretch.
+
+    Attributes:
+        number: of the broker life in the script.
+        broker: its number.
+        up: (S,) since when the broker is there.
+        down: (S,) until when.
+        since: (lives, S) when it has each life; changes where a pass registers one.
+        until: (lives, S) when it loses each life, if it has it.
+        joins: (lives, S) the registration is part of a join.
+        told: (lives,) the others are told when a life goes.
+        known: (lives, S) of a fresh one: since when each life knows it; else None.
+        moving: lives that come or go in the stretch in some future.
+        settled: sum of the hashes of all others in it.
+    """
+
+    number: int
+    broker: int
+    up: Times
+    down: Times
+    since: Times
+    until: Times
+    joins: NDArray[np.bool_]
+    told: NDArray[np.bool_]
+    known: Times | None
+    moving: NDArray[np.int64]
+    settled: np.uint64
+
+    @property
+    def is_fresh(self) -> bool:
+        """Passes may register lives."""
+        return self.known is not None
+
+
+class MemberLists:
+    """All lists of a stretch.
+
+    Args:
+        futures: of the script.
+        stretch: which part of it.
+        lives: numbers of the lives.
+        routes: what the lives know.
+    """
+
+    def __init__(
+        self, futures: Futures, stretch: Stretch, lives: NDArray[np.int64], routes: KnownRoutes
+    ) -> None:
+        self._futures, self._stretch, self._lives = futures, stretch, lives
+        self._routes = routes
+        self.hashes = np.array([futures.traits[life].hash for life in lives], np.uint64)
+        self._size = len(lives) * len(futures.seeds)
+        self.lists = [self._list(number) for number in self._numbers()]
+
+    def hash_at(
+        self, place: MemberList, lives_seeds: NDArray[np.int64], at_us: Times
+    ) -> NDArray[np.uint64]:
+        """The sum of the hashes of who is in a list at a time.
+
+        Args:
+            place: the list.
+            lives_seeds: (n,) places of futures.
+            at_us: (n,) times.
+        """
+        total = np.full(len(at_us), place.settled, np.uint64)
+        for life in place.moving:
+            there = (place.since[life][lives_seeds] <= at_us) & (
+                at_us < place.until[life][lives_seeds]
+            )
+            total += np.where(there, self.hashes[life], np.uint64(0))
+        return total
+
+    def members_at(self, place: MemberList, seed: int, at_us: int) -> tuple[str, ...]:
+        """The client ids in a list at a time in one future."""
+        there = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
+        return tuple(
+            self._futures.script.lives[life].client_id for life in self._lives[there].tolist()
+        )
+
+    def keep(self) -> None:
+        """Hand over to the next stretch who is registered where."""
+        for place in self.lists:
+            self._futures.registered[place.number][self._lives] = place.since
+
+    def _numbers(self) -> list[int]:
+        """Broker lives that overlap the stretch."""
+        found = []
+        for number, (up, down) in enumerate(self._futures.broker_lives):
+            if up.min() < self._stretch.end_us and down.max() > self._stretch.begin_us:
+                found.append(number)
+        return found
+
+    def _list(self, number: int) -> MemberList:
+        futures, lives = self._futures, self._lives
+        broker = futures.script.broker_lives[number].broker
+        up, down = futures.broker_lives[number]
+        ended = futures.ticks.ended[lives]
+        joins, since = self._joined(number, ended)
+        since, known = self._again(broker, since, np.broadcast_to(up, since.shape), down, ended)
+        until = np.minimum(futures.ticks.unregistered[lives, broker], down)
+        begin, end = self._stretch.begin_us, self._stretch.end_us
+        if known is not None and not (known < end).any():
+            known = None
+        moves = ((since >= begin) & (since < end)) | ((until >= begin) & (until < end))
+        moving = moves.any(axis=1) | (known is not None)
+        # a life whose past differs between futures counts as moving, too
+        here = (since < begin) & (until >= end)
+        moving |= here.any(axis=1) != here.all(axis=1)
+        settled = self.hashes[here.all(axis=1) & ~moving].sum(dtype=np.uint64)
+        endings = [futures.script.lives[life].ending for life in lives]
+        return MemberList(
+            number=number,
+            broker=broker,
+            up=up,
+            down=down,
+            since=since,
+            until=until,
+            joins=joins,
+            told=np.array([ending is not None and ending.told for ending in endings]),
+            known=known,
+            moving=np.flatnonzero(moving),
+            settled=settled,
+        )
+
+    def _joined(self, number: int, ended: Times) -> tuple[NDArray[np.bool_], Times]:
+        """Registrations at joins; and those of earlier stretches."""
+        futures, lives = self._futures, self._lives
+        life = futures.script.broker_lives[number]
+        up, down = futures.broker_lives[number]
+        at = futures.ticks.registered[lives, life.broker].copy()
+        observed = np.array([futures.script.lives[each].observed for each in lives])
+        at[observed] = NEVER
+        if self._stretch.is_first:
+            created = futures.ticks.created[lives].ravel()
+            reads = self._routes.reads(life.broker, np.arange(self._size), created)
+            there = reads.reshape(at.shape) & (up <= self._stretch.begin_us)
+            at[observed] = np.where(there[observed], np.maximum(up, BEFORE_ALL), NEVER)
+        joins = (up <= at) & (at < down) & (at < ended)
+        earlier = futures.registered.setdefault(
+            number, np.full((len(futures.script.lives), len(futures.seeds)), NEVER)
+        )[lives]
+        return joins, np.where(joins, at, earlier)
+
+    def _again(
+        self, broker: int, since: Times, up: Times, down: Times, ended: Times
+    ) -> tuple[Times, Times | None]:
+        """Registrations by heartbeat tick, and since when a life without one knows the broker."""
+        missing = since >= NEVER
+        if not (missing.any() and self._routes.may_read(broker)):
+            return since, None
+        started = self._futures.ticks.timers_start[self._lives]
+        # what the last heartbeat before the stretch did counts
+        begin = self._stretch.begin_us - (0 if self._stretch.is_first else HEARTBEAT_US)
+        floor = np.maximum(up, begin)
+        known = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)
+        known = np.where(missing & (known < down) & (known < ended), known, NEVER)
+        first = started + FIRST_HEARTBEAT_US
+        at = first + np.maximum(-((first - known) // HEARTBEAT_US), 0) * HEARTBEAT_US
+        since = since.copy()
+        missing = known < NEVER
+        everyone = np.arange(self._size)
+        while missing.any():
+            reads = self._routes.reads(broker, everyone, at.ravel()).reshape(at.shape)
+            missing &= (at < down) & (at < ended) & (at < self._stretch.end_us + HEARTBEAT_US)
+            since = np.where(missing & reads, at, since)
+            missing &= ~reads
+            at = at + HEARTBEAT_US
+        later = since >= self._stretch.begin_us
+        return since, np.where((known < NEVER) & later, known, NEVER)

@@ -1,0 +1,48 @@
+"""Which groups are left to the plain loop, and why."""
+
+from __future__ import annotations
+
+from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.script import Script
+from rebalance_core.replay.settle import CONFIG_STRATEGY
+
+REGULAR = "REGULAR"
+"""The futures are played at once."""
+ORDERLY = "ORDERLY"
+MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
+"""Every heartbeat may change a broker's table of topics (rocketmq.md §6.2)."""
+EDITED_MEMBER = "EDITED_MEMBER"
+"""A process joins again in place, with other settings."""
+SUSPENDED = "SUSPENDED"
+"""A suspended client's clock of passes is another."""
+PARTIAL_EVENTS = "PARTIAL_EVENTS"
+"""One broker alone saw a process come or go."""
+HOST_LOST = "HOST_LOST"
+"""Timers starve while a client waits for a dead host (rocketmq.md §6.1)."""
+CONFIG = "CONFIG"
+"""Shares that do not keep to the topic."""
+
+
+def reason_of(script: Script, options: ClockOptions) -> str:
+    """`REGULAR`, or why every future of the script goes through the plain loop."""
+    lives = script.lives
+    members = [[member for _, member in life.states] for life in lives]
+    if script.settings.ordered:
+        return ORDERLY
+    if len({member.subscriptions for each in members for member in each}) > 1:
+        return MIXED_SUBSCRIPTIONS
+    if any(
+        (a.strategy, a.version, a.message_model) != (b.strategy, b.version, b.message_model)
+        for each in members
+        for a, b in zip(each, each[1:], strict=False)
+    ):
+        return EDITED_MEMBER
+    if any(member.suspended for each in members for member in each):
+        return SUSPENDED
+    if any(life.removed or life.only_broker is not None for life in lives):
+        return PARTIAL_EVENTS
+    if any(life.host_lost for life in script.broker_lives) and not options.concurrent_heartbeat:
+        return HOST_LOST
+    if any(member.strategy.startswith(CONFIG_STRATEGY) for each in members for member in each):
+        return CONFIG
+    return REGULAR

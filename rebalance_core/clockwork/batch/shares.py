@@ -1,0 +1,143 @@
+"""What a pass takes, by its view: each distinct view is shared out once, for every member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
+from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.draws import entity_of
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+
+UNCHANGED = -1
+"""The topic's pass ends without an answer: what is held stays."""
+REFUSED = -2
+"""The strategy throws: what is held stays, and from 5.2 on the next pass comes soon."""
+_NOT_YET = -3
+
+
+@dataclass(eq=False)
+class QueueSets:
+    """Sets of queues by number; the empty one is 0."""
+
+    sets: list[frozenset[int]] = field(default_factory=lambda: [frozenset()])
+    _numbers: dict[frozenset[int], int] = field(default_factory=lambda: {frozenset(): 0})
+
+    def number(self, queues: Iterable[int]) -> int:
+        """The number of a set, equal for equal sets."""
+        key = frozenset(queues)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.sets)
+            self.sets.append(key)
+        return self._numbers[key]
+
+    def adds(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """True where the set after has a queue that the one before has not."""
+        many = len(self.sets)
+        codes, places = np.unique(before.astype(np.int64) * many + after, return_inverse=True)
+        found = [not self.sets[code % many] <= self.sets[code // many] for code in codes.tolist()]
+        return np.array(found, bool)[places]
+
+
+class Shares:
+    """The shares of one topic.
+
+    Args:
+        futures: of the script.
+        topic: its number.
+        sets: shared by all topics.
+    """
+
+    def __init__(self, futures: Futures, topic: int, sets: QueueSets) -> None:
+        self._script, self._sets = futures.script, sets
+        self._traits = futures.traits
+        self._versions = futures.script.routes[topic]
+        self._words = np.array(
+            [entity_of("version", str(number)) for number in range(len(self._versions))], np.uint64
+        )
+        self._numbers = {queue: i for i, queue in enumerate(futures.script.queues)}
+        self._keys = np.empty(0, np.uint64)  # sorted
+        self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
+        self._views: list[tuple[int, tuple[str, ...]]] = []
+        self._table = np.empty((0, len(self._traits)), np.int32)
+        self._strategies: dict[tuple[str, str], AllocationStrategy] = {}
+        self._all = [sets.number(each.queues) for each in self._versions]
+
+    def everything(self, versions: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The share of a BROADCASTING member: every queue of its route."""
+        return np.array(self._all, np.int32)[versions]
+
+    def of(
+        self,
+        lives: NDArray[np.int64],
+        versions: NDArray[np.int64],
+        hashes: NDArray[np.uint64],
+        members: Callable[[int], tuple[str, ...]],
+    ) -> NDArray[np.int32]:
+        """The share of each pass, `UNCHANGED` or `REFUSED`.
+
+        Args:
+            lives: numbers of lives.
+            versions: of the route that they know.
+            hashes: of the member list that they were given; 0: none.
+            members: the list that the pass at a place was given.
+        """
+        keys = hashes + self._words[versions]
+        at = self._places(keys, versions, members)
+        rows = self._rows[at]
+        shares = self._table[rows, lives]
+        asked = np.flatnonzero(shares == _NOT_YET)
+        if len(asked):
+            pairs = np.unique(np.stack([rows[asked], lives[asked]]), axis=1)
+            for row, life in pairs.T.tolist():
+                self._table[row, life] = self._share(life, *self._views[row])
+            shares = self._table[rows, lives]
+        return np.where(hashes == 0, UNCHANGED, shares).astype(np.int32)
+
+    def _places(
+        self,
+        keys: NDArray[np.uint64],
+        versions: NDArray[np.int64],
+        members: Callable[[int], tuple[str, ...]],
+    ) -> NDArray[np.int64]:
+        """Places of the keys among those known; new ones are added."""
+        if len(self._keys):
+            at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+            missing = self._keys[at] != keys
+            if not missing.any():
+                return at
+        else:
+            missing = np.ones(len(keys), bool)
+        places = np.flatnonzero(missing)
+        new, first = np.unique(keys[places], return_index=True)
+        for place in places[first].tolist():
+            self._views.append((int(versions[place]), members(place)))
+        more = np.full((len(new), self._table.shape[1]), _NOT_YET, np.int32)
+        rows = len(self._table) + np.arange(len(new))
+        self._table = np.concatenate([self._table, more])
+        merged = np.concatenate([self._keys, new])
+        order = np.argsort(merged)
+        self._keys, self._rows = merged[order], np.concatenate([self._rows, rows])[order]
+        return np.searchsorted(self._keys, keys)
+
+    def _share(self, life: int, version: int, members: tuple[str, ...]) -> int:
+        trait = self._traits[life]
+        numbers = self._versions[version].queues
+        if not members or (not numbers and trait.version >= EMPTY_IS_UNKNOWN):
+            return UNCHANGED
+        key = trait.member.strategy, trait.member.version
+        if key not in self._strategies:
+            self._strategies[key] = parse_strategy(key[0], version=key[1])
+        queues = [self._script.queues[number] for number in numbers]
+        client_id = self._script.lives[life].client_id
+        try:
+            share = self._strategies[key].allocate(client_id, queues, sort_client_ids(members))
+        except AllocationError:
+            return REFUSED
+        return self._sets.number(self._numbers[queue] for queue in share)

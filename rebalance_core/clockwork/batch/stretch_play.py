@@ -1,0 +1,218 @@
+"""All passes of a stretch, in as many rounds as needed.
+
+Where no pass can change a member list, every element runs its next pass in every round. Where some
+may (a fresh broker hears of a client by its pass), only those run that begin no later than the
+first such pass of their future: nothing that they see can change any more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.batch.elements import Elements
+from rebalance_core.clockwork.batch.futures import Futures, Stretch
+from rebalance_core.clockwork.batch.known_routes import KnownRoutes
+from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
+from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
+from rebalance_core.clockwork.batch.search import SortedRows
+from rebalance_core.clockwork.batch.shares import QueueSets, Shares
+from rebalance_core.clockwork.batch.wake_ups import WakeUps
+from rebalance_core.clockwork.delays import COLD_ADD_AFTER, DROP_AFTER, PASS_LENGTH, PASS_TAIL
+from rebalance_core.clockwork.loop.rebalancing import (
+    CHANNEL_ACTIVE,
+    CHANNEL_AFTER_US,
+    SAMPLE_AFTER_US,
+)
+from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US, HEARTBEAT_US, NEVER, Times
+
+Ints = NDArray[np.int64]
+
+LONGEST_PASS_US = max(
+    PASS_LENGTH.longest, DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
+)
+
+
+def play_stretch(
+    futures: Futures, stretch: Stretch, lives: Ints, shares: list[Shares], sets: QueueSets,
+    moves: list[Moves],
+) -> None:  # fmt: skip
+    """Run all passes of a stretch.
+
+    Args:
+        futures: where the processes stand; handed to the next stretch.
+        stretch: which part of the script.
+        lives: numbers of those that are there.
+        shares: by topic.
+        sets: of queues.
+        moves: changes of what is held are put down here.
+    """
+    play = _StretchPlay(futures, stretch, lives, shares, sets, moves)
+    if play.fresh:
+        play.run_in_order()
+    else:
+        play.run()
+    play.keep()
+
+
+class _StretchPlay:
+    def __init__(
+        self, futures: Futures, stretch: Stretch, lives: Ints, shares: list[Shares],
+        sets: QueueSets, moves: list[Moves],
+    ) -> None:  # fmt: skip
+        self._futures, self._stretch = futures, stretch
+        self._routes = KnownRoutes(futures, stretch, lives)
+        self._lists = MemberLists(futures, stretch, lives, self._routes)
+        self._elements = Elements(futures, stretch, lives)
+        self._wake_ups = WakeUps(futures, stretch, lives, self._lists.lists)
+        self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves)
+        self.fresh = [place for place in self._lists.lists if place.is_fresh]
+        self._changes = SortedRows(self._list_changes())
+        versions = [futures.traits[life].version for life in lives.tolist()]
+        self._channel_active = np.array([v >= CHANNEL_ACTIVE for v in versions])[
+            self._elements.life
+        ]
+
+    def run(self) -> None:
+        """Every element runs its next pass in every round."""
+        who = np.arange(len(self._elements.ids))
+        while True:
+            begin = self._next_begin(who)
+            due = begin < self._elements.limit[who]
+            who, begin = who[due], begin[due]
+            if not len(who):
+                return
+            self._run(who, begin)
+
+    def run_in_order(self) -> None:
+        """Passes that may register somebody, and what begins after them, in order of time."""
+        its = self._elements
+        everyone = np.arange(len(its.ids))
+        while True:
+            begin = self._next_begin(everyone)
+            due = begin < its.limit
+            if not due.any():
+                return
+            first = self._first_registration(np.where(due, begin, NEVER))
+            who = np.flatnonzero(due & (begin <= first[its.seed]))
+            outcome = self._run(who, begin[who])
+            self._register(who, begin[who], outcome)
+
+    def keep(self) -> None:
+        """Hand everything to the next stretch."""
+        self._elements.keep()
+        self._routes.keep()
+        self._lists.keep()
+
+    def _next_begin(self, who: Ints) -> Times:
+        woken = self._wake_ups.first_after(who, self._elements.used[who])
+        return self._elements.next_begin(who, woken)
+
+    def _run(self, who: Ints, begin: Times) -> Outcome:
+        outcome = self._passes.run(who, begin)
+        self._elements.follow(who, begin, outcome.end_us, outcome.balanced)
+        self._skip_idle(who, begin + SAMPLE_AFTER_US)
+        return outcome
+
+    # --- passes that change nothing -------------------------------------------------------
+
+    def _skip_idle(self, who: Ints, seen_us: Times) -> None:
+        """Skip passes that see what the one before saw, whichever broker they ask."""
+        its = self._elements
+        seed = its.seed[who]
+        until = self._changes.first_after(seed, seen_us)
+        for place in self.fresh:
+            until = np.minimum(until, _next_change(place, its.seed[who], seen_us))
+        until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
+        until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
+        until = np.minimum(until, self._stretch.end_us)
+        rows = np.flatnonzero(its.last_end[who] + its.wait[who] < until)
+        if len(rows):
+            rows = rows[self._passes.calm(who[rows], seen_us[rows])]
+            its.skip_before(who[rows], until[rows])
+
+    def _list_changes(self) -> Times:
+        """(S, K) when a broker, or the list of one that is not fresh, changes."""
+        columns: list[Times] = []
+        for place in self._lists.lists:
+            columns += [place.up, place.down]
+            if not place.is_fresh:
+                columns += [*place.since[place.moving], *place.until[place.moving]]
+        return (
+            np.stack(columns, axis=1) if columns else np.empty((len(self._futures.seeds), 0), int)
+        )
+
+    # --- passes that register somebody ----------------------------------------------------
+
+    def _first_registration(self, begin: Times) -> Times:
+        """(S,) before when no pass, this one or a later one, registers anybody."""
+        found = np.full(len(begin), NEVER, np.int64)
+        for place in self.fresh:
+            assert place.known is not None
+            soonest = np.maximum(begin, place.known.reshape(-1) - LONGEST_PASS_US)
+            missing = (place.since.reshape(-1) > begin) & ~place.joins.reshape(-1)
+            found = np.where(missing, np.minimum(found, soonest), found)
+        first: Times = found.reshape(-1, len(self._futures.seeds)).min(axis=0)
+        return first
+
+    def _register(self, who: Ints, begin: Times, outcome: Outcome) -> None:
+        """What the passes tell fresh brokers: by their heartbeat, and from 5.2 on by asking."""
+        its, topics = self._elements, range(len(outcome.sampled))
+        beats = np.flatnonzero(outcome.notifies)
+        fetched = who[outcome.fetched]
+        for place in self.fresh:
+            number = self._lists.lists.index(place)
+            asked = np.zeros(len(who), bool)
+            for topic in topics:
+                asked |= outcome.sampled[topic] == number
+            asked &= self._channel_active[who]
+            at = np.where(asked, begin + CHANNEL_AFTER_US, NEVER)
+            end = outcome.end_us[beats]
+            hears = self._routes.reads(place.broker, who[beats], end)
+            at[beats] = np.where(hears, np.minimum(at[beats], end), at[beats])
+            changed = self._registers(place, who, at)
+            if len(fetched):
+                changed |= self._ticks_after_fetch(place, fetched, outcome.end_us[outcome.fetched])
+            if changed:
+                self._refresh(place)
+
+    def _registers(self, place: MemberList, who: Ints, at: Times) -> bool:
+        """Registrations that come earlier than they would."""
+        its = self._elements
+        seed = its.seed[who]
+        since = place.since.reshape(-1)
+        earlier = (at < since[who]) & (at < its.ended[who]) & ~place.joins.reshape(-1)[who]
+        earlier &= (place.up[seed] <= at) & (at < place.down[seed])
+        since[who[earlier]] = at[earlier]
+        return bool(earlier.any())
+
+    def _ticks_after_fetch(self, place: MemberList, who: Ints, end: Times) -> bool:
+        """Heartbeat ticks after a pass fetched a route that no poll had brought yet."""
+        assert place.known is not None
+        its = self._elements
+        started = self._futures.ticks.timers_start[its.lives].reshape(-1)[who]
+        known = np.maximum(end, place.up[its.seed[who]])
+        first = started + FIRST_HEARTBEAT_US
+        at = first + np.maximum(-((first - known) // HEARTBEAT_US), 0) * HEARTBEAT_US
+        reads = self._routes.reads(place.broker, who, at)
+        flat = place.known.reshape(-1)
+        flat[who] = np.where(reads, np.minimum(flat[who], known), flat[who])
+        return self._registers(place, who, np.where(reads, at, NEVER))
+
+    def _refresh(self, place: MemberList) -> None:
+        for each in self._wake_ups.fresh:
+            if each.place is place:
+                each.refresh()
+
+
+def _next_change(place: MemberList, seed: Ints, seen_us: Times) -> Times:
+    """When a fresh list changes next; at once where a pass may change it any time."""
+    assert place.known is not None
+    found = np.full(len(seed), NEVER, np.int64)
+    for life in place.moving.tolist():
+        since, known = place.since[life][seed], place.known[life][seed]
+        open_ = (known <= seen_us) & (since > seen_us)
+        for at in (since, place.until[life][seed], known):
+            found = np.where(at > seen_us, np.minimum(found, at), found)
+        found = np.where(open_, seen_us, found)
+    return found
