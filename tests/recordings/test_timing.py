@@ -80,7 +80,9 @@ def test_what_is_simulated_is_no_wider_than_the_window() -> None:
 def test_gaps_after_route_changes_cluster_at_whole_waits() -> None:
     """rocketmq.md §13: members in step act together, or one or two waits of 20 s apart."""
     near = [
-        np.mean(np.abs(one.simulated_ms - 20_000 * np.round(one.simulated_ms / 20_000)) < 1_500)
+        float(
+            np.mean(np.abs(one.simulated_ms - 20_000 * np.round(one.simulated_ms / 20_000)) < 1_500)
+        )
         for one in of("timing")
         if one.what == GAP and one.change.kind in ROUTE_CHANGES
     ]
