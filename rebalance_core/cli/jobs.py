@@ -27,6 +27,11 @@ from rebalance_core.cli.producers.options import (
     add_producers_options,
     read_producers_options,
 )
+from rebalance_core.cli.propagate.options import (
+    PropagateOptions,
+    add_propagate_options,
+    read_propagate_options,
+)
 from rebalance_core.cli.simulate.options import (
     SimulateOptions,
     add_simulate_options,
@@ -68,6 +73,12 @@ def _producers(options: ProducersOptions) -> JobReport:
     from rebalance_core.cli.producers.job import run_producers
 
     return run_producers(options)
+
+
+def _propagate(options: PropagateOptions) -> JobReport:
+    from rebalance_core.cli.propagate.job import run_propagate
+
+    return run_propagate(options)
 
 
 def _explain(options: ExplainOptions) -> JobReport:
@@ -121,6 +132,14 @@ JOBS: dict[str, Job] = {
             add_producers_options,
             read_producers_options,
             _producers,
+        ),
+        Job(
+            "propagate",
+            "how long a change takes to spread through a group, and what it costs meanwhile: "
+            "queues without an owner or with two, over many simulated futures",
+            add_propagate_options,
+            read_propagate_options,
+            _propagate,
         ),
         Job(
             "explain",

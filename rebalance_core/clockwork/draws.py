@@ -45,6 +45,8 @@ class Timer(IntEnum):
     TIMERS_AFTER = 21
     CLOSE_STEP = 22
     PASS_TAIL = 23
+    OUT_OF_STEP = 24
+    SILENCE = 25
     SAMPLE = 1 << 16
     """Plus the number of the topic: which broker a pass asks for the members."""
 

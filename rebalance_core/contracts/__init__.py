@@ -15,6 +15,7 @@ from rebalance_core.contracts.ledger import (
 from rebalance_core.contracts.observed import OBSERVED_TABLES
 from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES
 from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
+from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.contracts.table import Column, Table
 
 CONTRACT_VERSION = 2
@@ -40,6 +41,7 @@ ALL_TABLES: dict[str, Table] = (
     | PLAN_OUTPUT_TABLES
     | PRODUCER_INPUT_TABLES
     | PRODUCER_OUTPUT_TABLES
+    | PROPAGATION_TABLES
 )
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "PLAN_OUTPUT_TABLES",
     "PRODUCER_INPUT_TABLES",
     "PRODUCER_OUTPUT_TABLES",
+    "PROPAGATION_TABLES",
     "REJECTED",
     "SIMULATED_TABLES",
     "Column",

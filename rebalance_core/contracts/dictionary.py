@@ -10,6 +10,7 @@ from rebalance_core.contracts import (
     PLAN_OUTPUT_TABLES,
     PRODUCER_INPUT_TABLES,
     PRODUCER_OUTPUT_TABLES,
+    PROPAGATION_TABLES,
     Table,
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
@@ -22,6 +23,7 @@ SECTIONS = (
     ("Findings", FINDING_TABLES),
     ("Planning tables", PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES),
     ("Tables of producers", PRODUCER_INPUT_TABLES | PRODUCER_OUTPUT_TABLES),
+    ("Tables of simulated time", PROPAGATION_TABLES),
 )
 
 

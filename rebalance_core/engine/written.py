@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from rebalance_core.checks.digest import TableWritten
+from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.file_reader import FileStats
 
 
@@ -76,3 +77,33 @@ class ProducersWritten:
     answers: Mapping[str, pa.Table]
     rejected: Mapping[str, int] = field(default_factory=dict)
     input_rows: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PropagationWritten:
+    """What a simulation of time wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        facts: What a summary says (`survey_facts` and `PropagationFacts.totals`).
+        rejected: How often each issue code occurs in ``rejected``.
+        input_rows: Rows of every input table.
+    """
+
+    tables: Mapping[str, TableWritten]
+    facts: Mapping[str, Any]
+    rejected: Mapping[str, int]
+    input_rows: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class PropagationForecast:
+    """How a simulation of time would end for its rows, and how much there is to do.
+
+    Attributes:
+        rows: What a run would make of its rows.
+        facts: As `survey_facts` gives them; empty where the rows are refused.
+    """
+
+    rows: RowForecast
+    facts: Mapping[str, Any]

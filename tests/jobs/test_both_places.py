@@ -11,6 +11,7 @@ from rebalance_core.cli.main import main
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
+from tests.unit.process.propagation.inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
 
 TREE = Path(__file__).resolve().parents[2]
@@ -67,6 +68,16 @@ def test_producers_leave_the_same(tmp_path: Path) -> None:
         )
         assert process == spark
         assert process["outputs"]["publish_choices"]["rows"]
+
+
+def test_propagate_leaves_the_same(tmp_path: Path) -> None:
+    """One group in several pieces on Spark, rows that name an unknown process, a dry run."""
+    words: tuple[object, ...] = ("propagate", "--seeds", 40, "--handover-seeds", 3, "--input")
+    words += (write_tables(tmp_path / "in", unknown_member()),)
+    process, spark = (made(tmp_path / place, *words, "--run-on", place) for place in PLACES)
+    assert process == spark
+    assert process["outputs"]["handovers"]["rows"]
+    assert process["rejected"] == {"UNKNOWN_MEMBER": 1}
 
 
 @pytest.fixture

@@ -49,10 +49,11 @@ def note_backlog(world: World, client: Client) -> None:
 
 
 def granted(world: World, client: Client, record: PassRecord) -> None:
-    """Write down the locks that a pass got."""
+    """Write down the locks that a pass got; of queues in no route, which CONFIG asks for, too."""
     for queue, was_granted in record.locks:
-        if was_granted:
-            _lock(world, client, world.queue_numbers[queue])
+        number = world.queue_numbers.get(queue)
+        if was_granted and number is not None:
+            _lock(world, client, number)
 
 
 def has_backlog(world: World, queue: int) -> bool:

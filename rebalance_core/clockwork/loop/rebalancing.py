@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from rebalance_core.client.pass_record import PassRecord, PassView
+from rebalance_core.client.process import ClientProcess
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, run_pass
 from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import Timer, below
 from rebalance_core.clockwork.loop.agenda import Kind
-from rebalance_core.clockwork.loop.heartbeats import hears, heartbeat
+from rebalance_core.clockwork.loop.heartbeats import (
+    REQUEST_TIMEOUT_US,
+    blocked_us,
+    hears,
+    heartbeat,
+)
 from rebalance_core.clockwork.loop.membership import member_list, register
 from rebalance_core.clockwork.loop.order_locks import (
     broker_answers,
@@ -31,6 +37,7 @@ from rebalance_core.clockwork.loop.world import RESUMED, Broker, Client, PassBeg
 from rebalance_core.clockwork.operations import Operation
 from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
 from rebalance_core.clockwork.script import RouteVersion
+from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 
@@ -52,6 +59,7 @@ class _Pass:
         number: counted over all passes of the client.
         begin_us: when it began.
         end_us: when it ends, as far as that is known.
+        timed_out_us: what it waited for hosts that are lost.
         resumed: it is ``resume()``'s, which leaves the clock of passes alone.
         routes: what the client knew of its topics then; in Java's order of the topics.
         fetched: route versions that it asks for, by topic number, in use from its end on.
@@ -66,6 +74,7 @@ class _Pass:
     routes: dict[str, RouteVersion | None]
     fetched: dict[int, int]
     view: PassView
+    timed_out_us: int = 0
 
 
 def begin_pass(world: World, client: Client, trigger: str) -> None:
@@ -112,6 +121,7 @@ def _decide(world: World, one: _Pass) -> None:
         members[topic] = _members(world, one, topic, route)
     one.view = PassView(queues, members)
     locks = client.process.locks_on_addition
+    one.end_us += one.timed_out_us
     note_backlog(world, client)
     record = run_pass(client.process, one.view, broker_answers(world, no_locks=locks))
     if record.removed or record.truncated or record.added or record.locks:
@@ -123,7 +133,8 @@ def _decide(world: World, one: _Pass) -> None:
 def _act(world: World, one: _Pass, record: PassRecord) -> None:
     """Carry out what a pass has decided, when it comes to it."""
     client, index = one.client, one.client.index
-    last_us = drop_us = one.begin_us + DROP_AFTER.of(_draw(world, one, Timer.DROP_AFTER))
+    asked_us = one.begin_us + one.timed_out_us
+    last_us = drop_us = asked_us + DROP_AFTER.of(_draw(world, one, Timer.DROP_AFTER))
     if record.added or record.locks:
         cold = one.number < COLD_PASSES and not client.life.observed
         delay = COLD_ADD_AFTER if cold else ADD_AFTER
@@ -156,7 +167,8 @@ def _ask_for_locks(world: World, one: _Pass, dropped: PassRecord) -> None:
 
 def _end(world: World, one: _Pass, record: PassRecord, *, heartbeat_due: bool) -> None:
     """What the pass leaves behind: the next wait, a heartbeat, routes, another pass soon."""
-    client, clock, end_us = one.client, one.client.clock, one.end_us
+    client, clock = one.client, one.client.clock
+    end_us = one.end_us + (blocked_us(world, client) if heartbeat_due else 0)
     client.in_pass = False
     if one.resumed:
         clock.busy_until_us = end_us
@@ -186,8 +198,12 @@ def _members(
         return None
     if not route.queues and client.version >= EMPTY_IS_UNKNOWN:
         return None
+    if client.member.asks_broker(world.script.settings) and not brokers_know(client.process):
+        return None
     draw = _draw(world, one, Timer.SAMPLE + world.topic_numbers[topic])
     broker = world.brokers[route.brokers[below(draw, len(route.brokers))]]
+    if broker.silent:
+        one.timed_out_us += REQUEST_TIMEOUT_US
     found = member_list(world, broker)
     if client.version >= CHANNEL_ACTIVE and not broker.lists(client.index):
         world.agenda.put(
@@ -196,6 +212,11 @@ def _members(
             process=client.index, broker=broker.number,
         )  # fmt: skip
     return found
+
+
+def brokers_know(process: ClientProcess) -> bool:
+    """``QueryAssignmentProcessor`` answers null to strategies it does not know (§14)."""
+    return process.strategy.name in BROKER_STRATEGIES
 
 
 def _channel_active(world: World, client: Client, broker: Broker) -> None:

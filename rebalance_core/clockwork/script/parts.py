@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rebalance_core.clockwork.draws import entity_of
+from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.member import Member
@@ -158,7 +159,7 @@ class Script:
         changes: in order of time.
         initial: queues by life that are held before the first change.
         popped: topics left out because some member pops them.
-        unknown_members: how many events name a process that is not there.
+        unknown_members: events that name a process that is not there.
     """
 
     cluster: str
@@ -174,7 +175,7 @@ class Script:
     changes: tuple[Change, ...]
     initial: tuple[frozenset[int], ...]
     popped: tuple[str, ...] = ()
-    unknown_members: int = 0
+    unknown_members: tuple[Event, ...] = ()
 
     @cached_property
     def broker_entities(self) -> tuple[int, ...]:

@@ -92,19 +92,20 @@ class _Builder:
             unknown_members=unknown,
         )
 
-    def _walk(self) -> int:
+    def _walk(self) -> tuple[Event, ...]:
         state = GroupState(
             self._history.consumer_group, self._history.settings, include_retry_topics=False
         )
-        unknown = 0
+        unknown: list[Event] = []
         for _, simultaneous in groupby(self._ordered, key=lambda event: event.event_ms):
             instant = list(simultaneous)
             state.begin_instant()
             for event in instant:
-                unknown += not self._take(event, state)
+                if not self._take(event, state):
+                    unknown.append(event)
             self._lives.end_instant(state)
             self._routes.take(self._moment(instant[0]), state.routes)
-        return unknown
+        return tuple(unknown)
 
     def _take(self, event: Event, state: GroupState) -> bool:
         # One broker alone lost it: the process lives on.

@@ -1,31 +1,32 @@
-"""What each client added and dropped and when, by pass: the form that both sides are compared in."""
+"""What each client took and gave up and when, as its own log has it."""
 
 from collections import defaultdict
 from dataclasses import dataclass
 
 from tests.recordings.tables import Row
-from tests.recordings.truth import RETRY, Queue, Truth, read_truth
+from tests.recordings.timings.client_logs import Mark
+from tests.recordings.truth import RETRY, Queue, Truth
 
 
 @dataclass(frozen=True, order=True)
 class Action:
-    """One queue added or dropped.
+    """One queue taken or given up.
 
     Attributes:
         at_ms: when, epoch milliseconds.
         client: the client's name in the recording; a restarted process keeps it.
         group: its consumer group.
         queue: (topic, broker, queue id).
-        added: False if dropped.
+        added: False if given up.
         pass_ms: begin of the pass that did it; None outside any pass (end of a process).
     """
 
-    at_ms: float
+    at_ms: int
     client: str
     group: str
     queue: Queue
     added: bool
-    pass_ms: float | None
+    pass_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,31 +41,77 @@ class Run:
     ended_ms: int | None
 
 
-def observed_actions(name: str) -> list[Action]:
-    """Adds and drops of a recording, retry topics left out, in order of time."""
-    found: list[Action] = []
-    for (client, group), lines in read_truth(name).lines.items():
-        passes = sorted((line["t"] - line["ms"], line["t"]) for line in lines
-                        if line["kind"] == "pass")  # fmt: skip
-        for line in lines:
-            if line["kind"] in ("start", "stop") and not line["topic"].startswith(RETRY):
-                at_ms, removed = line["t"], line.get("removed", True)
-                if removed:
-                    queue = line["topic"], line["broker"], line["queue_id"]
-                    added = line["kind"] == "start"
-                    begin = next((b for b, e in passes if b <= at_ms <= e), None)
-                    found.append(Action(at_ms, client, group, queue, added, begin))
-    return sorted(found)
+def observed_actions(truth: Truth, marks: list[Mark], events: list[Row]) -> list[Action]:
+    """Who took and gave up which queue, retry topics left out, in order of time.
 
-
-def observed_runs(truth: Truth, ends: dict[tuple[str, str], list[int]]) -> list[Run]:
-    """Lives of the consumers of a recording.
+    A process that ends gives up what it holds then. Truth has no line where an unsubscribed topic's
+    queues are given up, so that is taken from the client logs.
 
     Args:
         truth: of the recording.
-        ends: when processes of a (client, group) left or died, epoch milliseconds, ascending.
+        marks: of its client logs.
+        events: its cluster_events.
     """
-    runs = []
+    told = [*_told(truth), *_truncated(truth, marks)]
+    ends = [
+        (min((t for t in _shutdowns(truth, *who) if 0 <= t - at_ms < 5_000), default=at_ms), who)
+        for who, times in ends_of(events).items()
+        for at_ms in times
+    ]
+    found: list[Action] = []
+    held: dict[tuple[str, str], set[Queue]] = defaultdict(set)
+    for at_ms, _, who, action in sorted(
+        [*((t, 0, who, None) for t, who in ends),
+         *((one.at_ms, 1 + one.added, (one.client, one.group), one) for one in told)],
+        key=lambda each: each[:3],
+    ):  # fmt: skip
+        if action is None:
+            found += [Action(at_ms, *who, queue, False) for queue in sorted(held.pop(who, ()))]
+        elif action.pass_ms is None and not action.added:
+            continue  # OFFSET_ILLEGAL (rocketmq.md §5.5): the same client takes it again
+        elif action.added != (action.queue in held[who]):
+            (held[who].add if action.added else held[who].discard)(action.queue)
+            found.append(action)
+    return found
+
+
+def _told(truth: Truth) -> list[Action]:
+    found = []
+    for (client, group), lines in truth.lines.items():
+        passes = [(line["t"] - line["ms"], line["t"]) for line in lines if line["kind"] == "pass"]
+        for line in lines:
+            if line["kind"] not in ("start", "stop") or line["topic"].startswith(RETRY):
+                continue
+            if line.get("removed", True):
+                at_ms = line["t"]
+                queue = line["topic"], line["broker"], line["queue_id"]
+                begin = next((b for b, e in sorted(passes) if b <= at_ms <= e), None)
+                found.append(Action(at_ms, client, group, queue, line["kind"] == "start", begin))
+    return found
+
+
+def _truncated(truth: Truth, marks: list[Mark]) -> list[Action]:
+    """What a client gave up since it had unsubscribed the topic."""
+    found = []
+    for mark in marks:
+        if mark.what == "truncate":
+            queue = mark.fields["topic"], mark.fields["broker"], int(mark.fields["queue"])
+            groups = {group for client, group in truth.lines if client == mark.client}
+            group = mark.fields.get("group") or groups.pop()
+            passes = [line for line in truth.lines[mark.client, group] if line["kind"] == "pass"]
+            begin = next((line["t"] - line["ms"] for line in passes
+                          if line["t"] - line["ms"] <= mark.at_ms <= line["t"] + 1), None)  # fmt: skip
+            found.append(Action(mark.at_ms, mark.client, group, queue, False, begin))
+    return found
+
+
+def _shutdowns(truth: Truth, client: str, group: str) -> list[int]:
+    return [line["t"] for line in truth.lines[client, group] if line["kind"] == "shutdown_begin"]
+
+
+def observed_runs(truth: Truth, events: list[Row]) -> list[Run]:
+    """Lives of the consumers of a recording."""
+    ends, runs = ends_of(events), []
     for (client, group), lines in truth.lines.items():
         called = 0
         for line in lines:

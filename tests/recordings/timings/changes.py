@@ -52,6 +52,11 @@ class Change:
     clients: frozenset[str]
 
     @property
+    def ends_processes(self) -> bool:
+        """True if its clients leave or are lost."""
+        return self.kind.split(",")[0] in ("leave", "kill", "expiry")
+
+    @property
     def calibrates(self) -> bool:
         """True if the small delays may be taken from it; the other half is only compared.
 

@@ -1,0 +1,66 @@
+"""`propagate` in this process and others that it starts; needs no JVM."""
+
+from collections.abc import Mapping
+
+from rebalance_core.checks.input_tables import InputTables, read_input_tables
+from rebalance_core.cli.progress import progress_of
+from rebalance_core.cli.propagate.finish import finish, propagation_options, say_begin
+from rebalance_core.cli.propagate.options import PropagateOptions
+from rebalance_core.cli.run.engine_settings import bad_row_limits
+from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.run_record import RunRecord, python_version
+from rebalance_core.cli.run.running_here import check_free_here, running_here
+from rebalance_core.cli.run_on import PROCESS
+from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.terminal import warn
+from rebalance_core.contracts.local_paths import local_path
+from rebalance_core.engine.written import PropagationForecast, PropagationWritten
+from rebalance_core.process.propagation.propagate import (
+    WRITTEN,
+    propagate_and_write,
+    propagation_forecast,
+)
+
+
+def run(
+    options: PropagateOptions, settings: Settings, inputs: Mapping[str, str]
+) -> tuple[PropagationWritten, RunRecord]:
+    """Write the tables and the record.
+
+    Args:
+        options: of the run.
+        settings: of the run.
+        inputs: a local path for each table that is given.
+    """
+    with running_here("propagate", options, settings, WRITTEN) as running:
+        records = [fingerprint(table, path) for table, path in inputs.items()]
+        say_begin(options, records)
+        with progress_of("pieces of work") as progress:
+            written = propagate_and_write(
+                _read(options, inputs),
+                local_path(options.output).absolute(),
+                propagation_options(options, settings),
+                bad_row_limits(settings),
+                before_writing=running.clear,
+                warn=warn,
+                progress=progress,
+            )
+        versions = {"python": python_version()}
+        return written, finish(running, PROCESS, options, records, written, versions)
+
+
+def forecast(
+    options: PropagateOptions, settings: Settings, inputs: Mapping[str, str]
+) -> PropagationForecast:
+    """How `run` would end for the rows of its input, and how much it would do."""
+    check_free_here(options)
+    return propagation_forecast(
+        _read(options, inputs),
+        propagation_options(options, settings),
+        bad_row_limits(settings),
+        warn,
+    )
+
+
+def _read(options: PropagateOptions, inputs: Mapping[str, str]) -> InputTables:
+    return read_input_tables(paths=inputs, input_format=options.input_format)

@@ -1,0 +1,131 @@
+"""One slice of seeds measured: rows of ``handovers``, and a part of ``propagation``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.measure.handovers import NO_TIME, Handovers, handovers_of
+from rebalance_core.clockwork.measure.holdings import Holdings, holdings_of
+from rebalance_core.clockwork.measure.messages import (
+    MILLI,
+    UNKNOWN,
+    MessageFacts,
+    replayed_milli,
+)
+from rebalance_core.clockwork.measure.owners import owner_times
+from rebalance_core.clockwork.measure.partial import CAUSES_JOINED_BY, partial_of
+from rebalance_core.clockwork.measure.readable import readable_of
+from rebalance_core.clockwork.measure.windows import windows_of
+from rebalance_core.clockwork.ownership_log import OwnershipLog
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.ticks import Ticks
+from rebalance_core.contracts.propagation import HANDOVERS
+from rebalance_core.kernels.segments import NONE, Bools, Ints
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.replay.history import GroupHistory
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What some seeds come to.
+
+    Attributes:
+        handovers: rows of the contract's table, by seed, change, queue and time.
+        partial: of `PARTIAL_SCHEMA`, one row a change.
+    """
+
+    handovers: pa.Table
+    partial: pa.Table
+
+
+def measured(
+    history: GroupHistory, ticks: Ticks, log: OwnershipLog, handovers_before_seed: int
+) -> Measured:
+    """Measure what was played of one group.
+
+    A group that broadcasts hands nothing over: only its convergence counts.
+
+    Args:
+        history: that the script is of; its offsets tell how many messages came.
+        ticks: of the script, with the seeds that were played.
+        log: what came of them, in order.
+        handovers_before_seed: rows of ``handovers`` are wanted of smaller seeds.
+    """
+    script, seeds = ticks.script, len(ticks.seeds)
+    windows, readable = windows_of(script), readable_of(script)
+    shared = not broadcasts(script)
+    times = owner_times(script, log, readable, windows, seeds, count_owners=shared)
+    held = holdings_of(script, log.take(np.arange(len(log) if shared else 0)), seeds)
+    moved = handovers_of(held, readable, windows)
+    facts = MessageFacts.of(script, history)
+    replayed = replayed_milli(moved, held, facts, ticks, windows.change_ms)
+    partial = partial_of(script, times, moved, replayed)
+    wanted = np.flatnonzero(ticks.seeds[moved.seed] < handovers_before_seed)
+    rows = _rows(script, facts, ticks.seeds, held, moved.take(wanted), replayed[wanted])
+    return Measured(rows, partial)
+
+
+def broadcasts(script: Script) -> bool:
+    """Each client has every queue for itself."""
+    models = {member.message_model for life in script.lives for _, member in life.states}
+    return BROADCASTING in models
+
+
+def _rows(
+    script: Script,
+    facts: MessageFacts,
+    seeds: NDArray[np.int64],
+    held: Holdings,
+    moved: Handovers,
+    replayed: Ints,
+) -> pa.Table:
+    times = (np.where(moved.drop_ms == NO_TIME, moved.start_ms, moved.drop_ms), moved.start_ms)
+    order = np.lexsort((times[1], times[0], moved.queue, moved.change, moved.seed))
+    moved, replayed = moved.take(order), replayed[order]
+    count = len(moved.seed)
+    changes = script.changes
+    certain = moved.between_two & facts.has_stored(moved.queue, moved.start_ms)
+    whole = (2 * replayed + MILLI) // (2 * MILLI)
+    arrays = {
+        "cluster": pa.repeat(script.cluster, count),
+        "consumer_group": pa.repeat(script.consumer_group, count),
+        "seed": pa.array(seeds[moved.seed]),
+        "change_ms": _taken([each.change_ms for each in changes], moved.change, pa.int64()),
+        "cause": _taken(
+            [CAUSES_JOINED_BY.join(each.causes) for each in changes], moved.change, pa.string()
+        ),
+        "topic": _taken([queue.topic for queue in script.queues], moved.queue, pa.string()),
+        "broker_name": _taken(
+            [queue.broker_name for queue in script.queues], moved.queue, pa.string()
+        ),
+        "queue_id": _taken([queue.queue_id for queue in script.queues], moved.queue, pa.int32()),
+        "from_client_id": _clients(script, held, moved.giver),
+        "to_client_id": _clients(script, held, moved.taker),
+        "drop_ms": pa.array(moved.drop_ms, mask=moved.drop_ms == NO_TIME),
+        "start_ms": pa.array(moved.start_ms, mask=moved.start_ms == NO_TIME),
+        "gap_ms": pa.array(moved.gap_ms),
+        "overlap_ms": pa.array(moved.overlap_ms),
+        "replayed": pa.array(whole, mask=replayed == UNKNOWN),
+        "skipped": _zeros_where(certain),
+    }
+    schema = HANDOVERS.arrow_schema()
+    return pa.table([arrays[name] for name in schema.names], schema=schema)
+
+
+def _taken(values: list[object], places: Ints, kind: pa.DataType) -> pa.Array:
+    return pa.array(values, kind).take(pa.array(places))
+
+
+def _clients(script: Script, held: Holdings, rows: Ints) -> pa.Array:
+    """The client ids of holdings; null for nobody."""
+    life = np.where(rows >= 0, held.life[rows] if len(held.life) else NONE, 0)
+    names = pa.array([each.client_id for each in script.lives], pa.string())
+    return names.take(pa.array(life, mask=rows < 0))
+
+
+def _zeros_where(certain: Bools) -> pa.Array:
+    return pa.array(np.zeros(len(certain), np.int64), mask=~certain)

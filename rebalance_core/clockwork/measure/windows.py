@@ -1,0 +1,57 @@
+"""The stretches of time that a script's changes are simulated in, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.clockwork.options import MS_US
+from rebalance_core.clockwork.script import Script
+from rebalance_core.kernels.segments import Ints, first_of_run
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """One place a change. A run is made of changes of which each begins before the last is over.
+
+    Attributes:
+        change_ms: of the change, as in the log.
+        run: the number of its run.
+        run_change_ms: the first change of its run.
+        run_end_ms: until when its run is simulated.
+    """
+
+    change_ms: Ints
+    run: Ints
+    run_change_ms: Ints
+    run_end_ms: Ints
+    _begin_us: Ints
+
+    def change_of(self, at_us: Ints) -> Ints:
+        """The newest change that had begun by a time; -1: before all."""
+        return np.searchsorted(self._begin_us, at_us, side="right") - 1
+
+
+def windows_of(script: Script) -> Windows:
+    """The windows of a script."""
+    changes = script.changes
+    change_ms = np.array([change.change_ms for change in changes], np.int64)
+    begin_us = np.array([change.begin_us for change in changes], np.int64)
+    end_us = np.array([change.end_us for change in changes], np.int64)
+    # One that begins before an older one leaves nothing to it.
+    newest_us = np.minimum.accumulate(begin_us[::-1])[::-1]
+    alone = np.ones(len(changes), np.bool_)
+    alone[1:] = newest_us[1:] > end_us[:-1]
+    run = np.cumsum(alone) - 1
+    first = np.maximum.accumulate(np.where(first_of_run(run), np.arange(len(run)), 0))
+    end_ms = end_us // MS_US
+    run_end_ms = np.zeros(len(changes), np.int64)
+    np.maximum.at(run_end_ms, run, end_ms)
+    return Windows(
+        change_ms=change_ms,
+        run=run,
+        run_change_ms=change_ms[first],
+        run_end_ms=run_end_ms[run],
+        _begin_us=newest_us,
+    )

@@ -1,0 +1,71 @@
+"""The tables of simulated time: how a change spreads through a group, and what it costs."""
+
+from rebalance_core.contracts.table import Table, columns
+
+_CHANGE = """
+    change_ms BIGINT the change, epoch ms UTC; as from_ms of its epoch
+    cause STRING types, by sequence, of the events that changed the state, joined by " + "
+"""
+
+HANDOVERS = Table(
+    "handovers",
+    "A queue passed from one client to the next in one simulated future; the first seeds alone.",
+    columns(
+        f"""
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        seed BIGINT of the simulated future
+        {_CHANGE.strip()}
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        from_client_id? STRING who had it; null: nobody since the queue or the group was there
+        to_client_id? STRING who took it next; null: nobody until the group was at rest
+        drop_ms? BIGINT when the one gave it up, epoch ms UTC; null: had nobody, or never did
+        start_ms? BIGINT when the other took it, epoch ms UTC; null: nobody did
+        gap_ms BIGINT how long it was readable and nobody had it, ms
+        overlap_ms BIGINT how long both had it, ms
+        replayed? BIGINT messages read again; null: rate not known, or not between two owners
+        skipped? BIGINT messages never read; 0 where a stored offset is certain, else null
+        """
+    ),
+    key=(
+        "cluster",
+        "consumer_group",
+        "seed",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "from_client_id",
+        "to_client_id",
+        "drop_ms",
+        "start_ms",
+    ),
+)
+
+PROPAGATION = Table(
+    "propagation",
+    "What one change of a group leads to, over all simulated futures.",
+    columns(
+        f"""
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        {_CHANGE.strip()}
+        convergence_ms_p50 BIGINT from the change to the last queue given up or taken, ms: median
+        convergence_ms_p95 BIGINT 95 % of the futures are done by then, ms
+        convergence_ms_p99 BIGINT 99 %, ms
+        convergence_ms_max BIGINT the slowest future, ms; 0: no queue moved in any
+        gap_ms_p50 BIGINT how long a queue that passed from client to client had neither, ms: median
+        gap_ms_p95 BIGINT 95 % of these queues in all futures, ms
+        gap_ms_p99 BIGINT 99 %, ms
+        gap_ms_max BIGINT the longest, ms; 0: no queue passed from client to client
+        orphan_queue_seconds DOUBLE time x readable queues without an owner, s: mean over seeds
+        double_queue_seconds DOUBLE time x (owners - 1) of readable queues, s: mean over seeds
+        replayed_messages? DOUBLE messages read again: mean over seeds; null: a rate is not known
+        """
+    ),
+    key=("cluster", "consumer_group", "change_ms"),
+)
+
+PROPAGATION_TABLES = {table.name: table for table in (PROPAGATION, HANDOVERS)}
+"""What `propagate` writes, beside ``rejected``."""

@@ -1,0 +1,1 @@
+"""Simulated time in this process, or in a pool of processes: begin with `propagate`."""

@@ -1,0 +1,70 @@
+"""Pieces of work one after the other, or in several processes; results in order either way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from rebalance_core.clockwork.measure.measured import Measured
+from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.engine.propagation.pieces import played
+from rebalance_core.replay.history import GroupHistory
+
+WAITING_PER_PROCESS = 3
+"""Pieces handed out ahead of each process: none is idle, and few histories are in memory."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some futures of a group.
+
+    Attributes:
+        group: Its number.
+        history: Of the group.
+        seeds: Which futures.
+        last: No further piece of this group comes.
+    """
+
+    group: int
+    history: GroupHistory
+    seeds: range
+    last: bool
+
+
+def play_piece(piece: Piece, options: PropagationOptions) -> list[Measured]:
+    """All slices of a piece; what a worker runs."""
+    return list(played(piece.history, options, piece.seeds))
+
+
+def played_pieces(
+    pieces: Iterable[Piece], options: PropagationOptions, processes: int
+) -> Iterator[tuple[Piece, list[Measured]]]:
+    """Each piece with what it came to, in order.
+
+    Args:
+        pieces: Made one by one, as they are handed out.
+        options: Of the simulation.
+        processes: 1 plays them here.
+    """
+    if processes == 1:
+        for piece in pieces:
+            yield piece, play_piece(piece, options)
+        return
+    waiting: deque[tuple[Piece, Future[list[Measured]]]] = deque()
+    # Not forked: pyarrow has threads by now.
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        try:
+            for piece in pieces:
+                waiting.append((piece, pool.submit(play_piece, piece, options)))
+                if len(waiting) >= WAITING_PER_PROCESS * processes:
+                    done, result = waiting.popleft()
+                    yield done, result.result()
+            while waiting:
+                done, result = waiting.popleft()
+                yield done, result.result()
+        finally:
+            for _, result in waiting:
+                result.cancel()

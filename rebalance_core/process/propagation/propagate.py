@@ -1,0 +1,201 @@
+"""Simulated time over a whole input, in this process or in several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from rebalance_core.checks.input_tables import InputTables, input_tables_of
+from rebalance_core.checks.row_checks import Checked, check_tables, complaints
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.clockwork.measure.partial import propagation
+from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TABLES
+from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.propagation.facts import PropagationFacts, survey_facts
+from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.engine.propagation.pieces import Survey, rejected_rows, surveyed
+from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.engine.written import PropagationForecast, PropagationWritten
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.process.propagation.groups import Groups
+from rebalance_core.process.propagation.pool import Piece, played_pieces
+
+Progress = Callable[[int, int], object]
+WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)
+
+
+def propagate(
+    inputs: InputTables | Mapping[str, pa.Table],
+    options: PropagationOptions | None = None,
+    *,
+    processes: int = 1,
+) -> dict[str, pa.Table]:
+    """``propagation``, ``handovers`` and ``rejected`` of an input, in memory.
+
+    Cost: linear in changes, members and seeds. The rows depend on the input and the options alone.
+
+    Args:
+        inputs: As of `process.simulate.simulate`.
+        options: What is assumed, and how many futures.
+        processes: More than 1 starts so many others; a script then needs a main guard.
+
+    Raises:
+        InputRefused: No event, or an input lacks columns.
+    """
+    options = options or PropagationOptions()
+    if not isinstance(inputs, InputTables):
+        inputs = input_tables_of(inputs)
+    looked = _looked_over(inputs, options, BadRowLimits(max_bad_share=1.0))
+    found: dict[str, list[pa.Table]] = {name: [] for name in PROPAGATION_TABLES}
+    for name, rows in _rows(looked, options, processes, None):
+        found[name].append(rows)
+    tables = {
+        name: pa.concat_tables([PROPAGATION_TABLES[name].arrow_schema().empty_table(), *parts])
+        for name, parts in found.items()
+    }
+    return tables | {REJECTED.name: looked.rejected}
+
+
+def propagate_and_write(
+    inputs: InputTables,
+    output: Path,
+    options: PropagationOptions,
+    limits: BadRowLimits,
+    *,
+    processes: int | None = None,
+    before_writing: Callable[[], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+    progress: Progress | None = None,
+) -> PropagationWritten:
+    """The same, written. Memory: the input and some pieces of work.
+
+    Args:
+        inputs: The input tables.
+        output: A local folder, which gets the tables; none of them may be there.
+        options: As of `propagate`.
+        limits: How many rows may be bad; those that name an unknown process count.
+        processes: As of `propagate`; None: one a core, if there is work for more than one.
+        before_writing: Called before the first table is written; nothing is simulated before.
+        warn: Gets a text for whatever was passed over.
+        progress: Told how many pieces of work are done, of how many.
+
+    Raises:
+        InputRefused: The input has no event or too many bad rows.
+        OutputExists: A table is in the folder already.
+    """
+    _warn_of_columns(inputs, warn)
+    looked = _looked_over(inputs, options, limits)
+    if before_writing is not None:
+        before_writing()
+    if processes is None:
+        processes = min(usable_cores(), max(1, looked.pieces(options)))
+    facts, codes = PropagationFacts(), LedgerFacts()
+    with TableWriters(output, WRITTEN) as writers:
+        for batch in looked.rejected.to_batches():
+            writers.write(REJECTED.name, batch)
+            codes.add(REJECTED.name, batch)
+        for name, rows in _rows(looked, options, processes, progress):
+            if name == PROPAGATION.name:
+                facts.add(rows)
+            for batch in rows.to_batches():
+                writers.write(name, batch)
+    return PropagationWritten(
+        tables=writers.written(),
+        facts=survey_facts(looked.surveys) | facts.totals(),
+        rejected=dict(sorted(codes.rejected.items())),
+        input_rows={name: count.rows for name, count in looked.checked.counts.items()},
+    )
+
+
+def propagation_forecast(
+    inputs: InputTables,
+    options: PropagationOptions,
+    limits: BadRowLimits,
+    warn: Callable[[str], object] | None = None,
+) -> PropagationForecast:
+    """How `propagate_and_write` would end for the rows of its input; plays and writes nothing."""
+    _warn_of_columns(inputs, warn)
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
+    counts, known = checked.counts, complaints(checked.rejected)
+    try:
+        refuse_bad_rows(counts, limits, lambda: known)
+        surveys = [surveyed(history, options) for history in Groups.of(checked, options)]
+        rejected = pa.concat_tables([checked.rejected, rejected_rows(surveys)])
+        known = complaints(rejected)
+        counts = with_unknown_members(counts, len(rejected) - len(checked.rejected))
+        refuse_bad_rows(counts, limits, lambda: known)
+    except InputRefused as refusal:
+        return PropagationForecast(RowForecast(counts, known, refusal), {})
+    return PropagationForecast(RowForecast(counts, known, None), survey_facts(surveys))
+
+
+def usable_cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, eq=False)
+class _LookedOver:
+    """A checked input and its groups."""
+
+    checked: Checked
+    groups: Groups
+    surveys: Sequence[Survey]
+    rejected: pa.Table
+
+    def pieces(self, options: PropagationOptions) -> int:
+        return sum(survey.parts(options) for survey in self.surveys if survey.changes)
+
+
+def _looked_over(
+    inputs: InputTables, options: PropagationOptions, limits: BadRowLimits
+) -> _LookedOver:
+    """The input, refused if it is to be, before anything is simulated."""
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
+    refuse_bad_rows(checked.counts, limits, lambda: complaints(checked.rejected))
+    groups = Groups.of(checked, options)
+    surveys = [surveyed(history, options) for history in groups]
+    unknown = rejected_rows(surveys)
+    rejected = pa.concat_tables([checked.rejected, unknown])
+    counts = with_unknown_members(checked.counts, len(unknown))
+    refuse_bad_rows(counts, limits, lambda: complaints(rejected))
+    return _LookedOver(checked, groups, surveys, rejected)
+
+
+def _rows(
+    looked: _LookedOver, options: PropagationOptions, processes: int, progress: Progress | None
+) -> Iterator[tuple[str, pa.Table]]:
+    """Rows of both tables, as groups are done."""
+    total = looked.pieces(options)
+    partials: list[pa.Table] = []
+    results = played_pieces(_pieces(looked, options), options, processes)
+    for done, (piece, parts) in enumerate(results, start=1):
+        for part in parts:
+            yield HANDOVERS.name, part.handovers
+            partials.append(part.partial)
+        if piece.last:
+            yield PROPAGATION.name, propagation(partials)
+            partials = []
+        if progress is not None:
+            progress(done, total)
+
+
+def _pieces(looked: _LookedOver, options: PropagationOptions) -> Iterator[Piece]:
+    for group, survey in enumerate(looked.surveys):
+        if not survey.changes:
+            continue
+        history, parts = looked.groups.history(group), survey.parts(options)
+        for part in range(parts):
+            yield Piece(group, history, options.part(part, parts), last=part == parts - 1)
+
+
+def _warn_of_columns(inputs: InputTables, warn: Callable[[str], object] | None) -> None:
+    if warn is not None:
+        for name, columns in inputs.unknown_columns.items():
+            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")

@@ -1,0 +1,162 @@
+"""Takings of one group in one or many futures, and what a change's members and queues waited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.ownership_log import OwnershipLog
+from rebalance_core.clockwork.script import Script
+from tests.recordings.timings.actions import Action
+from tests.recordings.timings.changes import Change
+from tests.recordings.truth import Queue
+
+Times = NDArray[np.float64]
+
+DROP, ADD, GAP = "drop", "add", "gap"
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Equally long columns, by seed, queue and time.
+
+    Attributes:
+        seeds: how many futures; 1 of what was observed.
+        clients: names that `client` counts.
+        queues: those that `queue` counts.
+        seed: (N,) number of the future.
+        client: (N,) who.
+        queue: (N,) which queue.
+        at_ms: (N,) when, epoch milliseconds.
+        delta: (N,) 1 taken, -1 given up.
+    """
+
+    seeds: int
+    clients: tuple[str, ...]
+    queues: tuple[Queue, ...]
+    seed: NDArray[np.int64]
+    client: NDArray[np.int64]
+    queue: NDArray[np.int64]
+    at_ms: Times
+    delta: NDArray[np.int64]
+
+
+def timeline(
+    seeds: int,
+    clients: list[str],
+    queues: list[Queue],
+    columns: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Times,
+                   NDArray[np.int64]],
+) -> Timeline:  # fmt: skip
+    """A timeline of columns (seed, client, queue, at_ms, delta) in any order."""
+    seed, client, queue, at_ms, delta = columns
+    order = np.lexsort((delta, at_ms, queue, seed))
+    return Timeline(seeds, tuple(clients), tuple(queues), seed[order], client[order],
+                    queue[order], at_ms[order], delta[order])  # fmt: skip
+
+
+def observed_timeline(actions: list[Action]) -> Timeline:
+    """Of what one group was seen to do."""
+    clients = sorted({one.client for one in actions})
+    queues = sorted({one.queue for one in actions})
+    table = np.array(
+        [(0, clients.index(one.client), queues.index(one.queue), 1 if one.added else -1)
+         for one in actions], np.int64,
+    ).reshape(-1, 4)  # fmt: skip
+    at_ms = np.array([one.at_ms for one in actions], float)
+    return timeline(1, clients, queues, (table[:, 0], table[:, 1], table[:, 2], at_ms,
+                                         table[:, 3]))  # fmt: skip
+
+
+def simulated_timeline(
+    script: Script, log: OwnershipLog, seeds: int, names: dict[tuple[str, str | None], str]
+) -> Timeline:
+    """Of what a group is simulated to do.
+
+    Args:
+        script: of the group.
+        log: of its futures.
+        seeds: how many there are.
+        names: the recording's names of clients by (client_id, channel_id).
+    """
+    of_life = [names[life.client_id, life.channel_id] for life in script.lives]
+    clients = sorted(set(of_life))
+    number = np.array([clients.index(name) for name in of_life], np.int64)
+    queues = [(queue.topic, queue.broker_name, queue.queue_id) for queue in script.queues]
+    return timeline(
+        seeds, clients, queues,
+        (log.seed.astype(np.int64), number[log.life], log.queue.astype(np.int64),
+         log.at_us / 1_000, log.delta.astype(np.int64)),
+    )  # fmt: skip
+
+
+def first_actions(line: Timeline, changes: list[Change]) -> dict[tuple[int, str, str], Times]:
+    """When each member first gave up and took a queue after each change.
+
+    Args:
+        line: of one group.
+        changes: of that group, in order of time.
+
+    Returns:
+        By (number of the change, client, `DROP` or `ADD`): (seeds,) milliseconds from the event;
+        NaN in futures in which it did not. What a process gives up by its own end is left out.
+    """
+    begins = np.array([change.begin_ms for change in changes])
+    place = np.searchsorted(begins, line.at_ms, side="right") - 1
+    untils = np.array([change.until_ms for change in changes])
+    events = np.array([change.event_ms for change in changes], float)
+    inside = (place >= 0) & (line.at_ms < untils[place])
+    key = (place * len(line.clients) + line.client) * 2 + (line.delta > 0)
+    first = np.full((len(changes) * len(line.clients) * 2, line.seeds), np.inf)
+    np.minimum.at(first, (key[inside], line.seed[inside]), line.at_ms[inside])
+    found = {}
+    for index in np.flatnonzero(np.isfinite(first).any(axis=1)):
+        row, taken = divmod(int(index), 2)
+        at, client = divmod(row, len(line.clients))
+        change, name = changes[at], line.clients[client]
+        if not taken and name in change.clients and change.ends_processes:
+            continue
+        waited = first[index] - events[at]
+        waited[np.isinf(waited)] = np.nan
+        found[change.number, name, ADD if taken else DROP] = waited
+    return found
+
+
+def gaps(line: Timeline, changes: list[Change]) -> dict[tuple[int, Queue], Times]:
+    """How long each queue that changed hands had no owner after each change; negative: several.
+
+    Returns:
+        By (number of the change, queue): (seeds,) milliseconds without an owner until it was taken
+        again, less those with more than one; NaN in futures in which it did not change hands.
+    """
+    same = np.zeros(len(line.at_ms), bool)
+    same[:-1] = (line.seed[1:] == line.seed[:-1]) & (line.queue[1:] == line.queue[:-1])
+    following = np.where(same, np.append(line.at_ms[1:], np.inf), np.inf)
+    total = np.cumsum(line.delta)
+    first = np.flatnonzero(np.append(True, ~same[:-1]))
+    before = np.zeros(len(line.at_ms), np.int64)
+    if len(first):
+        lengths = np.diff(np.append(first, len(line.at_ms)))
+        before = np.repeat(total[first] - line.delta[first], lengths)
+    owners = total - before
+    begins = np.array([change.begin_ms for change in changes])
+    untils = np.array([change.until_ms for change in changes], float)
+    place = np.searchsorted(begins, line.at_ms, side="right") - 1
+    until = untils[np.maximum(place, 0)]
+    inside = (place >= 0) & (line.at_ms < until)
+    nobody = inside & (owners == 0) & (following < until)
+    several = inside & (owners > 1)
+    value = np.where(nobody, following - line.at_ms, 0.0)
+    value -= np.where(several, (np.minimum(following, until) - line.at_ms), 0.0)
+    shape = len(changes), len(line.queues), line.seeds
+    sums, moved = np.zeros(shape), np.zeros(shape, bool)
+    where = (nobody | several).nonzero()[0]
+    cell = place[where], line.queue[where], line.seed[where]
+    np.add.at(sums, cell, value[where])
+    moved[cell] = True
+    return {
+        (changes[at].number, line.queues[queue]): np.where(moved[at, queue], sums[at, queue], np.nan)
+        for at, queue in np.argwhere(moved.any(axis=2)).tolist()
+    }

@@ -1,0 +1,106 @@
+"""Simulated time over a whole input: the same rows however the seeds are split and played."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from rebalance_core.checks.input_tables import InputTables, read_input_tables
+from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
+from rebalance_core.engine.propagation import pieces
+from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.process.propagation.propagate import propagate
+from tests.unit.process.propagation.inputs import (
+    lost_at_one_broker,
+    unknown_member,
+    write_tables,
+)
+
+FEW = PropagationOptions(seeds=12, handover_seeds=5)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> InputTables:
+    folder = write_tables(tmp_path_factory.mktemp("tables") / "in", unknown_member())
+    return read_input_tables(str(folder))
+
+
+@pytest.fixture(scope="module")
+def made(inputs: InputTables) -> dict[str, pa.Table]:
+    return propagate(inputs, FEW)
+
+
+def test_every_change_has_a_row(made: dict[str, pa.Table]) -> None:
+    rows = made[PROPAGATION.name].to_pylist()
+    assert [(row["consumer_group"], row["cause"]) for row in rows] == [
+        ("letters", "BROKER_DOWN"),
+        ("letters", "CONSUMER_LEAVE"),
+        ("orders", "CONSUMER_JOIN"),
+        ("orders", "CONSUMER_LOST"),
+        ("orders", "BROKER_DOWN"),
+    ]
+    join, lost, down = rows[2:]
+    assert 500 < join["convergence_ms_p50"] <= join["convergence_ms_max"] < 5_000
+    assert 0 < lost["convergence_ms_p50"] < 5_000
+    assert 5_000 < down["convergence_ms_max"] < 60_000
+    assert join["orphan_queue_seconds"] > 0.1
+    assert lost["replayed_messages"] > 0
+
+
+def test_hand_overs_are_of_the_first_seeds(made: dict[str, pa.Table]) -> None:
+    rows = made[HANDOVERS.name].to_pylist()
+    assert {row["seed"] for row in rows} == set(range(5))
+    assert {row["consumer_group"] for row in rows} == {"orders"}  # the other one broadcasts
+    joined = [row for row in rows if row["cause"] == "CONSUMER_JOIN"]
+    assert {row["to_client_id"] for row in joined} >= {"c3"}
+
+
+def test_an_unknown_member_is_rejected(made: dict[str, pa.Table]) -> None:
+    (row,) = made[REJECTED.name].to_pylist()
+    assert row["issues"][0]["code"] == "UNKNOWN_MEMBER"
+    assert "'c9'" in row["issues"][0]["message"]
+
+
+def test_who_was_lost_at_one_broker_lives_on(tmp_path: Path) -> None:
+    read = read_input_tables(str(write_tables(tmp_path / "in", lost_at_one_broker())))
+    made = propagate(read, FEW)
+    assert not len(made[REJECTED.name])
+    assert made[PROPAGATION.name]["cause"].to_pylist().count("CONSUMER_LOST") == 2
+
+
+def test_processes_and_pieces_change_nothing(
+    inputs: InputTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE_STEPS", 7)
+    monkeypatch.setattr(pieces, "SLICE_ROWS", 1)
+    small = propagate(inputs, FEW)
+    assert all(small[name].equals(made[name]) for name in made)
+
+
+def test_several_processes_give_the_same(
+    inputs: InputTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE_STEPS", 40)
+    spread = propagate(inputs, FEW, processes=2)
+    assert all(spread[name].equals(made[name]) for name in made)
+
+
+def test_seeds_are_numbers_of_futures(inputs: InputTables, made: dict[str, pa.Table]) -> None:
+    later = propagate(inputs, PropagationOptions(seeds=3, first_seed=2, handover_seeds=9))
+    whole = made[HANDOVERS.name].to_pylist()
+    assert later[HANDOVERS.name].to_pylist() == [row for row in whole if 2 <= row["seed"] < 5]
+
+
+def test_one_group(inputs: InputTables) -> None:
+    made = propagate(inputs, PropagationOptions(seeds=2, group="let*"))
+    assert set(made[PROPAGATION.name]["consumer_group"].to_pylist()) == {"letters"}
+
+
+def test_what_is_assumed_of_timers_counts(inputs: InputTables, made: dict[str, pa.Table]) -> None:
+    clock = ClockOptions(phases=RANDOM_PHASES, lost_notices=1.0)
+    unheard = propagate(inputs, PropagationOptions(seeds=12, clock=clock))[PROPAGATION.name]
+    joins = [row["convergence_ms_p50"] for table in (made[PROPAGATION.name], unheard)
+             for row in table.to_pylist() if row["cause"] == "CONSUMER_JOIN"]  # fmt: skip
+    assert joins[0] < 2_000 < joins[1]
