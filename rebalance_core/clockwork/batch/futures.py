@@ -106,6 +106,12 @@ class Futures:
         return tuple(found)
 
     @cached_property
+    def topics(self) -> tuple[int, ...]:
+        """Numbers of the topics that the group, and so every life, subscribes."""
+        subscribed = {topic for trait in self.traits for topic in trait.member.subscriptions}
+        return tuple(n for n, topic in enumerate(self.script.topics) if topic in subscribed)
+
+    @cached_property
     def words(self) -> NDArray[np.uint64]:
         """(lives, S) what the draws of an element begin with."""
         entities = np.array([life.entity for life in self.script.lives], np.uint64)

@@ -59,7 +59,10 @@ class KnownRoutes:
     def __init__(self, futures: Futures, stretch: Stretch, lives: NDArray[np.int64]) -> None:
         self._futures, self._lives = futures, lives
         self._versions = futures.script.routes
-        self._learned = [self._learn(topic, stretch) for topic in range(len(self._versions))]
+        self._learned = [
+            self._learn(topic, stretch) if topic in futures.topics else []
+            for topic in range(len(self._versions))
+        ]
         self.fetched = futures.fetched[:, lives].reshape(len(self._versions), len(lives) * len(futures.seeds))
         """(topics, elements): what passes fetched, and fetch."""
         brokers = len(futures.script.brokers)
