@@ -10,7 +10,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
+from rebalance_core.clockwork.batch import play_seeds
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import script_of
 from tests.recordings.tables import DATA, derived_tables, histories, rows
@@ -98,7 +98,7 @@ def owners(name: str, group: str) -> tuple[list[Change], OwnerTimes, OwnerTimes]
     actions = observed_actions(truth, marks_of(name), tables["cluster_events"])
     history = next(one for one in histories(tables) if one.consumer_group == group)
     script = script_of(history, ClockOptions())
-    log = play_seeds_one_by_one(script, range(SEEDS), ClockOptions())
+    log = play_seeds(script, range(SEEDS), ClockOptions())
     names = client_names(truth, tables, script)
     observed = observed_timeline([one for one in actions if one.group == group])
     simulated = simulated_timeline(script, log, SEEDS, names)
