@@ -28,8 +28,10 @@ CLUSTER_KINDS = (
     "BROKER_IN_CLUSTER",
     "BROKER_REGISTERED",
     "GROUP_CONFIGS",
+    "HEARTBEAT_FAILED",
 )
-"""Facts on the cluster; few, they may go to the driver."""
+"""Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
+and broker that it did not reach."""
 UNASKED = "UNASKED"
 PROGRESS = "consumerProgress"
 EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")

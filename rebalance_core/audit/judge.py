@@ -17,9 +17,9 @@ from rebalance_core.audit.completeness import (
     audit_run_of,
     incomplete_groups,
 )
-from rebalance_core.audit.evidence.topic_configs import is_system_group
+from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.audit.known.matching import of_cluster, of_group, with_known
+from rebalance_core.audit.known.matching import of_cluster, of_group, of_java_clients, with_known
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
     BROKER_FLAPS,
@@ -31,6 +31,8 @@ from rebalance_core.audit.rules.cluster import (
     name_servers_differ,
     slaves_not_readable,
 )
+from rebalance_core.audit.rules.starved_timers import RULE as STARVED_TIMERS
+from rebalance_core.audit.rules.starved_timers import starved_timers
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.events import BROKER_EVENTS
 from rebalance_core.model.severities import ERROR
@@ -51,6 +53,7 @@ ALL_RULES: tuple[Rule, ...] = (
     *RULES,
     NAME_SERVERS_DIFFER,
     BROKER_FLAPS,
+    STARVED_TIMERS,
     SLAVE_NOT_READABLE,
     RULE_FAILED,
 )
@@ -102,10 +105,12 @@ def judge_cluster(
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events)]
+    starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
     run = replace(run, masters=masters)
-    return run, with_known(rows, of_cluster(run))
+    known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
+    return run, known
 
 
 def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:

@@ -46,6 +46,7 @@ class Timer(IntEnum):
     CLOSE_STEP = 22
     PASS_TAIL = 23
     OUT_OF_STEP = 24
+    SILENCE = 25
     SAMPLE = 1 << 16
     """Plus the number of the topic: which broker a pass asks for the members."""
 

@@ -58,6 +58,10 @@ FIRST_POLL_US = 10 * MS_US
 """MQClientInstance.startScheduledTask: initial delay of the route poll."""
 FIRST_HEARTBEAT_US = 1 * SECOND_US
 """MQClientInstance.startScheduledTask: initial delay of the heartbeat."""
+SHORTEST_SILENCE_US = 90 * SECOND_US
+"""From a host's loss until name servers notice: a registration up to 30 s old expires in 120 s."""
+SILENCE_SPREAD_US = 35 * SECOND_US
+"""The age of that registration, and up to 5 s until the name server's scan."""
 FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
 """ConsumeMessageOrderlyService.start: initial delay of lockMQPeriodically."""
 _ADDRESS_BUCKETS = 16
@@ -234,6 +238,19 @@ class Ticks:
         return times
 
     # --- brokers --------------------------------------------------------------------------
+
+    def broker_down_us(self, number: int) -> Times:
+        """(S,) when a broker's life ends; a lost host's before name servers notice it."""
+        life = self.script.broker_lives[number]
+        if life.down is None:
+            return np.full(len(self.seeds), NEVER, np.int64)
+        down = self.true_us(life.down)
+        if not life.host_lost:
+            return down
+        entity = self.script.broker_entities[life.broker]
+        draws = uniforms(self.seeds, entity, Timer.SILENCE, number)
+        silent = down - SHORTEST_SILENCE_US - all_below(draws, SILENCE_SPREAD_US)
+        return silent if life.up is None else np.maximum(silent, self.true_us(life.up))
 
     @cached_property
     def broker_rank(self) -> NDArray[np.int64]:

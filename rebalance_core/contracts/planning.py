@@ -91,7 +91,9 @@ PLAN_STEPS = Table(
 PLAN_SUMMARY = Table(
     "plan_summary",
     "A group before and after: before = the last epoch before the first edit (baseline: the first "
-    "epoch), after = the end. Counts are of the steps in between.",
+    "epoch), after = the end. Counts are of the steps in between. What is expected until steps "
+    "settle is the mean over simulated futures; null where none was: a strategy that RocketMQ "
+    "lacks, POP, a frozen topic, a group beyond those that are simulated.",
     _of_variant(
         """
         rebalances INT steps counted
@@ -124,6 +126,10 @@ PLAN_SUMMARY = Table(
         min_redelivery_s? DOUBLE as in plan_steps, after
         max_redelivery_s? DOUBLE as in plan_steps, after
         cannot_pop? STRING strategy POP: why the group stays as it is: {allowed}; else null
+        orphan_queue_seconds? DOUBLE time x queues without an owner until steps settle, s; expected
+        double_queue_seconds? DOUBLE time x (owners - 1) until steps settle, s; expected
+        expected_replayed_messages? DOUBLE messages read again meanwhile; null: a rate is not known
+        convergence_ms_p99? BIGINT the slowest step settles by then in 99 % of the futures, ms
         """,
         cannot_pop=CANNOT_POP,
     ),

@@ -126,3 +126,10 @@ def test_4_9_says_the_same_in_its_own_words() -> None:
     assert facts("broker-loss-4.9", "GROUP_CREATED", "GID_trade")
     assert facts("scale-out-4.9", "NOT_IN_MEMBER_LIST", "GID_s_last")
     assert facts("scale-out-4.9", "NO_MEMBER_LIST", "GID_s_last")
+
+
+def test_members_that_subscribe_differently_are_notified_all_the_time() -> None:
+    told = {row["broker_name"]: row["times"] for row in facts("nightly", "NOTIFIED", "crm")}
+    assert told == {"broker-a": 18, "broker-b": 19}
+    healthy = facts("nightly", "NOTIFIED", "order-service")
+    assert {row["times"] for row in healthy} <= {1, 2}

@@ -19,10 +19,10 @@ from rebalance_core.audit.comparison.observations import (
 )
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.comparison.proxied_members import proxied_members
+from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
 from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.sharing import all_proxied, is_proxied, reach
-from rebalance_core.audit.evidence.topic_configs import is_system_group
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.verdicts import (

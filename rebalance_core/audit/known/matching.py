@@ -52,6 +52,11 @@ def of_cluster(run: AuditRun) -> Concerned:
     return Concerned(run.versions)
 
 
+def of_java_clients(run: AuditRun) -> Concerned:
+    """Java clients of any release: only theirs are the logs that name no client."""
+    return Concerned(run.versions, {"": ("JAVA", None)})
+
+
 def with_known(
     rows: Iterable[Row], concerned: Concerned, issues: Iterable[KnownIssue] | None = None
 ) -> list[Row]:
@@ -80,7 +85,7 @@ def _fit(row: Row, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
         if not found:
             return
         # only Java's number is that of its release
-        java = sorted({str(version) for language, version in found if language == "JAVA"})
+        java = sorted({version or language for language, version in found if language == "JAVA"})
         others = sorted({str(language) for language, _ in found if language != "JAVA"})
         whose += [f"client {', '.join([*java, *others])}"]
     if issue.broker_from or issue.broker_to or not issue.languages:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.persistence import has_settled, span_of
-from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.topic_configs import (
+from rebalance_core.audit.evidence.configurations.topic_configs import (
     READ,
     configs,
     readable_queues,
     subscribed_topics,
 )
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.persistence import has_settled, span_of
+from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.persistence import has_settled
-from rebalance_core.audit.evidence.topic_configs import (
+from rebalance_core.audit.evidence.configurations.topic_configs import (
     READ,
     configs,
     is_deleted,
@@ -16,6 +14,8 @@ from rebalance_core.audit.evidence.topic_configs import (
     readable_queues,
     subscribed_topics,
 )
+from rebalance_core.audit.evidence.formatting import listed
+from rebalance_core.audit.evidence.persistence import has_settled
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue

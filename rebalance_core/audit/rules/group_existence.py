@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.configurations.group_configs import (
+    configurations,
+    lacks_configuration,
+)
+from rebalance_core.audit.evidence.configurations.topic_configs import (
+    configs,
+    is_system_group,
+    subscribed_topics,
+)
 from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
-from rebalance_core.audit.evidence.topic_configs import configs, is_system_group, subscribed_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.time_text import utc

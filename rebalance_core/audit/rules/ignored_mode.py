@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.configurations.topic_configs import subscribed_topics
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled
 from rebalance_core.audit.evidence.sharing import is_popped, readers, request_mode
-from rebalance_core.audit.evidence.topic_configs import subscribed_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.severities import WARNING

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.dumps import fresh, listed_members
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.group_configs import configurations, lacks_configuration
-from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
-from rebalance_core.audit.evidence.topic_configs import (
+from rebalance_core.audit.evidence.configurations.group_configs import (
+    configurations,
+    lacks_configuration,
+)
+from rebalance_core.audit.evidence.configurations.topic_configs import (
     is_deleted,
     is_system_group,
     is_system_topic,
 )
+from rebalance_core.audit.evidence.dumps import fresh, listed_members
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
 from rebalance_core.audit.evidence.unseen import unseen_reading
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.causes import cause_before, explained, window_around
+from rebalance_core.audit.evidence.configurations.topic_configs import configs
 from rebalance_core.audit.evidence.dumps import (
     broker_answers,
     fresh,
@@ -14,7 +15,6 @@ from rebalance_core.audit.evidence.dumps import (
 )
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.sharing import is_proxied
-from rebalance_core.audit.evidence.topic_configs import configs
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING

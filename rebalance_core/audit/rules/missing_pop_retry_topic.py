@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.evidence.configurations.topic_configs import configs
 from rebalance_core.audit.evidence.dumps import said_steadily
 from rebalance_core.audit.evidence.formatting import lasting, listed
 from rebalance_core.audit.evidence.persistence import subscribers
-from rebalance_core.audit.evidence.topic_configs import configs
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.severities import INFO, WARNING

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.sharing import shared_topics
-from rebalance_core.audit.evidence.topic_configs import (
+from rebalance_core.audit.evidence.configurations.topic_configs import (
     READ,
     WRITE,
     configs,
     perm_of,
     subscribed_topics,
 )
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, INFO

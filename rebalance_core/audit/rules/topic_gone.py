@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.configurations.topic_configs import is_deleted, last_topics
 from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.topic_configs import is_deleted, last_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.model.severities import INFO, WARNING

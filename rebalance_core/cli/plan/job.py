@@ -55,6 +55,7 @@ def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
         include_retry_topics=settings.include_retry_topics,
         group=options.group,
         ownership_groups=settings.plan.ownership_groups,
+        futures=settings.plan.futures,
         max_queue_nums=settings.limits.max_queue_nums,
         bad_rows=bad_row_limits(settings),
     )

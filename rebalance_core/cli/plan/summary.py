@@ -36,6 +36,14 @@ LEAGUE_HEADER = (
 )
 
 
+TIMED_HEADER = (
+    "until changes settle",
+    "orphan s",
+    "double s",
+    "read again",
+    "settled after",
+)
+"""Expected: means over the simulated futures."""
 SHARED_HEADER = (
     "shared queues",
     "queues",
@@ -132,6 +140,9 @@ def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {BEST} best: {scenario['best']}: {scenario['reason']}"
     if scenario["possible"] is not None:
         yield f"  {scenario['possible']}"
+    timed = [row for row in divided if row["orphan_queue_seconds"] is not None]
+    if timed:
+        yield from _table(TIMED_HEADER, [_timed_cells(row, scenario["best"]) for row in timed])
     popping = [row for row in rows if row["shared"] or row["pop_queues_after"]]
     if popping:
         yield from _table(SHARED_HEADER, [_shared_cells(row) for row in popping])
@@ -162,6 +173,17 @@ def _cells(row: Mapping[str, Any], best: str | None) -> list[str]:
         f"{row['orphaned_before']:,} -> {row['orphaned_after']:,}",
         _whole(row["replayed_messages"]),
         _whole(row["skipped_messages"]),
+    ]
+
+
+def _timed_cells(row: Mapping[str, Any], best: str | None) -> list[str]:
+    messages, slowest = row["expected_replayed_messages"], row["convergence_ms_p99"]
+    return [
+        _name(row, best),
+        f"{row['orphan_queue_seconds']:,.1f}",
+        f"{row['double_queue_seconds']:,.1f}",
+        "-" if messages is None else f"{messages:,.0f}",
+        f"{slowest / 1000:,.1f} s",
     ]
 
 

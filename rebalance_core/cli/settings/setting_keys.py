@@ -88,6 +88,7 @@ SETTING_KEYS = {
         SettingKey("audit.timelines", int, "a whole number from 0 to 100", low=0, high=100),
         SettingKey("audit.redact_salt", str, "any text; keep it secret"),
         SettingKey("plan.ownership_groups", int, "a whole number from 0 up", low=0),
+        SettingKey("plan.futures", int, "a whole number from 0 up", low=0),
         SettingKey("summary.worst_groups", int, "a whole number from 0 up", low=0),
     )
 }

@@ -72,9 +72,13 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """Of how many groups `plan` shows the owners of every queue, if none is named."""
+    """Of how many groups `plan` shows the owners of every queue, if none is named.
+
+    The same groups are simulated over time, each in so many futures.
+    """
 
     ownership_groups: int
+    futures: int
 
 
 @dataclass(frozen=True)

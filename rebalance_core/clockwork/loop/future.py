@@ -40,6 +40,10 @@ class Future:
             ticks.route_visible_us(topic)[:, 0].tolist() for topic in range(len(script.topics))
         ]
 
+    def broker_down_us(self, number: int) -> int:
+        """When a broker's life ends."""
+        return int(self._ticks.broker_down_us(number)[0])
+
     def true_us(self, moment: Moment) -> int:
         """When an event happened."""
         return int(self._ticks.true_us(moment)[0])

@@ -12,6 +12,11 @@ from rebalance_core.clockwork.loop.membership import register, subscribe
 from rebalance_core.clockwork.loop.routes import known_brokers
 from rebalance_core.clockwork.loop.world import Broker, Client, World
 from rebalance_core.clockwork.operations import Operation
+from rebalance_core.clockwork.options import SECOND_US
+
+REQUEST_TIMEOUT_US = 3 * SECOND_US
+"""ClientConfig.mqClientApiTimeout: a request to a host that is lost."""
+CONCURRENT_HEARTBEAT = (5, 5, 0)
 
 
 def heartbeat(world: World, client: Client, operation: Operation, number: int) -> None:
@@ -29,6 +34,17 @@ def heard_by(world: World, client: Client) -> list[Broker]:
     return [broker for broker in reached if hears(broker, client)]
 
 
+def blocked_us(world: World, client: Client) -> int:
+    """How long a heartbeat waits for hosts that are lost, one after the other.
+
+    With ``enableConcurrentHeartbeat`` (5.5) it asks all brokers at once.
+    """
+    silent = sum(world.brokers[number].silent for number in known_brokers(world, client))
+    if world.future.options.concurrent_heartbeat and client.version >= CONCURRENT_HEARTBEAT:
+        silent = min(silent, 1)
+    return silent * REQUEST_TIMEOUT_US
+
+
 def hears(broker: Broker, client: Client) -> bool:
     """The broker is there for the client."""
     number = broker.number
@@ -37,17 +53,26 @@ def hears(broker: Broker, client: Client) -> bool:
 
 def schedule_heartbeat(world: World, client: Client, from_us: int) -> None:
     """Put the client's first heartbeat tick from a time on, on the agenda."""
-    number = world.future.heartbeats_before(client.index, from_us)
+    _schedule(world, client, world.future.heartbeats_before(client.index, from_us))
+
+
+def _schedule(world: World, client: Client, number: int) -> None:
     at_us = world.future.heartbeat_us(client.index, number)
     tick = partial(_tick, world, client, number)
     world.agenda.put(at_us, Kind.HEARTBEAT, tick, process=client.index)
 
 
 def _tick(world: World, client: Client, number: int) -> None:
+    """The timer's heartbeat; lost hosts hold up whatever else the scheduler thread has to do."""
     if world.idle or not world.lives(client):
         return
+    if client.scheduler_free_us > world.now_us:
+        again = partial(_tick, world, client, number)
+        world.agenda.put(client.scheduler_free_us, Kind.HEARTBEAT, again, process=client.index)
+        return
+    client.scheduler_free_us = world.now_us + blocked_us(world, client)
     heartbeat(world, client, Operation.TICKS, number)
-    schedule_heartbeat(world, client, world.now_us + 1)
+    _schedule(world, client, number + 1)
 
 
 def register_silently(world: World, client: Client) -> None:

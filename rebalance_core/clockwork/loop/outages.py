@@ -6,7 +6,7 @@ from functools import partial
 
 from rebalance_core.clockwork.loop.agenda import Kind
 from rebalance_core.clockwork.loop.world import Broker, World
-from rebalance_core.clockwork.script import Moment, Script
+from rebalance_core.clockwork.script import Script
 
 
 def brokers_at_first(script: Script) -> list[Broker]:
@@ -23,29 +23,32 @@ def schedule_brokers(world: World) -> None:
     for number, life in enumerate(world.script.broker_lives):
         broker = world.brokers[life.broker]
         if life.up is not None:
-            _put(world, life.up, broker, partial(_up, broker, number))
+            _put(world, world.future.true_us(life.up), broker, partial(_up, broker, number))
         if life.down is not None:
-            _put(world, life.down, broker, partial(_down, broker))
+            down = partial(_down, broker, silent=life.host_lost)
+            _put(world, world.future.broker_down_us(number), broker, down)
     for stretch in world.script.lockless:
         broker = world.brokers[stretch.broker]
-        _put(world, stretch.since, broker, partial(_master, broker, there=False))
+        since = world.future.true_us(stretch.since)
+        _put(world, since, broker, partial(_master, broker, there=False))
         if stretch.until is not None:
-            _put(world, stretch.until, broker, partial(_master, broker, there=True))
+            until = world.future.true_us(stretch.until)
+            _put(world, until, broker, partial(_master, broker, there=True))
 
 
-def _put(world: World, moment: Moment, broker: Broker, action: partial[None]) -> None:
-    at_us = world.future.true_us(moment)
+def _put(world: World, at_us: int, broker: Broker, action: partial[None]) -> None:
     world.agenda.put(at_us, Kind.SCRIPT, action, broker=broker.number)
 
 
 def _up(broker: Broker, life: int) -> None:
     """A broker that starts knows nobody of the group."""
-    broker.up, broker.life = True, life
+    broker.up, broker.silent, broker.life = True, False, life
     broker.forget_group()
 
 
-def _down(broker: Broker) -> None:
-    broker.up = False
+def _down(broker: Broker, *, silent: bool) -> None:
+    """A process that ends closes its connections; a host that is lost answers nothing any more."""
+    broker.up, broker.silent = False, silent
     broker.forget_group()
 
 

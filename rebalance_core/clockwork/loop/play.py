@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rebalance_core.clockwork.delays import OUT_OF_STEP
+from rebalance_core.clockwork.draws import DRAW_BITS, Timer, below
 from rebalance_core.clockwork.loop.agenda import Agenda
 from rebalance_core.clockwork.loop.future import Future
 from rebalance_core.clockwork.loop.heartbeats import register_silently
 from rebalance_core.clockwork.loop.lives import place_observed, schedule_life, schedule_timers
 from rebalance_core.clockwork.loop.order_locks import remember_renewals
 from rebalance_core.clockwork.loop.outages import brokers_at_first, schedule_brokers
+from rebalance_core.clockwork.loop.pass_clock import WAIT_US
 from rebalance_core.clockwork.loop.rebalancing import begin_pass
 from rebalance_core.clockwork.loop.routes import catch_up
+from rebalance_core.clockwork.loop.waking import schedule_pass
 from rebalance_core.clockwork.loop.world import Client, PassBegun, World
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog, ownership_log
-from rebalance_core.clockwork.script import Change, Script
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.stretches import stretches_of
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 
 
@@ -71,30 +76,20 @@ def _played(script: Script, seed: int, options: ClockOptions) -> World:
     for life in script.lives:
         schedule_life(world, life)
     ended_us = BEFORE_ALL
-    for begin_us, end_us in stretches(script.changes):
-        world.agenda.run_until(begin_us)
+    for stretch in stretches_of(script):
+        world.agenda.run_until(stretch.begin_us)
         if ended_us == BEFORE_ALL:
             place_observed(world)
         _take_up(world, ended_us)
-        world.agenda.run_until(end_us)
-        world.idle, ended_us = True, end_us
+        for number in stretch.changes:
+            if number > 0 and rested(script, number):
+                world.agenda.run_until(script.changes[number].begin_us)
+                _put_out_of_step(world, number)
+        world.agenda.run_until(stretch.end_us)
+        world.idle, ended_us = True, stretch.end_us
     if script.changes:
         world.agenda.run_until(NEVER)
     return world
-
-
-def stretches(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
-    """(begin, end) of what is followed without a break: changes that lie close together."""
-    begin_us = end_us = None
-    for change in changes:
-        if begin_us is None or end_us is None:
-            begin_us = change.begin_us
-        elif change.begin_us > end_us:
-            yield begin_us, end_us
-            begin_us = change.begin_us
-        begin_us, end_us = min(begin_us, change.begin_us), change.end_us
-    if begin_us is not None and end_us is not None:
-        yield begin_us, end_us
 
 
 def _take_up(world: World, since_us: int) -> None:
@@ -108,6 +103,26 @@ def _take_up(world: World, since_us: int) -> None:
     world.idle = False
     for client in clients:
         schedule_timers(world, client)
+
+
+def rested(script: Script, number: int) -> bool:
+    """Long enough after the change before it that every pass that it woke has been."""
+    changes = script.changes
+    return changes[number].begin_us - changes[number - 1].begin_us >= WAIT_US
+
+
+def _put_out_of_step(world: World, number: int) -> None:
+    """A stopped process, a long garbage collection: some clocks of passes stand anywhere."""
+    share = round(OUT_OF_STEP * (1 << DRAW_BITS))
+    for client in world.clients.values():
+        clock, entity = client.clock, client.life.entity
+        at_rest = clock.woken_us is None and not client.in_pass and not client.member.suspended
+        if not at_rest or clock.last_end_us > world.now_us:
+            continue
+        if world.draw(entity, Timer.OUT_OF_STEP, number) < share:
+            since = below(world.draw(entity, Timer.PASS_PHASE, number + 2), clock.wait_us)
+            clock.last_end_us = world.now_us - since
+            schedule_pass(world, client)
 
 
 def _beat(world: World, client: Client, since_us: int) -> None:

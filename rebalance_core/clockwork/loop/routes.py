@@ -68,19 +68,20 @@ def schedule_poll(world: World, client: Client) -> None:
 
 
 def _poll(world: World, client: Client) -> None:
+    """The route is that of the tick, or of when the scheduler thread comes to it."""
     if world.idle or not world.lives(client):
         return
-    _ask(world, client)
-    schedule_poll(world, client)
-
-
-def _ask(world: World, client: Client) -> None:
-    """The route is that of the tick; it is in use when the answer is there."""
+    if client.scheduler_free_us > world.now_us:
+        again = partial(_poll, world, client)
+        world.agenda.put(client.scheduler_free_us, Kind.POLL, again, process=client.index)
+        return
     number = client.next_poll
     client.next_poll += 1
-    found = answers(world, client, world.future.poll_us(client.index, number))
-    answered_us = world.future.poll_answered_us(client.index, number)
-    world.agenda.put(answered_us, Kind.POLL, partial(adopt, client, found), process=client.index)
+    found = partial(adopt, client, answers(world, client, world.now_us))
+    late_us = world.now_us - world.future.poll_us(client.index, number)
+    answered_us = world.future.poll_answered_us(client.index, number) + late_us
+    world.agenda.put(answered_us, Kind.POLL, found, process=client.index)
+    schedule_poll(world, client)
 
 
 def catch_up(world: World, client: Client, until_us: int) -> None:

@@ -36,7 +36,8 @@ class Broker:
     Attributes:
         number: in the script.
         life: number of its life in the script.
-        up: its process runs.
+        up: its process runs and can be reached.
+        silent: it is not up, and every request to it has to time out.
         lockless: nobody gives order locks for it.
         entries: its member list: lives, and the client that each entry's connection leads to,
             None for a connection nobody reads.
@@ -48,6 +49,7 @@ class Broker:
     number: int
     life: int
     up: bool
+    silent: bool = False
     lockless: bool = False
     entries: dict[int, int | None] = field(default_factory=dict)
     topics: frozenset[str] | None = None
@@ -79,6 +81,7 @@ class Client:
         reachable: brokers that its requests reach.
         joining: brokers that it is about to register with as it joins.
         in_pass: a pass has begun and its outcome is not known yet.
+        scheduler_free_us: until then its one scheduler thread is blocked.
         next_poll: number of the first route poll that has not been looked at.
     """
 
@@ -91,6 +94,7 @@ class Client:
     reachable: set[int] = field(default_factory=set)
     joining: set[int] = field(default_factory=set)
     in_pass: bool = False
+    scheduler_free_us: int = 0
     next_poll: int = 0
 
     @property

@@ -64,6 +64,15 @@ CLIENT_LOG = (
         "notified", CLIENT, GROUP, "group",
         "group, address: a broker sent CHANGE, at once after the group's members changed",
         thinning=replace(ONE_A_SECOND, per_place=False),
+        rows=(
+            FactKind(
+                "NOTIFIED",
+                "the broker sent CHANGE to members whose logs were collected: address; times are "
+                "seconds in which any of them was told",
+                EPISODES,
+            ),
+        ),
+        details=("address",),
     ),
     LogFact(
         "no_member_list", CLIENT, GROUP, "group",

@@ -25,7 +25,7 @@ def group_facts(
         context: of the cluster.
     """
     pieces = list(pieces)
-    clients = Clients(pieces, names)
+    clients = Clients(pieces, names, context.addresses)
     rows = FactRows(group)
     for piece in pieces:
         at_ms = context.time_of(piece)

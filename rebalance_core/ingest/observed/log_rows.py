@@ -5,7 +5,7 @@ A fact whose rows are more than its fields has a reader of its own in `READERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from rebalance_core.contracts.fact_declaration import BROKER, CLIENT, LOCK, LOG_FOLDER
 from rebalance_core.contracts.log_facts import LOG_FACTS
@@ -19,10 +19,22 @@ MOST_HOSTS = 5
 
 
 class Clients:
-    """Which client a line is about: by its process, or its address at the broker that logs it."""
+    """Which client a line is about: by its process, or its address at the broker that logs it.
 
-    def __init__(self, pieces: Iterable[Evidence], names: ProcessNames) -> None:
+    Args:
+        pieces: all evidence on the group.
+        names: who the lines of a client's log are about.
+        brokers: broker name by address.
+    """
+
+    def __init__(
+        self,
+        pieces: Iterable[Evidence],
+        names: ProcessNames,
+        brokers: Mapping[str, str] | None = None,
+    ) -> None:
         self._names = names
+        self.brokers = brokers or {}
         self._channels: dict[tuple[str, str], str] = {}
         for piece in pieces:
             v = piece.values
@@ -135,10 +147,18 @@ def _not_listed(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | 
     )
 
 
+def _notified(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+    """Of any member: a job keeps one line a second for all of them."""
+    address = piece.values["address"]
+    broker = clients.brokers.get(address) if clients else None
+    rows.add("NOTIFIED", at_ms, piece.source, {"address": address}, broker_name=broker)
+
+
 READERS: dict[str, Reader] = {
     "heartbeat": _topics,
     "consumer_data": _topics,
     "subscription_changed": _changed,
     "offset_went_back": _went_back,
     "not_in_member_list": _not_listed,
+    "notified": _notified,
 }

@@ -7,3 +7,12 @@ SEPARATOR = "\x1f"
 def cluster_of(cluster: str, history: int) -> str:
     """The name of a cluster in a history."""
     return f"{cluster}{SEPARATOR}{history}"
+
+
+def given_name(cluster: str) -> str:
+    """The cluster's own name, whether or not a history is named with it.
+
+    >>> given_name(cluster_of("prod", 3)), given_name("prod")
+    ('prod', 'prod')
+    """
+    return cluster.rpartition(SEPARATOR)[0] or cluster

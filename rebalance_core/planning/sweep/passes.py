@@ -23,6 +23,12 @@ from rebalance_core.planning.sweep.member_settings import Group
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.shared_figures import with_shared_figures
 from rebalance_core.planning.sweep.sweep_rows import counted, marked, start_sums, step_rows
+from rebalance_core.planning.sweep.transitions import (
+    TRANSITION_DDL,
+    TRANSITION_SCHEMA,
+    TRANSITIONS,
+    Transitions,
+)
 from rebalance_core.planning.variants import Variants
 
 NUMBER = "_strategy"
@@ -48,6 +54,7 @@ class Sweep:
     Attributes:
         strategies: (number, text) of RocketMQ's; None keeps every member's own.
         hypothetical: the others.
+        transitions: what is simulated over time.
         popped: (number, request mode) of those under which groups pop; their `STARTS` are not
             known.
         options: of the engine; its override is not used.
@@ -62,6 +69,7 @@ class Sweep:
     first_ms: Mapping[str, int]
     ownership_of: frozenset[tuple[str, str]] | None = None
     popped: Sequence[tuple[int, RequestMode]] = ()
+    transitions: Transitions = Transitions()
 
 
 def sweep_of(
@@ -70,6 +78,7 @@ def sweep_of(
     given: Container[str],
     first_ms: Mapping[str, int],
     ownership_of: frozenset[tuple[str, str]] | None,
+    transitions_of: frozenset[tuple[str, str]] | None,
 ) -> Sweep:
     """The sweep of all strategies.
 
@@ -79,6 +88,7 @@ def sweep_of(
         given: names of the input tables there are.
         first_ms: as of `Sweep`.
         ownership_of: as of `Sweep`.
+        transitions_of: (cluster, group) that are simulated over time; None: all.
     """
     retry = options.include_retry_topics
     return Sweep(
@@ -88,6 +98,7 @@ def sweep_of(
         first_ms=first_ms,
         ownership_of=ownership_of,
         popped=variants.popped(),
+        transitions=Transitions(options.futures, transitions_of),
     )
 
 
@@ -98,6 +109,8 @@ def schema_of(made: str) -> pa.Schema:
         return pa.schema([types.field(column.name) for column in _STEP])
     if made == OWNERSHIP:
         return LEDGER_TABLES["ownership"].arrow_schema()
+    if made == TRANSITIONS:
+        return TRANSITION_SCHEMA
     fields = [pa.field(name, pa.string()) for name in GROUP]
     return pa.schema([*fields, *(pa.field(name, pa.int64()) for name in _SUMS)])
 
@@ -108,6 +121,8 @@ def ddl_of(made: str) -> str:
         return ", ".join(f"`{column.name}` {column.type}" for column in _STEP)
     if made == OWNERSHIP:
         return LEDGER_TABLES["ownership"].plain_ddl
+    if made == TRANSITIONS:
+        return TRANSITION_DDL
     fields = [f"{name} STRING" for name in GROUP] + [f"{name} BIGINT" for name in _SUMS]
     return ", ".join(fields)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.planning.sweep.transitions import FUTURES
 
 
 @dataclass(frozen=True)
@@ -14,12 +15,14 @@ class SweepOptions:
     """The options of a sweep.
 
     ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`. ``plan_ownership``
-    has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted.
+    has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted. The same
+    groups are simulated over time, in ``futures`` futures; 0: none is.
     """
 
     include_retry_topics: bool = True
     group: str | None = None
     ownership_groups: int = 20
+    futures: int = FUTURES
     partitions: int | None = None
 
 

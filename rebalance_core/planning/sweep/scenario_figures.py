@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rebalance_core.planning.sweep.transitions import SLOWEST
+from rebalance_core.planning.sweep.transitions import SUMS as TIMED_SUMS
 from rebalance_core.planning.variants import is_popped
 
 VARIANT = ("scenario", "strategy")
@@ -22,6 +24,7 @@ SUMS = (
     "skipped_messages",
     "pop_queues_after",
     "unreached",
+    *TIMED_SUMS,
 )
 """Columns of ``plan_summary`` that are added up."""
 EXTREMES = {
@@ -29,11 +32,12 @@ EXTREMES = {
     "max_clients_per_queue": "max",
     "min_redelivery_s": "min",
     "max_redelivery_s": "max",
+    SLOWEST: "max",
 }
 """Columns of ``plan_summary`` of which the least or the largest is told."""
 OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",
             "worst_peak_ratio", "replayed_messages", "skipped_messages",
-            "peak_messages_per_second")  # fmt: skip
+            "peak_messages_per_second", *TIMED_SUMS, SLOWEST)  # fmt: skip
 """Figures that say nothing of a strategy under which groups pop: they are of groups that cannot."""
 
 

@@ -16,6 +16,7 @@ from rebalance_core.planning.sweep.caveats import (
     UNEVEN_CAVEAT,
 )
 from rebalance_core.planning.sweep.sweep_rows import all_shared
+from rebalance_core.planning.sweep.transitions import FIGURES
 from rebalance_core.process.plan.variant_columns import as_table
 
 KEY = list(VARIANT_KEY)
@@ -37,7 +38,10 @@ _AFTER = (
 
 
 def plan_summary(
-    steps: pa.Table, starts: pa.Table | None = None, loads: pa.Table | None = None
+    steps: pa.Table,
+    starts: pa.Table | None = None,
+    loads: pa.Table | None = None,
+    transitions: pa.Table | None = None,
 ) -> pa.Table:
     """Before and after of every group under every variant.
 
@@ -45,6 +49,7 @@ def plan_summary(
         steps: Rows of ``plan_steps`` of whole groups, in any order.
         starts: Key, replayed_messages and skipped_messages; None: they are not known.
         loads: Key and peak_messages_per_second; None: there are no rates.
+        transitions: Key and the figures of `TRANSITION_SCHEMA`; None: nothing was simulated.
     """
     steps = steps.sort_by("epoch")
     groups = _grouped(steps)
@@ -69,6 +74,12 @@ def plan_summary(
     rows = rows.append_column("amplification", _amplification(rows))
     rows = _joined(rows, starts, {"replayed_messages": pa.int64(), "skipped_messages": pa.int64()})
     rows = _joined(rows, loads, {"peak_messages_per_second": pa.float64()})
+    rows = _joined(rows, transitions, FIGURES)
+    # where members share all queues none has an owner; in a frozen topic nothing settles
+    settles = pc.and_(pc.is_valid(rows["moved"]), pc.invert(rows["frozen"]))
+    for name in FIGURES:
+        number = rows.column_names.index(name)
+        rows = rows.set_column(number, name, _where(settles, rows[name]))
     return as_table(rows, PLAN_SUMMARY)
 
 

@@ -16,6 +16,7 @@ from rebalance_core.contracts.table import Table
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS
 from rebalance_core.planning.sweep.passes import STARTS
+from rebalance_core.planning.sweep.transitions import TRANSITIONS
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan.histories import HistoryTables
 from rebalance_core.process.plan.loads import last_rates, peak_rates
@@ -62,14 +63,19 @@ class PlanTables:
         self._write(PLAN_STEPS, steps)
         self._sound.add(steps)
         intervals = rows.passes.get(OWNERSHIP)
-        starts = rows.passes.get(STARTS)
+        starts, timed = rows.passes.get(STARTS), rows.passes.get(TRANSITIONS)
         loads = None
         if intervals is not None:
             held = owners(intervals, history.first_ms, self._shown)
             self._write(PLAN_OWNERSHIP, as_table(named(held), PLAN_OWNERSHIP))
             if self._rates is not None:
                 loads = named(peak_rates(intervals, self._rates))
-        summary = plan_summary(steps, None if starts is None else named(starts), loads)
+        summary = plan_summary(
+            steps,
+            None if starts is None else named(starts),
+            loads,
+            None if timed is None else named(timed),
+        )
         self._write(PLAN_SUMMARY, summary)
         self._summary.append(summary)
 

@@ -72,7 +72,8 @@ def run_plan(
     events = checked.tables[EVENTS]
     shown = None if options.group else first_groups(events, options.ownership_groups)
     # with rates the holders of every queue are wanted
-    sweep = sweep_of(variants, options, checked.tables, {}, shown if queue_rates is None else None)
+    owned = shown if queue_rates is None else None
+    sweep = sweep_of(variants, options, checked.tables, {}, owned, shown)
     with TableWriters(output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as writers:
         rejected = write_rejected(writers, checked, options)
         histories = Histories(checked.tables, variants)

@@ -25,6 +25,8 @@ from rebalance_core.planning.sweep.passes import (
     pass_rows,
 )
 from rebalance_core.planning.sweep.popped_groups import popped_groups
+from rebalance_core.planning.sweep.transitions import TRANSITIONS, Row, transition_table
+from rebalance_core.replay.history import GroupHistory
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +61,11 @@ def swept_groups(
             passes.append(OWNERSHIP)
         kernels = [*passes, STARTS] if sweep.options.committed_offsets_given else passes
         tables = grouped.of(begin, end)
+        timed = _transitions(grouped, begin, end, sweep)
         for number, text in sweep.strategies:
             options = replace(sweep.options, strategy_override=text)
-            yield SweptGroups(number, _engine_passes(kernels, tables, options, sweep), end)
+            made = _engine_passes(kernels, tables, options, sweep)
+            yield SweptGroups(number, made | timed.get(number, {}), end)
         for number, mode in sweep.popped:
             popped = popped_groups(tables, mode)
             options = replace(sweep.options, strategy_override=None)
@@ -78,6 +82,28 @@ def _any_owned(
         return True
     columns = (names.slice(begin, end - begin) for names in (grouped.clusters, grouped.groups))
     return any(pair in groups for pair in zip(*(c.to_pylist() for c in columns), strict=True))
+
+
+def _transitions(
+    grouped: GroupedRows, begin: int, end: int, sweep: Sweep
+) -> dict[int, dict[str, pa.Table]]:
+    """By strategy what changes cost until they settled; groups that are not simulated lack."""
+    rows: dict[int, list[Row]] = {}
+    names = (column.slice(begin, end - begin) for column in (grouped.clusters, grouped.groups))
+    for group, pair in enumerate(zip(*(c.to_pylist() for c in names), strict=True), begin):
+        if sweep.transitions.wants(*pair):
+            history = _history(grouped.of(group, group + 1), sweep)
+            for number, row in sweep.transitions.rows(history, sweep.strategies, sweep.first_ms):
+                rows.setdefault(number, []).append(row)
+    return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
+
+
+def _history(tables: Mapping[str, pa.Table], sweep: Sweep) -> GroupHistory:
+    return history_of(
+        tables,
+        queue_offsets_given=sweep.options.queue_offsets_given,
+        committed_offsets_given=sweep.options.committed_offsets_given,
+    )
 
 
 def _engine_passes(
@@ -107,11 +133,7 @@ def _hypothetical(
     for group in range(begin, end):
         tables = grouped.of(group, group + 1)
         given = {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)}
-        history = history_of(
-            given,
-            queue_offsets_given=sweep.options.queue_offsets_given,
-            committed_offsets_given=sweep.options.committed_offsets_given,
-        )
+        history = _history(given, sweep)
         for number, rows in sweep.hypothetical.tables(passes, history):
             tables_of_group = {
                 p: hypothetical_rows(p, rows[p], sweep.first_ms, given) for p in passes

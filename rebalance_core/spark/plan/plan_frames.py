@@ -20,6 +20,8 @@ from rebalance_core.planning.sweep.caveats import (
     UNEVEN_CAVEAT,
 )
 from rebalance_core.planning.sweep.passes import NUMBER
+from rebalance_core.planning.sweep.transitions import SLOWEST
+from rebalance_core.planning.sweep.transitions import SUMS as TIMED_SUMS
 from rebalance_core.planning.variants import Variants
 from rebalance_core.spark.plan.history_columns import given_cluster, history_number
 
@@ -31,6 +33,9 @@ _AFTER = (
     "max_redelivery_s", "cannot_pop",
 )  # fmt: skip
 """Columns of ``plan_steps`` of which the summary has the last step's only."""
+
+
+_TIMED = dict.fromkeys(TIMED_SUMS, "DOUBLE") | {SLOWEST: "BIGINT"}
 
 
 class VariantNames:
@@ -62,7 +67,10 @@ def plan_steps(steps: DataFrame, names: VariantNames) -> DataFrame:
 
 
 def plan_summary(
-    steps: DataFrame, starts: DataFrame | None, peak_rates: DataFrame | None
+    steps: DataFrame,
+    starts: DataFrame | None,
+    peak_rates: DataFrame | None,
+    transitions: DataFrame | None = None,
 ) -> DataFrame:
     """Before and after of every group under every variant.
 
@@ -70,6 +78,7 @@ def plan_summary(
         steps: ``plan_steps``.
         starts: key, replayed_messages and skipped_messages; None: there are no offsets.
         peak_rates: key and peak_messages_per_second; None: there are no rates.
+        transitions: key and the figures of `TRANSITION_SCHEMA`; None: nothing was simulated.
     """
     groups = steps.groupBy(*KEY).agg(sf.first("of_rocketmq").alias("of_rocketmq"), *_aggregates())
     shared = sf.col("_shared") | _all_shared("after.")
@@ -108,6 +117,7 @@ def plan_summary(
     for frame, columns in (
         (starts, {"replayed_messages": "BIGINT", "skipped_messages": "BIGINT"}),
         (peak_rates, {"peak_messages_per_second": "DOUBLE"}),
+        (transitions, _TIMED),
     ):
         if frame is not None:
             summary = summary.join(frame.select(*KEY, *columns), on=KEY, how="left")
@@ -115,6 +125,10 @@ def plan_summary(
             summary = summary.select(
                 "*", *(sf.lit(None).cast(kind).alias(name) for name, kind in columns.items())
             )
+    # where members share all queues none has an owner; in a frozen topic nothing settles
+    settles = sf.col("moved").isNotNull() & ~sf.col("frozen")
+    for name in _TIMED:
+        summary = summary.withColumn(name, sf.when(settles, sf.col(name)))
     return summary.select(*PLAN_SUMMARY.column_names)
 
 

@@ -17,6 +17,7 @@ from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.sweep.history_names import cluster_of
 from rebalance_core.planning.sweep.passes import STARTS, Sweep, sweep_of
 from rebalance_core.planning.sweep.plan_options import SweepOptions
+from rebalance_core.planning.sweep.transitions import TRANSITIONS
 from rebalance_core.planning.variants import (
     HistoryEdits,
     Variants,
@@ -63,6 +64,12 @@ class PreparedSweep:
         if not self.spec.options.committed_offsets_given:
             return None
         return start_messages(swept(STARTS, self.assigned, self.spec), self.names)
+
+    def transitions(self) -> DataFrame | None:
+        """What steps cost until they settled; None: nothing is simulated."""
+        if not self.spec.transitions.futures:
+            return None
+        return self.names.named(swept(TRANSITIONS, self.assigned, self.spec))
 
     def ownership(self) -> DataFrame:
         """``plan_ownership``."""
@@ -118,7 +125,7 @@ def prepare_sweep(
     shown = None
     if not options.group:
         shown = _first_groups(cluster_events, options.ownership_groups)
-    spec = sweep_of(variants, options, tables, firsts, shown)
+    spec = sweep_of(variants, options, tables, firsts, shown, shown)
     return PreparedSweep(
         spec=spec,
         assigned=assign_to_tasks(edited.tables, pattern, options.partitions),

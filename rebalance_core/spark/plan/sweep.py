@@ -28,6 +28,8 @@ from rebalance_core.planning.sweep.passes import (
     pass_rows,
 )
 from rebalance_core.planning.sweep.popped_groups import popped_groups
+from rebalance_core.planning.sweep.transitions import TRANSITIONS, transition_table
+from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.engine.packing import unpacked
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, Task
 from rebalance_core.spark.engine.work_units import AssignedRows
@@ -43,8 +45,12 @@ def swept(made: str, assigned: AssignedRows, sweep: Sweep) -> DataFrame:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from task(batches)
 
-    rows = assigned.everything if made == STARTS else assigned.members
+    rows = assigned.everything if made in WITH_OFFSETS else assigned.members
     return rows.mapInArrow(run, f"{ddl_of(made)}, {NUMBER} INT")
+
+
+WITH_OFFSETS = (STARTS, TRANSITIONS)
+"""Passes that need the rows of offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class SweepTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of all strategies."""
-        for chunk in chunks(batches) if self.made == STARTS else unpacked(batches):
+        for chunk in chunks(batches) if self.made in WITH_OFFSETS else unpacked(batches):
             wanted = self._wanted(chunk)
             if not wanted.num_rows:
                 continue
@@ -67,6 +73,9 @@ class SweepTask:
 
     def _chunk(self, chunk: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """(number of the strategy, its rows)."""
+        if self.made == TRANSITIONS:
+            yield from self._transitions(chunk)
+            return
         given = _given(chunk)
         first_ms = self.sweep.first_ms
         for number, text in self.sweep.strategies:
@@ -82,7 +91,15 @@ class SweepTask:
         if self.sweep.hypothetical.strategies and self.made != STARTS:
             yield from self._hypothetical_rows(chunk)
 
-    def _hypothetical_rows(self, chunk: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    def _transitions(self, chunk: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        sweep = self.sweep
+        for history, _ in self._histories(chunk):
+            if sweep.transitions.wants(history.cluster, history.consumer_group):
+                rows = sweep.transitions.rows(history, sweep.strategies, sweep.first_ms)
+                yield from ((number, transition_table([row])) for number, row in rows)
+
+    def _histories(self, chunk: pa.Table) -> Iterator[tuple[GroupHistory, dict[str, pa.Table]]]:
+        """Each group of a chunk, and its rows by table; every part of a giant group has them."""
         options = self.sweep.options
         for unit in split_units(chunk):
             if unit[PART][0].as_py():
@@ -93,12 +110,19 @@ class SweepTask:
                 queue_offsets_given=options.queue_offsets_given,
                 committed_offsets_given=options.committed_offsets_given,
             )
+            yield history, tables
+
+    def _hypothetical_rows(self, chunk: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        for history, tables in self._histories(chunk):
             for number, rows in self.sweep.hypothetical(self.made, history):
                 yield number, hypothetical_rows(self.made, rows, self.sweep.first_ms, tables)
 
     def _wanted(self, chunk: pa.Table) -> pa.Table:
-        groups = self.sweep.ownership_of
-        if self.made != OWNERSHIP or groups is None:
+        groups = {
+            OWNERSHIP: self.sweep.ownership_of,
+            TRANSITIONS: self.sweep.transitions.groups,
+        }.get(self.made)
+        if groups is None:
             return chunk
         names = pa.array(["\x1e".join(pair) for pair in sorted(groups)], pa.string())
         cluster = pc.replace_substring_regex(chunk[GROUP[0]], "\x1f[0-9]+$", "")

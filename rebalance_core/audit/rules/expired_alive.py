@@ -1,0 +1,68 @@
+"""EXPIRED_WHILE_ALIVE: a broker gave a member up that lived on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.formatting import lasting, listed, plural
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
+from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.time_text import utc
+from rebalance_core.model.timers import CHANNEL_EXPIRY_MS
+
+OFTEN = 2
+"""Once may be a pause of the process or of the network; again is not chance."""
+
+
+def find(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each client id that expired and was back under the same id."""
+    for client_id, pauses in sorted(_pauses(case).items()):
+        longest = max(back - lost for lost, back in pauses)
+        yield Finding(
+            f"{client_id} was given up {plural(len(pauses), 'time')} although it lived: no "
+            f"heartbeat came for {lasting(CHANNEL_EXPIRY_MS)}, and it was back up to "
+            f"{lasting(longest)} later ({listed([utc(lost) for lost, _ in pauses], 3)}). It was "
+            "paused or cut off, or its timers were blocked.",
+            {"times": str(len(pauses))},
+            severity=WARNING if len(pauses) >= OFTEN else INFO,
+            client_id=client_id,
+            first_ms=pauses[0][0],
+            last_ms=pauses[-1][1],
+        )
+
+
+def _pauses(case: GroupCase) -> dict[str, list[tuple[int, int]]]:
+    """Client id -> (given up, back) in order, epoch ms.
+
+    An id that is not unique to a process (it has no ``#``, as a fixed instance name) says nothing:
+    a new process has it too.
+    """
+    rows = sorted(case.rows("cluster_events"), key=lambda row: (row["event_ms"], row["sequence"]))
+    given_up: dict[tuple[str, str | None], Row] = {}
+    pauses: dict[str, list[tuple[int, int]]] = {}
+    for row in rows:
+        client_id = row["client_id"]
+        if client_id is None or "#" not in client_id:
+            continue
+        where = (client_id, row["broker_name"])
+        if row["event_type"] == CONSUMER_LOST and row["detail"] == EXPIRED:
+            given_up[where] = row
+        elif row["event_type"] == CONSUMER_JOIN and where in given_up:
+            lost_ms = given_up.pop(where)["event_ms"]
+            pauses.setdefault(client_id, []).append((lost_ms, row["event_ms"]))
+    return pauses
+
+
+RULE = Rule(
+    "EXPIRED_WHILE_ALIVE",
+    WARNING,
+    "A broker heard nothing of a member for two minutes and gave it up, and the same process came "
+    "back. Meanwhile others read its queues while it may have gone on reading them, too. INFO if "
+    "it happened once.",
+    "CONSUMER_LOST (EXPIRED) and CONSUMER_JOIN of cluster_events",
+    "Look for long pauses of the process (GC, a frozen container), for losses between it and the "
+    "broker, and at STARVED_TIMERS: one thread sends all heartbeats.",
+    find,
+)

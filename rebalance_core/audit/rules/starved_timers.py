@@ -1,0 +1,159 @@
+"""STARVED_TIMERS: heartbeats to dead brokers block the one thread of all of a client's timers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rebalance_core.audit.case import Row
+from rebalance_core.audit.evidence.formatting import lasting, listed, plural
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
+from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.time_text import utc
+from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
+from rebalance_core.model.timers import HEARTBEAT_MS, ROUTE_POLL_MS
+
+REQUEST_TIMEOUT_MS = 3_000
+"""mqClientApiTimeout and connectTimeoutMillis: what one dead broker costs a round of heartbeats."""
+SEVERE_MS = HEARTBEAT_MS // 2
+"""A round of heartbeats that blocks the timers for half of the time."""
+LEARNT_MS = ROUTE_POLL_MS + HEARTBEAT_MS + MINUTE_MS
+"""A poll takes the broker from the routes, the next heartbeats leave it out; facts are minutes."""
+
+RULE = Rule(
+    "STARVED_TIMERS",
+    WARNING,
+    "A client's heartbeats go to brokers that do not answer. Each costs up to 3 s of the one "
+    "thread on which a client polls routes, sends heartbeats and commits offsets, so all of these "
+    "are late: the route change that would end it is learnt minutes after the event, commits fall "
+    "behind, and brokers that live may expire the client.",
+    "facts HEARTBEAT_FAILED (client log); BROKER_DOWN and MASTER_DOWN of cluster_events",
+    "Restart the clients named if they do not recover. Take brokers off the routes (wipeWritePerm, "
+    "then stop them) before their hosts go away; stop one at a time.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What one process could not reach.
+
+    Attributes:
+        name: folder of its log and its pid, where the log has one.
+        brokers: brokers that it could not reach at the worst time.
+        blocked_ms: so long each round of heartbeats then took at most.
+        late_ms: so long after a broker was out of the routes heartbeats still went there; 0: no
+            longer than a client may need.
+    """
+
+    name: str
+    brokers: tuple[str, ...]
+    blocked_ms: int
+    late_ms: int
+    first_ms: int
+    last_ms: int
+
+    @property
+    def severity(self) -> str:
+        """WARNING if it was blocked half of the time, or learnt the route too late."""
+        return WARNING if self.late_ms or self.blocked_ms >= SEVERE_MS else INFO
+
+
+def starved_timers(facts: Iterable[Row], broker_events: Iterable[Row]) -> Iterator[Finding]:
+    """At most one finding for all processes of a cluster (rocketmq.md §6.1, §11 no. 28).
+
+    One dead broker costs a tenth of the time, which is no finding unless the route change is
+    learnt late.
+
+    Args:
+        facts: of one cluster; HEARTBEAT_FAILED counts.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of the same.
+    """
+    gone = _gone(broker_events)
+    failed: dict[str, list[Row]] = {}
+    for row in facts:
+        if row["kind"] == "HEARTBEAT_FAILED":
+            pid = row["details"].get("pid")
+            name = row["details"].get("log", "") + (f", pid {pid}" if pid else "")
+            failed.setdefault(name, []).append(row)
+    starved = [
+        process
+        for name, rows in sorted(failed.items())
+        if (process := _process(name, rows, gone)) and (process.late_ms or len(process.brokers) > 1)
+    ]
+    if starved:
+        yield _finding(starved)
+
+
+def _gone(events: Iterable[Row]) -> dict[str, list[tuple[int, int | None]]]:
+    """Broker -> when its master was out of the routes, epoch ms; the last may still be."""
+    gone: dict[str, list[tuple[int, int | None]]] = {}
+    for row in sorted(events, key=lambda one: (one["event_ms"], one["sequence"])):
+        times = gone.setdefault(row["broker_name"], [])
+        is_out = bool(times) and times[-1][1] is None
+        if row["event_type"] in (BROKER_DOWN, MASTER_DOWN) and not is_out:
+            times.append((row["event_ms"], None))
+        elif row["event_type"] in (BROKER_UP, MASTER_UP) and is_out:
+            times[-1] = (times[-1][0], row["event_ms"])
+    return gone
+
+
+def _process(
+    name: str, rows: list[Row], gone: dict[str, list[tuple[int, int | None]]]
+) -> Process | None:
+    """The worst time of one process; None if failures did not last for two heartbeats."""
+    lasting_rows = [row for row in rows if row["last_ms"] - row["first_ms"] >= HEARTBEAT_MS]
+    if not lasting_rows:
+        return None
+    worst = max(
+        (
+            [row for row in lasting_rows if row["first_ms"] <= at["first_ms"] <= row["last_ms"]]
+            for at in lasting_rows
+        ),
+        key=len,
+    )
+    addresses = {row["details"].get("address", row["broker_name"]) for row in worst}
+    return Process(
+        name,
+        tuple(sorted({row["broker_name"] or "" for row in worst})),
+        min(len(addresses) * REQUEST_TIMEOUT_MS, HEARTBEAT_MS),
+        max(_late(row, gone.get(row["broker_name"], [])) for row in lasting_rows),
+        min(row["first_ms"] for row in worst),
+        max(row["last_ms"] for row in worst),
+    )
+
+
+def _late(row: Row, gone: list[tuple[int, int | None]]) -> int:
+    """How long after the broker was out of the routes heartbeats still went there; 0: no news."""
+    late = 0
+    for down_ms, up_ms in gone:
+        until = row["last_ms"] if up_ms is None else min(row["last_ms"], up_ms)
+        if row["first_ms"] <= until and until - down_ms > LEARNT_MS:
+            late = max(late, until - down_ms)
+    return late
+
+
+def _finding(starved: list[Process]) -> Finding:
+    worst = max(starved, key=lambda one: (one.severity == WARNING, one.late_ms, one.blocked_ms))
+    names = [process.name for process in starved]
+    late = (
+        f"; heartbeats still went there {lasting(worst.late_ms)} after the broker was out of the "
+        "routes, so its polls did not run, or no other broker has one of its topics"
+        if worst.late_ms
+        else ""
+    )
+    return Finding(
+        f"Heartbeats of {plural(len(starved), 'client process')} to brokers that did not answer "
+        f"held up their timers ({listed(names, 3)}). The worst, {worst.name}: "
+        f"{listed(worst.brokers, 5)} from {utc(worst.first_ms)} to {utc(worst.last_ms)}, up to "
+        f"{worst.blocked_ms // SECOND_MS} s of every {HEARTBEAT_MS // SECOND_MS} s{late}.",
+        {
+            "processes": listed(names),
+            "brokers": listed(sorted({broker for one in starved for broker in one.brokers})),
+            "blocked_s": str(worst.blocked_ms // SECOND_MS),
+            "late_s": str(worst.late_ms // SECOND_MS),
+        },
+        severity=worst.severity,
+        first_ms=min(process.first_ms for process in starved),
+        last_ms=max(process.last_ms for process in starved),
+    )

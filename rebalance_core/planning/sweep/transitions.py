@@ -1,0 +1,136 @@
+"""What it costs until a group has settled, step after step: the pass `TRANSITIONS` of a sweep.
+
+The steps of a plan are simulated over time, in as many futures as wanted. Nobody knows the phases
+of timers in a history that has not happened, so all of them are random, and edited events happen at
+the millisecond they name. A client that two variants have in common has the same timers in both:
+what differs between them is the change, not chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from rebalance_core.clockwork.measure.partial import propagation
+from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.engine.propagation.pieces import played
+from rebalance_core.engine.units import GROUP
+from rebalance_core.planning.sweep.history_names import given_name
+from rebalance_core.replay.history import GroupHistory
+
+TRANSITIONS = "transitions"
+"""The pass, beside those of `passes`."""
+FUTURES = 50
+"""With so many the mean of a sum is within a tenth of that of 1,000 (docs/planning.md)."""
+CLOCK = ClockOptions(phases=RANDOM_PHASES, exact_times=True)
+
+SUMS = {
+    "orphan_queue_seconds": "orphan_queue_seconds",
+    "double_queue_seconds": "double_queue_seconds",
+    "expected_replayed_messages": "replayed_messages",
+}
+"""Columns of the pass: sums over the counted steps of a column of ``propagation``."""
+SLOWEST = "convergence_ms_p99"
+TRANSITION_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in GROUP),
+        *((name, pa.float64()) for name in SUMS),
+        (SLOWEST, pa.int64()),
+    ]
+)
+FIGURES = {field.name: field.type for field in TRANSITION_SCHEMA if field.name not in GROUP}
+"""The columns of ``plan_summary`` that the pass makes, with their types."""
+TRANSITION_DDL = ", ".join(
+    [
+        *(f"{name} STRING" for name in GROUP),
+        *(f"{name} DOUBLE" for name in SUMS),
+        f"{SLOWEST} BIGINT",
+    ]
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """What is simulated over time; small enough to be sent to every task.
+
+    Attributes:
+        futures: how many of each group; 0: none.
+        groups: (cluster, group) that are; None: all.
+    """
+
+    futures: int = 0
+    groups: frozenset[tuple[str, str]] | None = None
+
+    def wants(self, cluster: str, consumer_group: str) -> bool:
+        """True if this group is simulated; the cluster may be a history's."""
+        if not self.futures:
+            return False
+        return self.groups is None or (given_name(cluster), consumer_group) in self.groups
+
+    def rows(
+        self,
+        history: GroupHistory,
+        strategies: Iterable[tuple[int, str | None]],
+        first_ms: Mapping[str, int],
+    ) -> Iterator[tuple[int, Row]]:
+        """(number of the strategy, the group's row of `TRANSITION_SCHEMA`).
+
+        Args:
+            history: of the group; its cluster may be a history's.
+            strategies: (number, text) of RocketMQ's; None keeps every member's own.
+            first_ms: by cluster: the first edit; steps before it do not count.
+        """
+        first = first_ms.get(history.cluster, -1)
+        # draws are made of names: those of the given cluster, whoever edits it
+        own = replace(history, cluster=given_name(history.cluster))
+        for number, text in strategies:
+            row = transition_row(_under(own, text), self.futures, first)
+            yield number, row | {"cluster": history.cluster}
+
+
+def transition_row(history: GroupHistory, futures: int, first_ms: int = -1) -> Row:
+    """The sums of a group over its steps from a time on: means over futures.
+
+    Topics whose queues members share, and retry topics, are left out. Cost: that of the replay,
+    and linear in futures.
+
+    Args:
+        history: of the group.
+        futures: how many; the seeds 0 to futures - 1.
+        first_ms: steps before do not count; -1: all do.
+    """
+    options = PropagationOptions(seeds=futures, handover_seeds=0, clock=CLOCK)
+    parts = (slice_of.partial for slice_of in played(history, options, range(futures)))
+    steps = [row for row in propagation(parts).to_pylist() if row["change_ms"] >= first_ms]
+    sums = {name: _sum([row[column] for row in steps]) for name, column in SUMS.items()}
+    slowest = max((row[SLOWEST] for row in steps), default=0)
+    named = {"cluster": history.cluster, "consumer_group": history.consumer_group}
+    return {**named, **sums, SLOWEST: slowest}
+
+
+def transition_table(rows: Sequence[Row]) -> pa.Table:
+    """Rows of the pass as a table."""
+    return pa.Table.from_pylist(list(rows), TRANSITION_SCHEMA)
+
+
+def _under(history: GroupHistory, strategy: str | None) -> GroupHistory:
+    """The history with this strategy for everybody; None: as it is."""
+    if strategy is None:
+        return history
+    return replace(
+        history,
+        settings=replace(history.settings, strategy=strategy),
+        events=tuple(replace(event, strategy=None) for event in history.events),
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """Null where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return float(sum(known)) if len(known) == len(values) else None

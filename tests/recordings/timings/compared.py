@@ -1,0 +1,184 @@
+"""What was observed beside what is simulated, for each change's members and queues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
+from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.ownership_log import OwnershipLog
+from rebalance_core.clockwork.script import Script, script_of
+from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.model.group_settings import BROADCASTING
+from tests.recordings.tables import DATA, Tables, derived_tables, histories
+from tests.recordings.timings.actions import observed_actions, observed_runs
+from tests.recordings.timings.changes import Change, changes_of
+from tests.recordings.timings.client_logs import marks_of
+from tests.recordings.timings.timeline import (
+    GAP,
+    Timeline,
+    first_actions,
+    gaps,
+    observed_timeline,
+    simulated_timeline,
+)
+from tests.recordings.truth import Truth, read_truth
+
+_NEVER: NDArray[np.float64] = np.empty(0)
+Play = Callable[[Script, Sequence[int], ClockOptions], OwnershipLog]
+
+OVERLOADED = ("join-leave-5.5",)
+"""Its host was (README of the recordings): delays are no evidence."""
+WRONG_SUBSCRIPTIONS = {("timing", 14): ["Payments"]}
+"""The derived table has what c5 subscribed at its second start; broker.log has its first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One latency or gap.
+
+    Attributes:
+        change: after which.
+        version: of the recording, as ``5.3.3``.
+        who: the client, or the queue in words.
+        what: ``drop``, ``add`` or ``gap``.
+        observed_ms: from the change; a gap is negative while several owned the queue.
+        simulated_ms: the same of the futures in which it happens, ascending.
+        share: of the futures in which it does.
+    """
+
+    change: Change
+    version: str
+    who: str
+    what: str
+    observed_ms: float
+    simulated_ms: NDArray[np.float64]
+    share: float
+
+    @property
+    def role(self) -> str:
+        """``itself`` of a client that the change is about, ``other``, or ``queue``."""
+        if self.what == GAP:
+            return "queue"
+        return "itself" if self.who in self.change.clients else "other"
+
+    @cached_property
+    def middle_ms(self) -> tuple[float, float]:
+        """1st and 99th percentile of what is simulated."""
+        low, high = np.quantile(self.simulated_ms, [0.01, 0.99]) if self.share else (np.nan, np.nan)
+        return float(low), float(high)
+
+    @property
+    def is_inside(self) -> bool:
+        """The observed value lies between the least and the most that is simulated."""
+        its = self.simulated_ms
+        return bool(self.share) and bool(its[0] <= self.observed_ms <= its[-1])
+
+    @property
+    def is_in_the_middle(self) -> bool:
+        """It lies between the 1st and the 99th percentile."""
+        low, high = self.middle_ms
+        return low <= self.observed_ms <= high
+
+
+def compared(
+    name: str,
+    seeds: int,
+    *,
+    play: Play = play_seeds_one_by_one,
+    from_files: bool = False,
+    groups: Sequence[str] = (),
+) -> list[Compared]:
+    """Everything that can be compared of one recording.
+
+    Args:
+        name: of the recording.
+        seeds: how many futures, numbered from 0.
+        play: the engine.
+        from_files: simulate what `ingest` makes of the operators' files, not the derived tables.
+        groups: these only; none: all.
+    """
+    truth, derived = read_truth(name), corrected_tables(name)
+    cluster = json.loads((DATA / name / "cluster.json").read_text())
+    actions = observed_actions(truth, marks_of(name), derived["cluster_events"])
+    changes = changes_of(name, derived, cluster["end_ms"])
+    tables = ingest_collection(DATA / name / "collection").tables if from_files else derived
+    found: list[Compared] = []
+    for history in histories(tables):
+        group = history.consumer_group
+        its_changes = [one for one in changes if one.group == group]
+        its_actions = [one for one in actions if one.group == group]
+        if not its_actions or not its_changes or (groups and group not in groups):
+            continue
+        script = script_of(history, ClockOptions())
+        log = play(script, range(seeds), ClockOptions())
+        names = client_names(truth, derived, script)
+        simulated = simulated_timeline(script, log, seeds, names)
+        observed = observed_timeline(its_actions)
+        found += _latencies(observed, simulated, its_changes, cluster["version"])
+        if history.settings.message_model != BROADCASTING:  # where everybody owns every queue
+            found += _gaps(observed, simulated, its_changes, cluster["version"])
+    return found
+
+
+def _latencies(
+    observed: Timeline, simulated: Timeline, changes: list[Change], version: str
+) -> Iterator[Compared]:
+    by_number = {change.number: change for change in changes}
+    futures = first_actions(simulated, changes)
+    for (number, client, what), seen in first_actions(observed, changes).items():
+        values = futures.get((number, client, what), _NEVER)
+        yield _pair(by_number[number], version, client, what, float(seen[0]), values)
+
+
+def _gaps(
+    observed: Timeline, simulated: Timeline, changes: list[Change], version: str
+) -> Iterator[Compared]:
+    by_number = {change.number: change for change in changes}
+    futures = gaps(simulated, changes)
+    for (number, queue), seen in gaps(observed, changes).items():
+        who = f"{queue[0]} {queue[1]}:{queue[2]}"
+        values = futures.get((number, queue), _NEVER)
+        yield _pair(by_number[number], version, who, GAP, float(seen[0]), values)
+
+
+def _pair(
+    change: Change, version: str, who: str, what: str, seen: float, values: NDArray[np.float64]
+) -> Compared:
+    happens = values[~np.isnan(values)]
+    share = len(happens) / len(values) if len(values) else 0.0
+    return Compared(change, version, who, what, seen, np.sort(happens), share)
+
+
+def corrected_tables(name: str) -> Tables:
+    """The derived tables of a recording, without `WRONG_SUBSCRIPTIONS`."""
+    tables = derived_tables(name)
+    for row in tables["cluster_events"]:
+        right = WRONG_SUBSCRIPTIONS.get((name, row["sequence"]))
+        if right:
+            row["subscriptions"] = right
+    return tables
+
+
+def client_names(
+    truth: Truth, derived: Tables, script: Script
+) -> dict[tuple[str, str | None], str]:
+    """Names of the clients by (client_id, channel_id), whatever the channels are called.
+
+    Of several processes with one client_id, those that started nearest to the joins.
+    """
+    runs = observed_runs(truth, derived["cluster_events"])
+    names: dict[tuple[str, str | None], str] = {}
+    for life in sorted(script.lives, key=lambda one: one.ghost):
+        at_ms = life.joined.event_us // 1_000
+        same = [run for run in runs if run.client_id == life.client_id]
+        free = [run for run in same if run.client not in names.values()] or same
+        nearest = min(free, key=lambda run: abs(run.started_ms - at_ms))
+        names.setdefault((life.client_id, life.channel_id), nearest.client)
+    return names
