@@ -16,24 +16,10 @@ from rebalance_core.clockwork.loop.pass_clock import WAIT_US, min_interval_us
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, Ticks, Times
-from rebalance_core.model.group_settings import BROADCASTING, PUSH
+from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.replay.member import Member
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """What is simulated without a break.
-
-    Attributes:
-        begin_us: from when.
-        end_us: before when.
-        is_first: nothing was simulated before it.
-    """
-
-    begin_us: int
-    end_us: int
-    is_first: bool
+from rebalance_core.strategies import parse_strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +31,7 @@ class Trait:
         version: of its client.
         min_interval_us: between two of its passes.
         broadcasting: it takes every queue.
+        asks_nobody: brokers divide for it, and do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
         hash: what it adds to the hash of a member list.
     """
@@ -53,6 +40,7 @@ class Trait:
     version: Version
     min_interval_us: int
     broadcasting: bool
+    asks_nobody: bool
     heartbeats: bool
     hash: int
 
@@ -67,6 +55,7 @@ class Futures:
         options: what was asked for.
         ticks: times that no pass can change.
         last_end: (lives, S) end of the last pass.
+        used: (lives, S) wake-ups until then are used up.
         number: (lives, S) of the next pass.
         wait: (lives, S) until the next pass if nobody wakes the client.
         held: (topics, lives, S) numbers of the sets of queues that are held.
@@ -79,6 +68,7 @@ class Futures:
     options: ClockOptions
     ticks: Ticks = field(init=False)
     last_end: Times = field(init=False)
+    used: Times = field(init=False)
     number: NDArray[np.int64] = field(init=False)
     wait: Times = field(init=False)
     held: NDArray[np.int32] = field(init=False)
@@ -89,6 +79,7 @@ class Futures:
         self.ticks = Ticks(self.script, self.seeds, self.options)
         shape = len(self.script.lives), len(self.seeds)
         self.last_end = self.ticks.first_pass_end.copy()
+        self.used = np.full(shape, BEFORE_ALL, np.int64)
         self.number = np.zeros(shape, np.int64)
         self.wait = np.full(shape, WAIT_US, np.int64)
         self.held = np.zeros((len(self.script.topics), *shape), np.int32)
@@ -108,11 +99,20 @@ class Futures:
                     version=version,
                     min_interval_us=min_interval_us(version),
                     broadcasting=member.message_model == BROADCASTING,
+                    asks_nobody=member.asks_broker(its)
+                    and parse_strategy(member.strategy, version=member.version).name
+                    not in BROKER_STRATEGIES,
                     heartbeats=its.consumer_type == PUSH,
                     hash=entity_of("member", life.client_id),
                 )
             )
         return tuple(found)
+
+    @cached_property
+    def topics(self) -> tuple[int, ...]:
+        """Numbers of the topics that the group, and so every life, subscribes."""
+        subscribed = {topic for trait in self.traits for topic in trait.member.subscriptions}
+        return tuple(n for n, topic in enumerate(self.script.topics) if topic in subscribed)
 
     @cached_property
     def words(self) -> NDArray[np.uint64]:
