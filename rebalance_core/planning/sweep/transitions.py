@@ -2,7 +2,7 @@
 
 The steps of a plan are simulated over time, in as many futures as wanted. Nobody knows the phases
 of timers in a history that has not happened, so all of them are random, and edited events happen at
-the millisecond they name. A client that two variants have in common has the same timers in both:
+the millisecond they name. Messages go on coming as they did on the whole. A client that two variants have in common has the same timers in both:
 what differs between them is the change, not chance.
 """
 
@@ -20,7 +20,9 @@ from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.engine.propagation.pieces import played
 from rebalance_core.engine.units import GROUP
 from rebalance_core.planning.sweep.history_names import given_name
-from rebalance_core.replay.history import GroupHistory
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.time_units import HOUR_MS
+from rebalance_core.replay.history import GroupHistory, QueueOffset
 
 TRANSITIONS = "transitions"
 """The pass, beside those of `passes`."""
@@ -106,12 +108,31 @@ def transition_row(history: GroupHistory, futures: int, first_ms: int = -1) -> R
         first_ms: steps before do not count; -1: all do.
     """
     options = PropagationOptions(seeds=futures, handover_seeds=0, clock=CLOCK)
-    parts = (slice_of.partial for slice_of in played(history, options, range(futures)))
+    going_on = with_rates_going_on(history)
+    parts = (slice_of.partial for slice_of in played(going_on, options, range(futures)))
     steps = [row for row in propagation(parts).to_pylist() if row["change_ms"] >= first_ms]
     sums = {name: _sum([row[column] for row in steps]) for name, column in SUMS.items()}
     slowest = max((row[SLOWEST] for row in steps), default=0)
     named = {"cluster": history.cluster, "consumer_group": history.consumer_group}
     return {**named, **sums, SLOWEST: slowest}
+
+
+def with_rates_going_on(history: GroupHistory) -> GroupHistory:
+    """The history with messages coming on after its last observation, at each queue's mean rate."""
+    observed: dict[MessageQueue, list[QueueOffset]] = {}
+    for row in sorted(history.queue_offsets or (), key=lambda row: row.observed_ms):
+        observed.setdefault(row.queue, []).append(row)
+    end_ms = max((event.event_ms for event in history.events), default=0) + HOUR_MS
+    later = []
+    for rows in observed.values():
+        first, last = rows[0], rows[-1]
+        if first.observed_ms < last.observed_ms < end_ms:
+            rate = (last.max_offset - first.max_offset) / (last.observed_ms - first.observed_ms)
+            come = max(0, round(rate * (end_ms - last.observed_ms)))
+            later.append(replace(last, observed_ms=end_ms, max_offset=last.max_offset + come))
+    if not later:
+        return history
+    return replace(history, queue_offsets=(*(history.queue_offsets or ()), *later))
 
 
 def transition_table(rows: Sequence[Row]) -> pa.Table:
