@@ -61,6 +61,8 @@ def finish(
             outputs=table_records(written.tables),
             inputs=[replace(r, rows=written.input_rows.get(r.table)) for r in inputs],
             rejected=written.rejected,
+            replayed_groups=sum(written.facts["played_one_by_one"].values()),
+            replay_reasons=written.facts["played_one_by_one"],
             versions=versions,
             run_on=run_on,
             seed=options.first_seed,

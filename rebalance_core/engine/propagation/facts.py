@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
@@ -10,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rebalance_core.clockwork.batch.reasons import REGULAR
 from rebalance_core.engine.propagation.pieces import Survey
 
 SLOWEST = 10
@@ -77,11 +79,13 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
     """How much there is to simulate, and what is left out."""
     found = list(surveys)
+    reasons = Counter(survey.reason for survey in found if survey.reason != REGULAR)
     return {
         "groups": len(found),
         "changes": sum(survey.changes for survey in found),
         "groups_with_shared_topics": sum(bool(survey.shared_topics) for survey in found),
         "groups_that_broadcast": sum(survey.broadcasts for survey in found),
+        "played_one_by_one": dict(sorted(reasons.items())),
     }
 
 

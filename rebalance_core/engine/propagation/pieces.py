@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
+from rebalance_core.clockwork.batch import play_seeds, reason_of
+from rebalance_core.clockwork.batch.reasons import REGULAR
 from rebalance_core.clockwork.measure.measured import Measured, broadcasts, measured
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.script import Script, script_of
@@ -21,7 +22,9 @@ from rebalance_core.replay.history import GroupHistory
 
 PIECE_STEPS = 500_000
 """Changes x members x seeds of a piece: some seconds of work."""
-SLICE_ROWS = 2_000_000
+STEPS_ONE_BY_ONE = 30
+"""What a step costs in futures that are played one after the other, in steps of others."""
+SLICE_ROWS = 1_000_000
 """Rows of an ownership log, as estimated, that are measured at once: 200 MB with all arrays."""
 
 
@@ -32,10 +35,11 @@ class Survey:
     Attributes:
         cluster: Its cluster.
         consumer_group: Its name.
-        changes: Changes that are simulated.
+        changes: Changes that are simulated; none where all queues are shared.
         steps: Changes, each times the members at that time.
         shared_topics: Topics left out because members share their queues.
         broadcasts: No queue is handed over.
+        reason: Why its futures are played one by one; `REGULAR`: all at once.
         rejected: Rows of ``rejected``: events that name a process that is not there.
     """
 
@@ -45,11 +49,13 @@ class Survey:
     steps: int
     shared_topics: tuple[str, ...]
     broadcasts: bool
+    reason: str
     rejected: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     def parts(self, options: PropagationOptions) -> int:
         """In how many pieces its seeds are played."""
-        wanted = -(-self.steps * options.seeds // PIECE_STEPS)
+        cost = self.steps * (1 if self.reason == REGULAR else STEPS_ONE_BY_ONE)
+        wanted = -(-cost * options.seeds // PIECE_STEPS)
         return max(1, min(wanted, options.seeds))
 
 
@@ -59,10 +65,11 @@ def surveyed(history: GroupHistory, options: PropagationOptions) -> Survey:
     return Survey(
         cluster=history.cluster,
         consumer_group=history.consumer_group,
-        changes=len(script.changes),
+        changes=len(script.changes) if script.queues else 0,
         steps=int(_members(script).sum()),
         shared_topics=script.popped,
         broadcasts=broadcasts(script),
+        reason=reason_of(script, options.clock),
         rejected=tuple(map(rejected_row, script.unknown_members)),
     )
 
@@ -76,13 +83,13 @@ def played(history: GroupHistory, options: PropagationOptions, seeds: range) -> 
         seeds: Which futures.
     """
     script = script_of(history, options.clock)
-    if not script.changes:
+    if not script.changes or not script.queues:
         return
-    rows_a_seed = len(script.changes) * max(1, len(script.queues))
+    rows_a_seed = len(script.changes) * len(script.queues)
     size = max(1, SLICE_ROWS // rows_a_seed)
     for begin in range(seeds.start, seeds.stop, size):
         numbers = np.arange(begin, min(begin + size, seeds.stop), dtype=np.int64)
-        log = play_seeds_one_by_one(script, numbers.tolist(), options.clock)
+        log = play_seeds(script, numbers, options.clock)
         ticks = Ticks(script, numbers, options.clock)
         yield measured(history, ticks, log, options.handovers_before_seed)
 

@@ -39,7 +39,7 @@ from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
 
-PIECE_CELLS = 5_000_000
+PIECE_CELLS = 2_000_000
 """Consumer events x queues x seeds of a unit: some seconds of work."""
 TASKS_PER_CORE = 4
 """More than one: their lengths differ."""

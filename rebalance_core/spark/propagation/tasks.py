@@ -27,11 +27,12 @@ _SURVEY = pa.schema(
         ("steps", pa.int64()),
         ("shared_topics", pa.list_(pa.string())),
         ("broadcasts", pa.bool_()),
+        ("reason", pa.string()),
     ]
 )
 _SURVEY_STRUCT = (
     "STRUCT<cluster: STRING, consumer_group: STRING, changes: BIGINT, steps: BIGINT, "
-    "shared_topics: ARRAY<STRING>, broadcasts: BOOLEAN>"
+    "shared_topics: ARRAY<STRING>, broadcasts: BOOLEAN, reason: STRING>"
 )
 SURVEY_DDL = f"{SURVEYED} {_SURVEY_STRUCT}, {REJECTED.name} {REJECTED.struct_type()}"
 _PARTIAL_STRUCT = f"STRUCT<{', '.join(c.replace(' ', ': ', 1) for c in PARTIAL_DDL.split(', '))}>"
