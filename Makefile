@@ -16,7 +16,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all that starts a JVM to one of them.
 SIDE_BY_SIDE := -n 2
 
-.PHONY: help setup demo test test-unit test-all oracle conformance mutants notebook bench lint format dist docs lock clean
+.PHONY: help setup demo test test-unit test-all oracle conformance mutants notebook bench bench-full bench-check lint format dist docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -60,12 +60,14 @@ notebook: setup ## Run notebooks/capacity_planning.py into its .ipynb and draw d
 	  -r requirements-notebook.lock
 	$(BIN)/python scripts/plan_pictures.py
 
-bench: setup ## Measure speeds and print them (20 minutes; needs an idle machine)
-	@mkdir -p out
-	$(BIN)/python -m tests.bench.engine --out out/bench-engine.json
-	$(BIN)/python -m tests.bench.sweep --out out/bench-sweep.json
-	$(BIN)/python -m tests.bench.producers --out out/bench-producers.json
-	$(BIN)/python -m pytest -m bench tests/bench -q
+bench: setup ## Measure what it costs, beside others (10 minutes; needs an idle machine)
+	$(BIN)/python -m tests.bench --list quick --out out/bench/quick.json
+
+bench-full: setup ## The same at full sizes (hours; 10 GB of disk)
+	$(BIN)/python -m tests.bench --list full --out out/bench/full.json
+
+bench-check: bench ## Run bench; is a ratio 20 % worse than what is checked in?
+	$(BIN)/python -m tests.bench.check out/bench/quick.json
 
 lint: setup ## Check style, format and types
 	$(BIN)/ruff check .
@@ -80,9 +82,10 @@ dist: setup ## Build dist/rebalance_core.zip (for --py-files) and the wheel
 	$(BIN)/python scripts/build_zip.py dist/rebalance_core.zip
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
-docs: setup ## Generate docs/data-dictionary.md and docs/audit-rules.md
+docs: setup ## Generate docs/data-dictionary.md, docs/audit-rules.md and docs/performance.md
 	$(BIN)/python -m rebalance_core.contracts.dictionary > docs/data-dictionary.md
 	$(BIN)/python -m rebalance_core.audit.rules_page > docs/audit-rules.md
+	$(BIN)/python -m tests.bench.page > docs/performance.md
 	cp rebalance_core/audit/known/known_issues.toml docs/known-issues.toml
 
 # Rarely needed, so not in the list: resolves pyproject.toml again. Needs uv.

@@ -42,7 +42,7 @@ class Elements:
         self.number = futures.number[lives].reshape(-1)
         self.last_end = futures.last_end[lives].reshape(-1)
         self.wait = futures.wait[lives].reshape(-1)
-        self.held = futures.held[:, lives].reshape(len(futures.script.topics), -1)
+        self.held = futures.held[:, lives].reshape(len(futures.script.topics), len(self.ids))
         self.used = np.full(len(self.ids), stretch.begin_us - 1, np.int64)
         self.ended = futures.ticks.ended[lives].reshape(-1)
         self.limit = np.minimum(self.ended, stretch.end_us)
@@ -85,7 +85,7 @@ class Elements:
 
     def keep(self) -> None:
         """Hand the state to the next stretch."""
-        futures, lives, shape = self.futures, self.lives, (len(self.lives), -1)
+        futures, lives, shape = self.futures, self.lives, (len(self.lives), len(self.futures.seeds))
         futures.number[lives] = self.number.reshape(shape)
         futures.last_end[lives] = self.last_end.reshape(shape)
         futures.wait[lives] = self.wait.reshape(shape)

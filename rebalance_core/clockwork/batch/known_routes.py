@@ -19,7 +19,7 @@ from rebalance_core.clockwork.delays import (
 from rebalance_core.clockwork.draws import Timer, draws_of
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import RouteVersion
-from rebalance_core.clockwork.ticks import FIRST_POLL_US, NEVER, POLL_US, Times
+from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_POLL_US, NEVER, POLL_US, Times
 
 LONGEST_WAY_US = max(
     each.longest - each.shortest
@@ -59,7 +59,7 @@ class KnownRoutes:
         self._futures, self._lives = futures, lives
         self._versions = futures.script.routes
         self._learned = [self._learn(topic, stretch) for topic in range(len(self._versions))]
-        self.fetched = futures.fetched[:, lives].reshape(len(self._versions), -1)
+        self.fetched = futures.fetched[:, lives].reshape(len(self._versions), len(lives) * len(futures.seeds))
         """(topics, elements): what passes fetched, and fetch."""
         brokers = len(futures.script.brokers)
         self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
@@ -118,7 +118,7 @@ class KnownRoutes:
 
     def keep(self) -> None:
         """Hand over to the next stretch what passes fetched."""
-        shape = len(self._versions), len(self._lives), -1
+        shape = len(self._versions), len(self._lives), len(self._futures.seeds)
         self._futures.fetched[:, self._lives] = self.fetched.reshape(shape)
 
     def _learn(self, topic: int, stretch: Stretch) -> list[_Learned]:
@@ -166,11 +166,10 @@ class KnownRoutes:
         return np.array(known, bool)[:, None]
 
     def _answered(self, tick: NDArray[np.int64]) -> Times:
-        ticks = self._futures.ticks
-        created, started = ticks.created[self._lives], ticks.timers_start[self._lives]
+        started = self._futures.ticks.timers_start[self._lives]
         words = self._futures.words[self._lives]
         delay = ROUTE_ANSWER.many(draws_of(words, Timer.ROUTE_ANSWER, tick))
-        return np.where(tick < 0, created, started + FIRST_POLL_US + tick * POLL_US + delay)
+        return np.where(tick < 0, BEFORE_ALL, started + FIRST_POLL_US + tick * POLL_US + delay)
 
 
 def _span(versions: tuple[RouteVersion, ...], stretch: Stretch, late_us: int) -> tuple[int, int]:

@@ -30,7 +30,7 @@ class Logbook:
         or did not hold, at its end.
         """
         ended = self._futures.ticks.ended.reshape(-1)
-        left = self._futures.held.reshape(len(self._futures.script.topics), -1).copy()
+        left = self._futures.held.reshape(len(self._futures.script.topics), len(ended)).copy()
         for move in moves:
             dropped = move.drop_us < ended[move.elements]
             added = move.add_us < ended[move.elements]

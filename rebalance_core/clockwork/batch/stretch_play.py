@@ -109,7 +109,8 @@ class _StretchPlay:
     def _run(self, who: Ints, begin: Times) -> Outcome:
         outcome = self._passes.run(who, begin)
         self._elements.follow(who, begin, outcome.end_us, outcome.balanced)
-        self._skip_idle(who, begin + SAMPLE_AFTER_US)
+        told = ~outcome.fetched  # what a pass fetches, its next one sees
+        self._skip_idle(who[told], begin[told] + SAMPLE_AFTER_US)
         return outcome
 
     # --- passes that change nothing -------------------------------------------------------

@@ -57,9 +57,8 @@ class WakeUps:
         self._newest_wins = version >= NEWEST_NOTICE_WINS
         self._silent = version >= BROADCASTING_IS_SILENT
         self._seeds = len(futures.seeds)
-        # start() ends with a wake-up, which those have that rebalance by themselves from then on
-        push = futures.script.settings.consumer_type == PUSH
-        columns = [np.where(push, futures.ticks.joined[lives], NEVER)]
+        joined = np.where(self._wakes_itself()[:, None], futures.ticks.joined[lives], NEVER)
+        columns = [joined]
         for place in lists:
             if not place.is_fresh:
                 columns.extend(self._woken(place, list(self._notices(place))))
@@ -78,6 +77,12 @@ class WakeUps:
         """(K, S) when a list changes in the stretch, told or not."""
         rows = [place.since[place.moving], place.until[place.moving]]
         return np.concatenate(rows) if len(place.moving) else np.empty((0, self._seeds), np.int64)
+
+    def _wakes_itself(self) -> NDArray[np.bool_]:
+        """(lives,) ``start()`` of a push consumer ends with a wake-up of its own."""
+        push = self._futures.script.settings.consumer_type == PUSH
+        lives = self._futures.script.lives
+        return np.array([push and not lives[life].observed for life in self._lives.tolist()])
 
     def _notices(self, place: MemberList) -> Iterator[_Notices]:
         """The operations on a list that tell the others."""

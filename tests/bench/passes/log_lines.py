@@ -1,14 +1,15 @@
-"""How fast logs are parsed: MB/s per core and kind, against Spark reading the same lines alone."""
+"""`python -m tests.bench.passes.log_lines`: how fast each kind of log is parsed, MB/s a core."""
 
 import gzip
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
+from pyspark.sql import SparkSession
 
+from rebalance_core.cli.run.session import open_session
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import LOGS
 from rebalance_core.ingest.collection.collection import open_collection
@@ -18,12 +19,12 @@ from rebalance_core.spark.ingest.collection_evidence import (
     collection_evidence,
     read_splits,
 )
+from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 from tests.recordings.tables import DATA
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-MEGABYTES = 64
+ABOUT = """\
+The recordings' lines of each kind of log, repeated; they state far more than those of a quiet day.
+The parser alone in this process, Spark reading the lines and doing nothing with them, and both."""
 BATCH_ROWS = 10_000
 PLACES = {
     "namesrv_log": "namesrv/namesrv.log",
@@ -64,18 +65,39 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-@pytest.mark.parametrize("kind", LOGS)
-def test_speed_of_parsing(
-    spark: "SparkSession", tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def log_lines(megabytes: int = 64) -> Report:
+    """Measure every kind of log.
+
+    Args:
+        megabytes: Of each kind.
+    """
+    settings = {"spark.ui.enabled": "false"}
+    spark = open_session("rebalance bench", master="local[2]", settings=settings)
+    rows, figures = [], []
+    for kind in LOGS:
+        with tempfile.TemporaryDirectory() as folder:
+            row, ratio = measured(spark, Path(folder), kind, megabytes)
+        say(f"  {kind}: {row}")
+        rows.append(row)
+        figures.append(Figure(f"{kind}: reading and parsing on Spark / reading alone", ratio))
+    spark.stop()
+    columns = ("log", "MB", "facts", "parser alone, MB/s", "Spark reads, MB/s",
+               "Spark reads and parses, MB/s")  # fmt: skip
+    return Report("Lines of logs", ABOUT, tuple(figures), (Table(columns, tuple(rows)),))
+
+
+def measured(
+    spark: SparkSession, folder: Path, kind: str, megabytes: int
+) -> tuple[tuple[str | float | int | None, ...], float]:
+    """The row of one kind of log, and how much longer reading with parsing takes."""
     lines = recorded_lines(kind)
-    path = tmp_path / PLACES[kind]
+    path = folder / PLACES[kind]
     path.parent.mkdir(parents=True)
-    path.write_bytes(lines * (MEGABYTES * 1_000_000 // len(lines) + 1))
-    (tmp_path / "collection.toml").write_text('cluster = "C"')
-    collection = open_collection(tmp_path)
+    path.write_bytes(lines * (megabytes * 1_000_000 // len(lines) + 1))
+    (folder / "collection.toml").write_text('cluster = "C"')
+    collection = open_collection(folder)
     (file,) = collection.files
-    megabytes = file.size / 1e6
+    size = file.size / 1e6
     readers = Readers({str(path): reader_of(collection, file, Assumptions())})
     ready = list(batches(path))
     parsed = 0
@@ -84,18 +106,16 @@ def test_speed_of_parsing(
         nonlocal parsed
         parsed = sum(1 for _ in read_splits(iter(ready), readers))
 
+    def read() -> None:
+        spark.read.text(f"file://{path}").selectExpr("sum(length(value))").collect()
+
     alone = seconds(parse)
-    reading = min(
-        seconds(
-            lambda: spark.read.text(f"file://{path}").selectExpr("sum(length(value))").collect()
-        )
-        for _ in range(2)
-    )
+    assert parsed > len(ready), "next to nothing was parsed"
+    reading = min(seconds(read) for _ in range(2))
     job = seconds(lambda: collection_evidence(spark, collection, Assumptions()).count())
-    with capsys.disabled():
-        print(
-            f"\n{kind:<12} {megabytes:5.0f} MB, {parsed:9,} facts: parser {megabytes / alone:6.0f} "
-            f"MB/s per core; Spark reads {megabytes / reading:6.0f} MB/s, reads and parses "
-            f"{megabytes / job:6.0f} MB/s ({reading / job:.2f} of reading alone)"
-        )
-    assert parsed > 1_000
+    speeds = (tidy(size / taken) for taken in (alone, reading, job))
+    return (kind, round(size), parsed, *speeds), tidy(job / reading)
+
+
+if __name__ == "__main__":
+    bench_main(log_lines, __doc__, megabytes=64)

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.engine`: the engine against what it replaces, in one run.
+"""`python -m tests.bench.passes.engine`: the engine against what it replaces, in one run.
 
 Ratios hold, seconds do not: every round runs all contestants one after the other, and what is
 printed is the median and the range of the ratios of the rounds. All start from the same rows,
@@ -28,9 +28,9 @@ from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.tables.write import row_hash, write_table
 from rebalance_core.synthetic.fleet import FleetPlan
-from tests.bench.result import arguments_of, say, show
-from tests.bench.worker_memory import WorkerMemory
-from tests.bench.workloads import OPTIONS, from_memory, per_group, share_of_groups
+from tests.bench.passes.workloads import OPTIONS, from_memory, per_group, share_of_groups
+from tests.bench.process_tree import peaks_of_descendants
+from tests.bench.report import LESS, MORE, Figure, Report, Table, bench_main, say, tidy
 
 CONTESTANTS = (
     VECTORIZED,
@@ -47,6 +47,12 @@ CONTESTANTS = (
     "applyInPandas per group",
     "reference (share)",
 )
+ABOUT = """\
+Rows of `ownership` of a generated day, by the engine and by what it replaces; all start from the
+same rows, fanned out, assigned to tasks and kept in memory, and end in Spark's noop sink, or as
+Parquet with count and digest. The first run of each plan, which the JVM has yet to compile, is not
+counted. Asserted: applyInPandas and the replay (one group in a hundred, scaled by rows) give the
+same rows."""
 REFERENCE_SHARE = 100
 """The reference replays one group in so many a round; its time is scaled by the rows it gives."""
 
@@ -167,45 +173,59 @@ def all_tables(bench: Bench) -> dict[str, dict[str, float]]:
     return result
 
 
-def ratios(bench: Bench, facts: dict[str, Any]) -> dict[str, list[float]]:
-    """Minimum, median and maximum over the rounds; above 1 the engine is the faster one."""
+def figures(bench: Bench, facts: dict[str, Any]) -> list[Figure]:
+    """Medians of the ratios of the rounds; above 1 the engine is the faster one."""
     seconds, shares = bench.seconds, facts["rows of the shares"]
     pairs = {
-        "applyInPandas per group / engine": (seconds[PER_GROUP], seconds[VECTORIZED]),
-        "reference, scaled / engine": (
+        "applyInPandas per group / engine": (seconds[PER_GROUP], seconds[VECTORIZED], 15),
+        "the plain replay, scaled / engine": (
             [s * facts["rows"] / n for s, n in zip(seconds[REFERENCE], shares, strict=True)],
             seconds[VECTORIZED],
+            None,
         ),
-        "from memory / engine": (seconds[FROM_MEMORY], seconds[VECTORIZED]),
-        "from memory / engine, written": (seconds[FROM_MEMORY_WRITTEN], seconds[WRITTEN]),
-    }
-    return {
-        name: [round(f([a / b for a, b in zip(theirs, ours, strict=True)]), 2)
-               for f in (min, statistics.median, max)]
-        for name, (theirs, ours) in pairs.items()
+        "a mapInArrow that yields as many rows from memory / engine": (
+            seconds[FROM_MEMORY], seconds[VECTORIZED], 1
+        ),
+        "the same, both written": (seconds[FROM_MEMORY_WRITTEN], seconds[WRITTEN], None),
     }  # fmt: skip
+    return [
+        Figure(name, tidy(statistics.median(a / b for a, b in zip(theirs, ours, strict=True))),
+               better=MORE, target=target)
+        for name, (theirs, ours, target) in pairs.items()
+    ]  # fmt: skip
 
 
-def main() -> None:
-    """Run the benchmark; JSON on stdout, and into a file if one is named."""
-    arguments = arguments_of(__doc__, groups=10_000, rounds=3, seed=1)
+def engine(groups: int = 1_000, rounds: int = 3, seed: int = 1) -> Report:
+    """Run all contestants on a generated day.
+
+    Args:
+        groups: Of the day.
+        rounds: Of all contestants, one after the other.
+        seed: Of the day.
+    """
     settings = {"spark.ui.enabled": "false", "spark.driver.memory": "6g"}
     spark = open_session("rebalance bench", master="local[2]", settings=settings)
-    bench = prepare(spark, arguments.groups, arguments.seed)
-    with WorkerMemory() as workers:
-        tables = all_tables(bench)
-    facts = compare(bench, arguments.rounds)
-    left = {r["reason"]: r["count"] for r in replayed_groups(bench.assigned, OPTIONS)
-            .groupBy("reason").count().collect()}  # fmt: skip
-    result = {
-        "groups": arguments.groups, "seed": arguments.seed, "tasks": bench.tasks,
-        **facts, "ratios [min, median, max]": ratios(bench, facts), "tables": tables,
-        "peak MiB of a Python worker": round(workers.peak_mib),
-        "groups on the replay path": left,
-        "seconds": {n: [round(s, 2) for s in bench.seconds[n]] for n in CONTESTANTS},
-    }  # fmt: skip
-    show(result, arguments.out)
+    bench = prepare(spark, groups, seed)
+    tables = all_tables(bench)
+    worker = peaks_of_descendants().get("worker")
+    facts = compare(bench, rounds)
+    left = replayed_groups(bench.assigned, OPTIONS).count()
+    spark.stop()
+    contestants = Table(
+        ("rows of `ownership` by", "seconds, fastest round", "slowest"),
+        tuple((n, tidy(min(s)), tidy(max(s))) for n in CONTESTANTS for s in [bench.seconds[n]]),
+        f"{groups:,} groups, {facts['rows']:,} rows, {bench.tasks} tasks, {rounds} rounds; "
+        f"{left} groups were left to the replay.",
+    )
+    passes = Table(
+        ("a pass for one table", "rows", "seconds"),
+        tuple((name, one["rows"], one["seconds"]) for name, one in tables.items()),
+    )
+    memory = Figure("most memory of a Python worker, passes", worker and round(worker), "MiB",
+                    better=LESS, target=1024)  # fmt: skip
+    return Report("Single passes on Spark", ABOUT, (*figures(bench, facts), memory),
+                  (contestants, passes))  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    bench_main(engine, __doc__, groups=1_000, rounds=3, seed=1)

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.producers`: the cost of a simulated producer at ten times the pace.
+"""`python -m tests.bench.passes.producers`: the cost of a simulated producer at ten times the pace.
 
 Processor time of one process for some producers under both settings and generations, at a pace
 and at ten and a hundred times that pace. Beside it the plain loop over every send, at the lowest
@@ -9,16 +9,19 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rebalance_core.planning.producer_model.file import read_model
 from rebalance_core.producers.simulation.model import Outage, ProducerModel, Variant
 from rebalance_core.producers.simulation.producer_run import run_producer
 from rebalance_core.producers.simulation.variants import variants_of
-from tests.bench.result import arguments_of, say, show
+from tests.bench.report import MORE, Figure, Report, Table, bench_main, say, tidy
 from tests.unit.producers.models import walk
 
-CONF = Path(__file__).resolve().parents[2] / "conf/producers"
+CONF = Path(__file__).resolve().parents[3] / "conf/producers"
+ABOUT = """\
+Processor time for one producer over the 600 s of the bundled models, per setting and generation, at
+a pace and at ten and a hundred times that pace. The plain loop walks every send; unit tests hold
+both equal."""
 PACES = (20, 200, 2000)
 
 
@@ -61,25 +64,27 @@ def walked(model: ProducerModel, number: int, variant: Variant) -> object:
     return walk(model, variant, number)
 
 
-def measured(name: str, model: ProducerModel, producers: int) -> dict[str, Any]:
-    """Milliseconds of one producer by pace, and the ratios."""
-    costs = [seconds(at_pace(model, pace), producers, jumped) for pace in PACES]
-    loop = seconds(at_pace(model, PACES[0]), 1, walked)
-    made = {
-        "milliseconds": {f"{p}/s": round(c * 1000, 3) for p, c in zip(PACES, costs, strict=True)},
-        "ratios": [round(cost / costs[0], 2) for cost in costs[1:]],
-        "plain_loop_milliseconds": round(loop * 1000, 3),
-    }
-    say(f"{name}: {made}")
-    return made
+def producers(each: int = 10) -> Report:
+    """Measure every model.
 
-
-def main() -> None:
-    """Measure every model and print the result."""
-    arguments = arguments_of(__doc__, producers=10)
-    result = {name: measured(name, model, arguments.producers) for name, model in models().items()}
-    show(result, arguments.out)
+    Args:
+        each: Producers of a model.
+    """
+    rows: list[tuple[str | float, ...]] = []
+    figures: list[Figure] = []
+    for name, model in models().items():
+        costs = [1000 * seconds(at_pace(model, pace), each, jumped) for pace in PACES]
+        loop = 1000 * seconds(at_pace(model, PACES[0]), 1, walked)
+        say(f"  {name}: {costs[0]:.2f} ms, plain loop {loop:.1f} ms")
+        rows.append((name, *map(tidy, costs), tidy(loop)))
+        figures += [
+            Figure(f"producer, {name}: 2,000 sends/s / 20 sends/s", tidy(costs[-1] / costs[0])),
+            Figure(f"producer, {name}: plain loop / ours", tidy(loop / costs[0]), better=MORE),
+        ]
+    columns = ("model", *(f"{pace:,} sends/s, ms" for pace in PACES),
+               f"plain loop, {PACES[0]} sends/s, ms")  # fmt: skip
+    return Report("Producers", ABOUT, tuple(figures), (Table(columns, tuple(rows)),))
 
 
 if __name__ == "__main__":
-    main()
+    bench_main(producers, __doc__, each=10)

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.sweep`: a plan of many variants against one simulation of the same day.
+"""`python -m tests.bench.passes.sweep`: many variants of a day against one simulation.
 
 Both in one session, through the same steps as the jobs: check, assign to tasks, write every
 table. What is printed is the cost of one (variant, event) of the sweep over the cost of one event
@@ -28,8 +28,11 @@ from rebalance_core.spark.tables.check_rows import count_rows
 from rebalance_core.spark.tables.quarantine import quarantine
 from rebalance_core.spark.tables.write import write_table
 from rebalance_core.synthetic.fleet import FleetPlan
-from tests.bench.result import arguments_of, say, show
+from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 
+ABOUT = """\
+A plan of scenarios and strategies against one simulation of the same day, in one session and
+through the same steps as the jobs: check, assign to tasks, write every table."""
 EDITS = (
     'kind = "add_consumers"\ngroup = "*"\ncount = {n}',
     'kind = "remove_consumers"\ngroup = "*"\ncount = {n}',
@@ -91,40 +94,47 @@ def planned(
         yield name, time.perf_counter() - start, written
 
 
-def main() -> None:
-    """Run the benchmark; JSON on stdout, and into a file if one is named."""
-    arguments = arguments_of(
-        __doc__, groups=100, scenarios=20, strategies=len(LEAGUE_STRATEGIES), seed=1
-    )
+def sweep(groups: int = 100, count: int = 20, seed: int = 1) -> Report:
+    """Simulate a day, and plan it with all strategies of the league.
+
+    Args:
+        groups: Of the day.
+        count: Scenarios.
+        seed: Of the day.
+    """
     settings = {"spark.ui.enabled": "false", "spark.driver.memory": "6g"}
     spark = open_session("rebalance bench", master="local[2]", settings=settings)
     with tempfile.TemporaryDirectory() as folder:
         day = f"{folder}/day"
-        fleet = FleetPlan(groups=arguments.groups, days=1, seed=arguments.seed)
-        for name, frame in generate(spark, fleet).tables().items():
+        for name, frame in generate(spark, FleetPlan(groups, 1, seed)).tables().items():
             write_table(frame, day, name)
         simulated(spark, day, f"{folder}/warm")
         spark.catalog.clearCache()
         seconds, events, rows = simulated(spark, day, f"{folder}/ledger")
-        say(f"simulate: {seconds:.1f} s, {events:,} events, {rows:,} rows")
         spark.catalog.clearCache()
-        parts = {}
-        for part, taken, made in planned(
-            spark, day, f"{folder}/plan", arguments.scenarios, arguments.strategies
-        ):
-            say(f"  {part:<16} {taken:8.1f} s  {made:,}")
-            parts[part] = {"seconds": round(taken, 1), "rows": made}
-    variants = parts["prepare"]["rows"]
-    total = sum(part["seconds"] for part in parts.values())
-    result = {
-        "groups": arguments.groups, "events": events, "variants": variants,
-        "simulate seconds": round(seconds, 1), "plan seconds": round(total, 1), "parts": parts,
-        "simulate, ms an event": round(1000 * seconds / events, 4),
-        "plan, ms a (variant, event)": round(1000 * total / (events * variants), 4),
-        "plan per (variant, event) / simulate per event": round(total / variants / seconds, 4),
-    }  # fmt: skip
-    show(result, arguments.out)
+        parts = list(planned(spark, day, f"{folder}/plan", count, len(LEAGUE_STRATEGIES)))
+    spark.stop()
+    assert all(made > 0 for _, _, made in parts), f"a part gave no rows: {parts}"
+    variants = parts[0][2]
+    total = sum(taken for _, taken, _ in parts)
+    say(f"  {variants} variants of {events:,} events: {total:.1f} s; simulate {seconds:.1f} s")
+    return Report(
+        "Plans of many variants",
+        ABOUT,
+        (
+            Figure("plan per (variant, event) / simulate per event",
+                   tidy(total / variants / seconds)),
+        ),
+        (
+            Table(
+                ("part", "seconds", "rows"),
+                (("simulate", tidy(seconds), rows), *((n, tidy(t), m) for n, t, m in parts)),
+                f"{groups:,} groups, {events:,} events, {count} scenarios x "
+                f"{len(LEAGUE_STRATEGIES)} strategies and the baseline: {variants} variants.",
+            ),
+        ),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    bench_main(sweep, __doc__, groups=100, count=20, seed=1)

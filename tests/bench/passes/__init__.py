@@ -1,0 +1,1 @@
+"""Single passes on Spark, plans and producers, beside what they replace."""

@@ -1,0 +1,77 @@
+"""`python -m tests.bench.runs.logs`: ingest of a large collection of logs."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
+from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
+from tests.bench.runs.jobs import MEMORY_LIMIT_MIB, JobRun, run_job
+from tests.bench.runs.log_files import Logs, write_logs
+from tests.bench.runs.yardstick import yardstick
+
+TITLE = "Ingest of logs"
+ROOM = 2
+"""Free disk that is asked for, in sizes of the collection."""
+ABOUT = """\
+`rebalance ingest` of the logs of two brokers, half of the facts about one group; most lines are
+noise, as on a quiet day. Asserted: every line was read and none rejected, and as many clients
+joined and left as the logs say."""
+
+
+def logs(megabytes: int = 100, giant_lines: int = 20_000) -> Report:
+    """Make the logs and ingest them where the job chooses to.
+
+    Args:
+        megabytes: Of both files together.
+        giant_lines: About one group.
+    """
+    unit = yardstick()
+    with tempfile.TemporaryDirectory() as scratch:
+        free = shutil.disk_usage(scratch).free / 1e6
+        if free < ROOM * megabytes:
+            why = f"{megabytes:,} MB of logs: {scratch} has only {free:,.0f} MB free"
+            return Report(TITLE, ABOUT, left_out=(f"{why}, not {ROOM} times as many.",))
+        made = write_logs(Path(scratch) / "collection", megabytes, giant_lines)
+        say(f"  {made.bytes / 1e6:,.0f} MB, {made.lines:,} lines")
+        run = run_job("ingest", Path(scratch) / "tables",
+                      "--collection", f"{scratch}/collection")  # fmt: skip
+        _hold_expected(made, run, Path(scratch) / "tables")
+    cost, size = run.cost, made.bytes / 1e6
+    worker = round(max(m for kind, m in cost.peak_mib.items() if kind != "jvm"))
+    return Report(
+        TITLE,
+        ABOUT,
+        (
+            Figure(f"ingest of {megabytes:,} MB / yardstick", tidy(cost.processor_seconds / unit)),
+            Figure(f"most memory of a process that is no JVM, ingest of {megabytes:,} MB", worker,
+                   "MiB", target=MEMORY_LIMIT_MIB),
+        ),
+        (
+            Table(
+                ("MB", "lines", "lines about one group", "carrier", "processor s", "s",
+                 "MB a processor second", "worker or process, MiB", "JVM, MiB"),
+                ((round(size), made.lines, giant_lines, str(run.record["run_on"]),
+                  tidy(cost.processor_seconds), tidy(cost.seconds),
+                  tidy(size / cost.processor_seconds), worker,
+                  round(cost.peak_mib["jvm"]) if "jvm" in cost.peak_mib else None),),
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _hold_expected(made: Logs, run: JobRun, tables: Path) -> None:
+    files = run.record["files"]
+    assert sum(one["understood"] for one in files) == made.lines, "lines were not understood"
+    assert run.record["outputs"]["rejected"]["rows"] == 0, "lines were rejected"
+    events = ds.dataset(tables / "cluster_events", format="parquet").to_table(["event_type"])
+    found = {o["values"]: o["counts"] for o in pc.value_counts(events["event_type"]).to_pylist()}
+    expected = (made.clients, made.left)
+    assert (found[CONSUMER_JOIN], found[CONSUMER_LEAVE]) == expected, f"{found}, not {expected}"
+
+
+if __name__ == "__main__":
+    bench_main(logs, __doc__, megabytes=100, giant_lines=20_000)
