@@ -6,9 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
-from rebalance_core.clockwork.batch.futures import Futures, Stretch
+from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.delays import OUT_OF_STEP
+from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US
-from rebalance_core.clockwork.ticks import Times
+from rebalance_core.clockwork.loop.play import rested
+from rebalance_core.clockwork.stretches import Stretch
+from rebalance_core.clockwork.ticks import NEVER, Times
 from rebalance_core.model.queue import is_retry_topic
 
 Ints = NDArray[np.int64]
@@ -29,6 +33,7 @@ class Elements:
         wait: until the next pass if nobody wakes the client.
         held: (topics, elements) sets of queues.
         limit: passes begin before.
+        rest: when something unlogged may move the clock of passes next.
     """
 
     def __init__(self, futures: Futures, stretch: Stretch, lives: Ints) -> None:
@@ -49,6 +54,7 @@ class Elements:
         traits = [futures.traits[life] for life in lives.tolist()]
         self.min_interval = self._of_lives([each.min_interval_us for each in traits])
         self.broadcasting = self._of_lives([each.broadcasting for each in traits])
+        self.asks_nobody = self._of_lives([each.asks_nobody for each in traits])
         self.heartbeats = self._of_lives([each.heartbeats for each in traits])
         self.observed = np.array([each.observed for each in futures.script.lives])[lives][self.life]
         self.is_v4 = self._of_lives([each.version.is_v4 for each in traits])
@@ -63,6 +69,12 @@ class Elements:
                 for each in traits
             ]
         )
+        self._comes = np.minimum(
+            futures.ticks.created[lives], futures.ticks.registered[lives].min(axis=1, initial=NEVER)
+        ).reshape(-1)
+        self._rests = self._times_of_rest(stretch)
+        self.rest = np.full(len(self.ids), self._rests[0][0], np.int64)
+        self._rests_past = np.zeros(len(self.ids), np.int64)
         self._pass_idly(np.arange(len(self.ids)), stretch.begin_us - self.last_end)
 
     def next_begin(self, who: Ints, woken: Times) -> Times:
@@ -78,6 +90,23 @@ class Elements:
         self.number[who] += 1
         soon = ~balanced & (self.min_interval[who] > 0)
         self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
+
+    def put_out_of_step(self, who: Ints, woken: Times) -> None:
+        """What unlogged moves the clocks of passes, of elements that have come to `rest`.
+
+        Upstream of it all: ``loop.play``, which does the same at the begin of a change.
+        """
+        at, past = self.rest[who], self._rests_past[who]
+        there = (self._comes[who] < at) & (self.ended[who] >= at)
+        there &= (self.last_end[who] <= at) & (woken >= at)
+        change = np.array([number for _, number in self._rests])[past]
+        share = np.uint64(round(OUT_OF_STEP * (1 << DRAW_BITS)))
+        words = self.words[who]
+        moved = there & (draws_of(words, Timer.OUT_OF_STEP, change) < share)
+        since = all_below(draws_of(words, Timer.PASS_PHASE, change + 2), self.wait[who])
+        self.last_end[who] = np.where(moved, at - since, self.last_end[who])
+        self._rests_past[who] = past + 1
+        self.rest[who] = np.array([at_us for at_us, _ in self._rests])[past + 1]
 
     def skip_before(self, who: Ints, before_us: Times) -> None:
         """Skip the passes of their own that begin before a time; they change nothing."""
@@ -97,6 +126,16 @@ class Elements:
         passes = np.maximum(for_us, 0) // period
         self.last_end[who] += passes * period
         self.number[who] += passes
+
+    def _times_of_rest(self, stretch: Stretch) -> list[tuple[int, int]]:
+        """(when, number of the change that begins then), and `NEVER`."""
+        script = self.futures.script
+        times = [
+            (script.changes[number].begin_us, number)
+            for number in stretch.changes
+            if number > 0 and rested(script, number)
+        ]
+        return [*times, (NEVER, 0)]
 
     def _of_lives(self, values: list[int] | list[bool]) -> NDArray[np.int64]:
         return np.array(values)[self.life]

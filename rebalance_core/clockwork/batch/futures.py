@@ -16,24 +16,10 @@ from rebalance_core.clockwork.loop.pass_clock import WAIT_US, min_interval_us
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, Ticks, Times
-from rebalance_core.model.group_settings import BROADCASTING, PUSH
+from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.replay.member import Member
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """What is simulated without a break.
-
-    Attributes:
-        begin_us: from when.
-        end_us: before when.
-        is_first: nothing was simulated before it.
-    """
-
-    begin_us: int
-    end_us: int
-    is_first: bool
+from rebalance_core.strategies import parse_strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +31,7 @@ class Trait:
         version: of its client.
         min_interval_us: between two of its passes.
         broadcasting: it takes every queue.
+        asks_nobody: brokers divide for it, and do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
         hash: what it adds to the hash of a member list.
     """
@@ -53,6 +40,7 @@ class Trait:
     version: Version
     min_interval_us: int
     broadcasting: bool
+    asks_nobody: bool
     heartbeats: bool
     hash: int
 
@@ -108,6 +96,9 @@ class Futures:
                     version=version,
                     min_interval_us=min_interval_us(version),
                     broadcasting=member.message_model == BROADCASTING,
+                    asks_nobody=member.asks_broker(its)
+                    and parse_strategy(member.strategy, version=member.version).name
+                    not in BROKER_STRATEGIES,
                     heartbeats=its.consumer_type == PUSH,
                     hash=entity_of("member", life.client_id),
                 )

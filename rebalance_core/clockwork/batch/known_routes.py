@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures, Stretch
+from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.delays import (
     BROKER_BACK,
     BROKER_BACK_4,
@@ -19,6 +19,7 @@ from rebalance_core.clockwork.delays import (
 from rebalance_core.clockwork.draws import Timer, draws_of
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import RouteVersion
+from rebalance_core.clockwork.stretches import Stretch
 from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_POLL_US, NEVER, POLL_US, Times
 
 LONGEST_WAY_US = max(
@@ -179,7 +180,7 @@ def _span(versions: tuple[RouteVersion, ...], stretch: Stretch, late_us: int) ->
     first, last = 0, len(versions)
     while last > 0 and times[last - 1] >= stretch.end_us + LONGEST_WAY_US:
         last -= 1
-    for number in range(0 if stretch.is_first else last):
+    for number in range(0 if stretch.changes.start == 0 else last):
         lasts = number + 1 == len(versions) or times[number + 1] - times[number] > margin
         if lasts and not versions[number].gone and times[number] + margin <= stretch.begin_us:
             first = number

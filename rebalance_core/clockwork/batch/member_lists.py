@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures, Stretch
+from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
+from rebalance_core.clockwork.stretches import Stretch
 from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
     FIRST_HEARTBEAT_US,
@@ -155,7 +156,7 @@ class MemberLists:
         at = futures.ticks.registered[lives, life.broker].copy()
         observed = np.array([futures.script.lives[each].observed for each in lives])
         at[observed] = NEVER
-        if self._stretch.is_first:
+        if self._stretch.changes.start == 0:
             created = futures.ticks.created[lives].ravel()
             reads = self._routes.reads(life.broker, np.arange(self._size), created)
             there = reads.reshape(at.shape) & (up <= self._stretch.begin_us)
@@ -175,7 +176,7 @@ class MemberLists:
             return since, None
         started = self._futures.ticks.timers_start[self._lives]
         # what the last heartbeat before the stretch did counts
-        begin = self._stretch.begin_us - (0 if self._stretch.is_first else HEARTBEAT_US)
+        begin = self._stretch.begin_us - (0 if self._stretch.changes.start == 0 else HEARTBEAT_US)
         floor = np.maximum(up, begin)
         known = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)
         known = np.where(missing & (known < down) & (known < ended), known, NEVER)

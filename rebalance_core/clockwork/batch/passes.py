@@ -155,6 +155,7 @@ class Passes:
         share = np.full(len(who), UNCHANGED, np.int32)
         place = np.full(len(who), -1, np.int64)
         aware = known != UNKNOWN
+        aware &= ~its.asks_nobody[who]
         everything = its.broadcasting[who]
         if everything.any():
             rows = np.flatnonzero(everything & aware)
@@ -170,7 +171,7 @@ class Passes:
                 hashes,
                 lambda at: self._members(mine[at], place[rows[at]], begin[rows[at]]),
             )
-        outcome.notifies |= ~everything & aware & (place < 0) & ~self._has_queues(topic, who, known)
+        outcome.notifies |= ~everything & (known != UNKNOWN) & ~self._has_queues(topic, who, known)
         outcome.sampled.append(place)
         outcome.balanced &= share != REFUSED
         return share
@@ -242,7 +243,7 @@ class Passes:
         its = self._elements
         calm = np.ones(len(who), bool)
         seed = its.seed[who]
-        asks = ~its.broadcasting[who]
+        asks = ~its.broadcasting[who] & ~its.asks_nobody[who]
         for topic in range(len(self._versions)):
             known = self._routes.at(topic, who, at_us)
             calm &= known != UNKNOWN

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures, Stretch
+from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.logbook import Logbook
 from rebalance_core.clockwork.batch.passes import Moves
 from rebalance_core.clockwork.batch.reasons import REGULAR, reason_of
@@ -18,6 +18,7 @@ from rebalance_core.clockwork.loop import play as loop
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog, merged, ownership_log
 from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.stretches import Stretch, stretches_of
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 
 BYTES_OF_A_SLICE = 150_000_000
@@ -40,7 +41,7 @@ def play_seeds(
         The log; its column ``seed`` is the place in ``seeds``.
     """
     wanted = np.asarray(seeds, np.int64)
-    if reason_of(script, options) != REGULAR:
+    if reason_of(script) != REGULAR:
         return loop.play_seeds_one_by_one(script, wanted.tolist(), options)
     step = seeds_of_a_slice(script)
     logs = []
@@ -65,10 +66,9 @@ def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions)
     shares = [Shares(futures, topic, sets) for topic in range(len(script.topics))]
     _hold_at_first(futures, sets)
     moves: list[Moves] = []
-    for number, (begin_us, end_us) in enumerate(loop.stretches(script.changes)):
-        lives = _lives(futures, begin_us, end_us)
+    for stretch in stretches_of(script):
+        lives = _lives(futures, stretch)
         if len(lives):
-            stretch = Stretch(begin_us, end_us, is_first=number == 0)
             play_stretch(futures, stretch, lives, shares, sets, moves)
     return Logbook(futures, sets).log(moves)
 
@@ -83,14 +83,14 @@ def _hold_at_first(futures: Futures, sets: QueueSets) -> None:
             futures.held[topic, life] = np.where(there[life], sets.number(its), 0)
 
 
-def _lives(futures: Futures, begin_us: int, end_us: int) -> NDArray[np.int64]:
+def _lives(futures: Futures, stretch: Stretch) -> NDArray[np.int64]:
     """Lives that are created before the end of a stretch, and listed somewhere after its begin."""
     ticks = futures.ticks
     observed = np.array([life.observed for life in futures.script.lives])
     created = np.where(observed, BEFORE_ALL, ticks.created.min(axis=1))
     come = np.minimum(created, ticks.registered.min(axis=(1, 2), initial=NEVER))
     gone = np.maximum(ticks.ended.max(axis=1), _last_listed(futures))
-    return np.flatnonzero((come < end_us) & (gone > begin_us))
+    return np.flatnonzero((come < stretch.end_us) & (gone > stretch.begin_us))
 
 
 def _last_listed(futures: Futures) -> NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 
@@ -18,12 +17,12 @@ SUSPENDED = "SUSPENDED"
 PARTIAL_EVENTS = "PARTIAL_EVENTS"
 """One broker alone saw a process come or go."""
 HOST_LOST = "HOST_LOST"
-"""Timers starve while a client waits for a dead host (rocketmq.md §6.1)."""
+"""Passes and timers wait for a dead host (rocketmq.md §6.1)."""
 CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
 
-def reason_of(script: Script, options: ClockOptions) -> str:
+def reason_of(script: Script) -> str:
     """`REGULAR`, or why every future of the script goes through the plain loop."""
     lives = script.lives
     members = [[member for _, member in life.states] for life in lives]
@@ -41,7 +40,7 @@ def reason_of(script: Script, options: ClockOptions) -> str:
         return SUSPENDED
     if any(life.removed or life.only_broker is not None for life in lives):
         return PARTIAL_EVENTS
-    if any(life.host_lost for life in script.broker_lives) and not options.concurrent_heartbeat:
+    if any(life.host_lost for life in script.broker_lives):
         return HOST_LOST
     if any(member.strategy.startswith(CONFIG_STRATEGY) for each in members for member in each):
         return CONFIG

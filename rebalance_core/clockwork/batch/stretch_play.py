@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import Futures, Stretch
+from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
 from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
@@ -24,6 +24,7 @@ from rebalance_core.clockwork.loop.rebalancing import (
     CHANNEL_AFTER_US,
     SAMPLE_AFTER_US,
 )
+from rebalance_core.clockwork.stretches import Stretch
 from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US, HEARTBEAT_US, NEVER, Times
 
 Ints = NDArray[np.int64]
@@ -75,7 +76,7 @@ class _StretchPlay:
         """Every element runs its next pass in every round."""
         who = np.arange(len(self._elements.ids))
         while True:
-            begin = self._next_begin(who)
+            begin = self._next_begin(who, np.full(len(who), NEVER))
             due = begin < self._elements.limit[who]
             who, begin = who[due], begin[due]
             if not len(who):
@@ -87,11 +88,13 @@ class _StretchPlay:
         its = self._elements
         everyone = np.arange(len(its.ids))
         while True:
-            begin = self._next_begin(everyone)
-            due = begin < its.limit
-            if not due.any():
+            begin = self._next_begin(everyone, np.zeros(len(everyone)))
+            soonest = np.minimum(begin, its.rest)
+            if not (soonest < its.limit).any():
                 return
-            first = self._first_registration(np.where(due, begin, NEVER))
+            first = self._first_registration(np.where(soonest < its.limit, soonest, NEVER))
+            begin = self._next_begin(everyone, first[its.seed])
+            due = (begin < its.limit) & (begin < its.rest)
             who = np.flatnonzero(due & (begin <= first[its.seed]))
             outcome = self._run(who, begin[who])
             self._register(who, begin[who], outcome)
@@ -102,9 +105,19 @@ class _StretchPlay:
         self._routes.keep()
         self._lists.keep()
 
-    def _next_begin(self, who: Ints) -> Times:
-        woken = self._wake_ups.first_after(who, self._elements.used[who])
-        return self._elements.next_begin(who, woken)
+    def _next_begin(self, who: Ints, known_until: Times) -> Times:
+        """When the next pass of each begins; clocks come to rest as long as all is known."""
+        its = self._elements
+        woken = self._wake_ups.first_after(who, its.used[who])
+        begin = its.next_begin(who, woken)
+        while True:
+            rests = (its.rest[who] <= begin) & (its.rest[who] <= known_until)
+            rests &= its.rest[who] < its.limit[who]
+            rows = np.flatnonzero(rests)
+            if not len(rows):
+                return begin
+            its.put_out_of_step(who[rows], woken[rows])
+            begin[rows] = its.next_begin(who[rows], woken[rows])
 
     def _run(self, who: Ints, begin: Times) -> Outcome:
         outcome = self._passes.run(who, begin)
@@ -124,7 +137,7 @@ class _StretchPlay:
             until = np.minimum(until, _next_change(place, its.seed[who], seen_us))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
         until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
-        until = np.minimum(until, self._stretch.end_us)
+        until = np.minimum(np.minimum(until, self._stretch.end_us), its.rest[who])
         rows = np.flatnonzero(its.last_end[who] + its.wait[who] < until)
         if len(rows):
             rows = rows[self._passes.calm(who[rows], seen_us[rows])]
