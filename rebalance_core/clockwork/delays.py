@@ -112,9 +112,12 @@ The far end: a process shuts down its consumers of several groups one after the 
 UNREGISTRATION_STEP: Final = delay_ms((0, 2), (0.5, 5), (0.9, 8), (0.99, 25), (1, 60))
 """From the shutdown to the first broker's unregistration, and on to each next one."""
 CHANNEL_CLOSE: Final = delay_ms(
-    (0, 10), (0.3, 13), (0.5, 15), (0.7, 22), (0.9, 42), (0.97, 60), (1, 300)
+    (0, 0), (0.03, 5), (0.04, 10), (0.3, 13), (0.5, 15), (0.7, 22), (0.9, 42), (0.97, 60), (1, 300)
 )
-"""From a process's death until brokers see connections close; one draw a process."""
+"""From a process's death until brokers see connections close; one draw a process.
+
+Almost nothing where the log dates the death by the notices that followed from it.
+"""
 CLOSE_STEP: Final = delay_ms((0, 0), (0.7, 1), (0.95, 3), (1, 30))
 """What one broker takes on top of `CHANNEL_CLOSE`."""
 NOTICE: Final = delay_ms(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +37,50 @@ class OwnershipLog:
 
     def in_order(self) -> OwnershipLog:
         """The same rows by seed, time, process, queue; what is given up first."""
-        return self.take(np.lexsort((self.delta, self.queue, self.life, self.at_us, self.seed)))
+        columns = (self.seed, self.at_us, self.life, self.queue, self.delta)
+        keys = _packed(columns)
+        if keys is None:
+            return self.take(np.lexsort(columns[::-1]))
+        words, lows, widths = keys
+        words.sort()
+        found: list[NDArray[np.int64]] = []
+        for low, width in zip(reversed(lows), reversed(widths), strict=True):
+            found.append((words & ((1 << width) - 1)) + low)
+            words = words >> width
+        delta, queue, life, at_us, seed = found
+        return OwnershipLog(
+            seed.astype(np.int32),
+            life.astype(np.int32),
+            queue.astype(np.int32),
+            at_us,
+            delta.astype(np.int8),
+        )
 
     def take(self, rows: NDArray[np.int64]) -> OwnershipLog:
         """Some of the rows."""
         return OwnershipLog(
             self.seed[rows], self.life[rows], self.queue[rows], self.at_us[rows], self.delta[rows]
         )
+
+
+def _packed(
+    columns: Sequence[NDArray[Any]],
+) -> tuple[NDArray[np.int64], list[int], list[int]] | None:
+    """Rows as one number each, in their order, with the least value and the bits of each column.
+
+    Numbers sort ten times faster than rows. None if they do not fit, or there are no rows.
+    """
+    if not len(columns[0]):
+        return None
+    lows = [int(column.min()) for column in columns]
+    spans = [int(column.max()) - low for column, low in zip(columns, lows, strict=True)]
+    widths = [span.bit_length() for span in spans]
+    if sum(widths) >= 63:
+        return None
+    words = np.zeros(len(columns[0]), np.int64)
+    for column, low, width in zip(columns, lows, widths, strict=True):
+        words = (words << width) | (column.astype(np.int64) - low)
+    return words, lows, widths
 
 
 def ownership_log(
@@ -60,6 +99,11 @@ def ownership_log(
 
 def merged(logs: list[OwnershipLog]) -> OwnershipLog:
     """Logs of different futures as one."""
+    return in_succession(logs).in_order()
+
+
+def in_succession(logs: list[OwnershipLog]) -> OwnershipLog:
+    """Logs one behind the other: in order if they are, and each has later seeds."""
     if not logs:
         return ownership_log([])
     return OwnershipLog(
@@ -67,4 +111,4 @@ def merged(logs: list[OwnershipLog]) -> OwnershipLog:
             np.concatenate([getattr(log, name) for log in logs])
             for name in ("seed", "life", "queue", "at_us", "delta")
         )
-    ).in_order()
+    )

@@ -28,7 +28,7 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
         results: By list, what ``python -m tests.bench`` wrote; a list that was never run is absent.
     """
     return "\n".join([INTRODUCTION, "", *_machines(results), *_targets(results),
-                      *_sections(results), *_not_run(results)])  # fmt: skip
+                      *_failed(results), *_sections(results), *_not_run(results)])  # fmt: skip
 
 
 def _runs(results: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -106,6 +106,14 @@ def _not_run(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield ""
         yield f"`make bench-full` has not been run to its end here: {', '.join(missing)}."
         yield ""
+
+
+def _failed(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for listed, found in results.items():
+        for name, one in found["benches"].items():
+            if one["error"]:
+                yield f"**{name}** of `make {_target_of(listed)}` failed: {one['error']}"
+                yield ""
 
 
 def _rows(table: Table) -> Iterator[str]:

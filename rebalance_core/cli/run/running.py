@@ -14,6 +14,7 @@ from rebalance_core.cli.run.running_here import (
 )
 from rebalance_core.cli.run.session import open_session
 from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.spark_progress import spark_progress
 from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
@@ -32,7 +33,9 @@ def running(
     folder = HadoopFolder(options.output, session) if session else LocalFolder(options.output)
     with OutputRun(folder, job, options, settings.as_dict(), tables) as run:
         say_broken_lock(run)
-        yield run, session or open_for(job, options, settings)
+        session = session or open_for(job, options, settings)
+        with spark_progress(session):
+            yield run, session
 
 
 def open_for(job: str, options: WritingOptions, settings: Settings) -> SparkSession:

@@ -1,4 +1,4 @@
-"""The elements of a stretch, one life in one future each, as flat columns."""
+"""The elements of a segment, one life in one future each, as flat columns."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
 from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.delays import OUT_OF_STEP
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US
 from rebalance_core.clockwork.loop.play import rested
-from rebalance_core.clockwork.stretches import Stretch
 from rebalance_core.clockwork.ticks import NEVER, Times
 from rebalance_core.model.queue import is_retry_topic
 
@@ -19,11 +19,11 @@ Ints = NDArray[np.int64]
 
 
 class Elements:
-    """Where each element of a stretch stands; ordered by life, then by future.
+    """Where each element of a segment stands; ordered by life, then by future.
 
     Args:
         futures: of the script; `keep` hands the state back.
-        stretch: which part of it.
+        segment: which part of it.
         lives: numbers of the lives.
 
     Attributes:
@@ -36,7 +36,7 @@ class Elements:
         rest: when something unlogged may move the clock of passes next.
     """
 
-    def __init__(self, futures: Futures, stretch: Stretch, lives: Ints) -> None:
+    def __init__(self, futures: Futures, segment: Segment, lives: Ints) -> None:
         self.futures, self.lives = futures, lives
         seeds = len(futures.seeds)
         self.life = np.repeat(np.arange(len(lives)), seeds)
@@ -48,9 +48,9 @@ class Elements:
         self.last_end = futures.last_end[lives].reshape(-1)
         self.wait = futures.wait[lives].reshape(-1)
         self.held = futures.held[:, lives].reshape(len(futures.script.topics), len(self.ids))
-        self.used = np.full(len(self.ids), stretch.begin_us - 1, np.int64)
+        self.used = futures.used[lives].reshape(-1)
         self.ended = futures.ticks.ended[lives].reshape(-1)
-        self.limit = np.minimum(self.ended, stretch.end_us)
+        self.limit = np.minimum(self.ended, segment.end_us)
         traits = [futures.traits[life] for life in lives.tolist()]
         self.min_interval = self._of_lives([each.min_interval_us for each in traits])
         self.broadcasting = self._of_lives([each.broadcasting for each in traits])
@@ -72,10 +72,12 @@ class Elements:
         self._comes = np.minimum(
             futures.ticks.created[lives], futures.ticks.registered[lives].min(axis=1, initial=NEVER)
         ).reshape(-1)
-        self._rests = self._times_of_rest(stretch)
+        self._rests = self._times_of_rest(segment)
         self.rest = np.full(len(self.ids), self._rests[0][0], np.int64)
         self._rests_past = np.zeros(len(self.ids), np.int64)
-        self._pass_idly(np.arange(len(self.ids)), stretch.begin_us - self.last_end)
+        if segment.after_gap:
+            self.used = np.full(len(self.ids), segment.begin_us - 1, np.int64)
+            self._pass_idly(np.arange(len(self.ids)), segment.begin_us - self.last_end)
 
     def next_begin(self, who: Ints, woken: Times) -> Times:
         """When the next pass of each begins, ``woken`` being its first wake-up not used."""
@@ -113,8 +115,9 @@ class Elements:
         self._pass_idly(who, before_us - 1 - self.last_end[who] + self.length[who])
 
     def keep(self) -> None:
-        """Hand the state to the next stretch."""
+        """Hand the state to the next segment."""
         futures, lives, shape = self.futures, self.lives, (len(self.lives), len(self.futures.seeds))
+        futures.used[lives] = self.used.reshape(shape)
         futures.number[lives] = self.number.reshape(shape)
         futures.last_end[lives] = self.last_end.reshape(shape)
         futures.wait[lives] = self.wait.reshape(shape)
@@ -127,12 +130,12 @@ class Elements:
         self.last_end[who] += passes * period
         self.number[who] += passes
 
-    def _times_of_rest(self, stretch: Stretch) -> list[tuple[int, int]]:
+    def _times_of_rest(self, segment: Segment) -> list[tuple[int, int]]:
         """(when, number of the change that begins then), and `NEVER`."""
         script = self.futures.script
         times = [
             (script.changes[number].begin_us, number)
-            for number in stretch.changes
+            for number in segment.changes
             if number > 0 and rested(script, number)
         ]
         return [*times, (NEVER, 0)]

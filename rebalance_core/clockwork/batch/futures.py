@@ -55,6 +55,7 @@ class Futures:
         options: what was asked for.
         ticks: times that no pass can change.
         last_end: (lives, S) end of the last pass.
+        used: (lives, S) wake-ups until then are used up.
         number: (lives, S) of the next pass.
         wait: (lives, S) until the next pass if nobody wakes the client.
         held: (topics, lives, S) numbers of the sets of queues that are held.
@@ -67,6 +68,7 @@ class Futures:
     options: ClockOptions
     ticks: Ticks = field(init=False)
     last_end: Times = field(init=False)
+    used: Times = field(init=False)
     number: NDArray[np.int64] = field(init=False)
     wait: Times = field(init=False)
     held: NDArray[np.int32] = field(init=False)
@@ -77,6 +79,7 @@ class Futures:
         self.ticks = Ticks(self.script, self.seeds, self.options)
         shape = len(self.script.lives), len(self.seeds)
         self.last_end = self.ticks.first_pass_end.copy()
+        self.used = np.full(shape, BEFORE_ALL, np.int64)
         self.number = np.zeros(shape, np.int64)
         self.wait = np.full(shape, WAIT_US, np.int64)
         self.held = np.zeros((len(self.script.topics), *shape), np.int32)
@@ -104,6 +107,12 @@ class Futures:
                 )
             )
         return tuple(found)
+
+    @cached_property
+    def topics(self) -> tuple[int, ...]:
+        """Numbers of the topics that the group, and so every life, subscribes."""
+        subscribed = {topic for trait in self.traits for topic in trait.member.subscriptions}
+        return tuple(n for n, topic in enumerate(self.script.topics) if topic in subscribed)
 
     @cached_property
     def words(self) -> NDArray[np.uint64]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.delays import (
     BROKER_BACK,
     BROKER_BACK_4,
@@ -19,7 +20,6 @@ from rebalance_core.clockwork.delays import (
 from rebalance_core.clockwork.draws import Timer, draws_of
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import RouteVersion
-from rebalance_core.clockwork.stretches import Stretch
 from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_POLL_US, NEVER, POLL_US, Times
 
 LONGEST_WAY_US = max(
@@ -48,18 +48,21 @@ class _Learned:
 
 
 class KnownRoutes:
-    """What the elements of a stretch know of the routes.
+    """What the elements of a segment know of the routes.
 
     Args:
         futures: of the script.
-        stretch: which part of it.
+        segment: which part of it.
         lives: numbers of the lives; elements are ordered by life, then by future.
     """
 
-    def __init__(self, futures: Futures, stretch: Stretch, lives: NDArray[np.int64]) -> None:
+    def __init__(self, futures: Futures, segment: Segment, lives: NDArray[np.int64]) -> None:
         self._futures, self._lives = futures, lives
         self._versions = futures.script.routes
-        self._learned = [self._learn(topic, stretch) for topic in range(len(self._versions))]
+        self._learned = [
+            self._learn(topic, segment) if topic in futures.topics else []
+            for topic in range(len(self._versions))
+        ]
         self.fetched = futures.fetched[:, lives].reshape(len(self._versions), len(lives) * len(futures.seeds))
         """(topics, elements): what passes fetched, and fetch."""
         brokers = len(futures.script.brokers)
@@ -91,7 +94,7 @@ class KnownRoutes:
         return found
 
     def may_read(self, broker: int) -> bool:
-        """True if the broker is in any version that is known in the stretch."""
+        """True if the broker is in any version that is known in the segment."""
         return any(
             has_broker[broker, each.version]
             for learned, has_broker in zip(self._learned, self._has_broker, strict=True)
@@ -100,7 +103,8 @@ class KnownRoutes:
 
     def read_from(self, broker: int, since_us: Times) -> Times:
         """(elements,) when, from ``since_us`` on, each first knows a route with the broker."""
-        found = np.full(since_us.shape, NEVER, np.int64)
+        everyone = np.arange(len(since_us))
+        found = np.where(self.reads(broker, everyone, since_us), since_us, NEVER)
         for topic, learned in enumerate(self._learned):
             for each in learned:
                 if self._has_broker[topic][broker, each.version]:
@@ -118,16 +122,16 @@ class KnownRoutes:
         return found
 
     def keep(self) -> None:
-        """Hand over to the next stretch what passes fetched."""
+        """Hand over to the next segment what passes fetched."""
         shape = len(self._versions), len(self._lives), len(self._futures.seeds)
         self._futures.fetched[:, self._lives] = self.fetched.reshape(shape)
 
-    def _learn(self, topic: int, stretch: Stretch) -> list[_Learned]:
-        """The versions that anybody may know in a stretch, oldest first."""
+    def _learn(self, topic: int, segment: Segment) -> list[_Learned]:
+        """The versions that anybody may know in a segment, oldest first."""
         futures, lives = self._futures, self._lives
         created = futures.ticks.created[lives]
         versions = self._versions[topic]
-        first, last = _span(versions, stretch, futures.options.late_ms * MS_US)
+        first, last = _span(versions, segment, futures.options.late_ms * MS_US)
         rows = futures.ticks.route_visible_us(topic)[first:last]
         visible = [row + futures.ticks.route_lag[lives] for row in rows]
         # tick -1: known from the start
@@ -173,16 +177,16 @@ class KnownRoutes:
         return np.where(tick < 0, BEFORE_ALL, started + FIRST_POLL_US + tick * POLL_US + delay)
 
 
-def _span(versions: tuple[RouteVersion, ...], stretch: Stretch, late_us: int) -> tuple[int, int]:
-    """Which versions may be known in a stretch: from the last one that everybody has, on."""
+def _span(versions: tuple[RouteVersion, ...], segment: Segment, late_us: int) -> tuple[int, int]:
+    """Which versions may be known in a segment: from the last one that everybody has, on."""
     margin = SECOND_US + LONGEST_WAY_US + late_us + POLL_US + ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)
-    while last > 0 and times[last - 1] >= stretch.end_us + LONGEST_WAY_US:
+    while last > 0 and times[last - 1] >= segment.end_us + LONGEST_WAY_US:
         last -= 1
-    for number in range(0 if stretch.changes.start == 0 else last):
+    for number in range(0 if segment.is_first else last):
         lasts = number + 1 == len(versions) or times[number + 1] - times[number] > margin
-        if lasts and not versions[number].gone and times[number] + margin <= stretch.begin_us:
+        if lasts and not versions[number].gone and times[number] + margin <= segment.begin_us:
             first = number
     return first, last
 

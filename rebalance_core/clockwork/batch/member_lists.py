@@ -1,4 +1,4 @@
-"""Member lists of the brokers over a stretch: since when and until when each has each life.
+"""Member lists of the brokers over a segment: since when and until when each has each life.
 
 A *fresh* broker life begins with an empty list, which clients fill as they come to know it: by
 their heartbeat ticks, or earlier by a pass. All other registrations are known beforehand.
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
-from rebalance_core.clockwork.stretches import Stretch
+from rebalance_core.clockwork.delays import COLD_ADD_AFTER, DROP_AFTER, PASS_LENGTH, PASS_TAIL
 from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
     FIRST_HEARTBEAT_US,
@@ -21,11 +22,18 @@ from rebalance_core.clockwork.ticks import (
     NEVER,
     Times,
 )
+from rebalance_core.model.ordering import java_string_key
+
+
+LONGEST_PASS_US = max(
+    PASS_LENGTH.longest, DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
+)
+"""From a pass's begin to its heartbeat, at most."""
 
 
 @dataclass(eq=False)
 class MemberList:
-    """The list of one broker life; elements are (life, future) pairs of the stretch.
+    """The list of one broker life; elements are (life, future) pairs of the segment.
 
     Attributes:
         number: of the broker life in the script.
@@ -34,10 +42,11 @@ class MemberList:
         down: (S,) until when.
         since: (lives, S) when it has each life; changes where a pass registers one.
         until: (lives, S) when it loses each life, if it has it.
+        fed: (lives, S) the registration is that of a pass.
         joins: (lives, S) the registration is part of a join.
         told: (lives,) the others are told when a life goes.
         known: (lives, S) of a fresh one: since when each life knows it; else None.
-        moving: lives that come or go in the stretch in some future.
+        moving: lives that come or go in the segment in some future.
         settled: sum of the hashes of all others in it.
     """
 
@@ -47,6 +56,7 @@ class MemberList:
     down: Times
     since: Times
     until: Times
+    fed: NDArray[np.bool_]
     joins: NDArray[np.bool_]
     told: NDArray[np.bool_]
     known: Times | None
@@ -60,21 +70,26 @@ class MemberList:
 
 
 class MemberLists:
-    """All lists of a stretch.
+    """All lists of a segment.
 
     Args:
         futures: of the script.
-        stretch: which part of it.
+        segment: which part of it.
         lives: numbers of the lives.
         routes: what the lives know.
     """
 
     def __init__(
-        self, futures: Futures, stretch: Stretch, lives: NDArray[np.int64], routes: KnownRoutes
+        self, futures: Futures, segment: Segment, lives: NDArray[np.int64], routes: KnownRoutes
     ) -> None:
-        self._futures, self._stretch, self._lives = futures, stretch, lives
+        self._futures, self._segment, self._lives = futures, segment, lives
         self._routes = routes
+        self._heard_us = segment.end_us + LONGEST_PASS_US
         self.hashes = np.array([futures.traits[life].hash for life in lives], np.uint64)
+        client_ids = [futures.script.lives[life].client_id for life in lives]
+        keys = [java_string_key(client_id) for client_id in client_ids]
+        self._order = np.array(sorted(range(len(lives)), key=keys.__getitem__), np.int64)
+        self._client_ids = np.array(client_ids, object)[self._order]
         self._size = len(lives) * len(futures.seeds)
         self.lists = [self._list(number) for number in self._numbers()]
 
@@ -97,22 +112,23 @@ class MemberLists:
         return total
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> tuple[str, ...]:
-        """The client ids in a list at a time in one future."""
+        """The client ids in a list at a time in one future, sorted as clients sort."""
         there = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
-        return tuple(
-            self._futures.script.lives[life].client_id for life in self._lives[there].tolist()
-        )
+        return tuple(self._client_ids[there[self._order]].tolist())
 
     def keep(self) -> None:
-        """Hand over to the next stretch who is registered where."""
+        """Hand over to the next segment who is registered where."""
         for place in self.lists:
-            self._futures.registered[place.number][self._lives] = place.since
+            # a heartbeat tick to come is looked for again: it may not be the first
+            kept = (place.since < self._segment.end_us) | place.fed
+            since = np.where(kept, place.since, NEVER)
+            self._futures.registered[place.number][self._lives] = since
 
     def _numbers(self) -> list[int]:
-        """Broker lives that overlap the stretch."""
+        """Broker lives that overlap the segment."""
         found = []
         for number, (up, down) in enumerate(self._futures.broker_lives):
-            if up.min() < self._stretch.end_us and down.max() > self._stretch.begin_us:
+            if up.min() < self._heard_us and down.max() > self._segment.begin_us:
                 found.append(number)
         return found
 
@@ -124,8 +140,8 @@ class MemberLists:
         joins, since = self._joined(number, ended)
         since, known = self._again(broker, since, np.broadcast_to(up, since.shape), down, ended)
         until = np.minimum(futures.ticks.unregistered[lives, broker], down)
-        begin, end = self._stretch.begin_us, self._stretch.end_us
-        if known is not None and not (known < end).any():
+        begin, end = self._segment.since_us, self._segment.end_us
+        if known is not None and not (known < self._heard_us).any():
             known = None
         moves = ((since >= begin) & (since < end)) | ((until >= begin) & (until < end))
         moving = moves.any(axis=1) | (known is not None)
@@ -141,6 +157,7 @@ class MemberLists:
             down=down,
             since=since,
             until=until,
+            fed=np.zeros(since.shape, bool),
             joins=joins,
             told=np.array([ending is not None and ending.told for ending in endings]),
             known=known,
@@ -149,17 +166,17 @@ class MemberLists:
         )
 
     def _joined(self, number: int, ended: Times) -> tuple[NDArray[np.bool_], Times]:
-        """Registrations at joins; and those of earlier stretches."""
+        """Registrations at joins; and those of earlier segments."""
         futures, lives = self._futures, self._lives
         life = futures.script.broker_lives[number]
         up, down = futures.broker_lives[number]
         at = futures.ticks.registered[lives, life.broker].copy()
         observed = np.array([futures.script.lives[each].observed for each in lives])
         at[observed] = NEVER
-        if self._stretch.changes.start == 0:
+        if self._segment.is_first:
             created = futures.ticks.created[lives].ravel()
             reads = self._routes.reads(life.broker, np.arange(self._size), created)
-            there = reads.reshape(at.shape) & (up <= self._stretch.begin_us)
+            there = reads.reshape(at.shape) & (up <= self._segment.begin_us)
             at[observed] = np.where(there[observed], np.maximum(up, BEFORE_ALL), NEVER)
         joins = (up <= at) & (at < down) & (at < ended)
         earlier = futures.registered.setdefault(
@@ -175,8 +192,9 @@ class MemberLists:
         if not (missing.any() and self._routes.may_read(broker)):
             return since, None
         started = self._futures.ticks.timers_start[self._lives]
-        # what the last heartbeat before the stretch did counts
-        begin = self._stretch.begin_us - (0 if self._stretch.changes.start == 0 else HEARTBEAT_US)
+        # what the last heartbeat before the segment did counts
+        rested = self._segment.after_gap and not self._segment.is_first
+        begin = self._segment.begin_us - (HEARTBEAT_US if rested else 0)
         floor = np.maximum(up, begin)
         known = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)
         known = np.where(missing & (known < down) & (known < ended), known, NEVER)
@@ -187,9 +205,9 @@ class MemberLists:
         everyone = np.arange(self._size)
         while missing.any():
             reads = self._routes.reads(broker, everyone, at.ravel()).reshape(at.shape)
-            missing &= (at < down) & (at < ended) & (at < self._stretch.end_us + HEARTBEAT_US)
+            missing &= (at < down) & (at < ended) & (at < self._segment.end_us + HEARTBEAT_US)
             since = np.where(missing & reads, at, since)
             missing &= ~reads
             at = at + HEARTBEAT_US
-        later = since >= self._stretch.begin_us
+        later = since >= self._segment.begin_us
         return since, np.where((known < NEVER) & later, known, NEVER)

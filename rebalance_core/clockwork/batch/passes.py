@@ -88,6 +88,7 @@ class Passes:
         self._elements, self._routes, self._lists = elements, routes, lists
         self._shares, self._moves = shares, moves
         self._versions = elements.futures.script.routes
+        self._topics = elements.futures.topics
         self._brokers = [
             [np.array(version.brokers or (0,), np.int64) for version in versions]
             for versions in self._versions
@@ -106,7 +107,7 @@ class Passes:
         )
         shares = []
         fetches: list[tuple[int, Ints, Ints]] = []
-        for topic in range(len(self._versions)):
+        for topic in self._topics:
             known = self._routes.at(topic, who, begin)
             shares.append(self._share(topic, who, begin, known, outcome))
             if (known == UNKNOWN).any():
@@ -124,7 +125,8 @@ class Passes:
         """Give up and take what was decided."""
         its = self._elements
         changes = [
-            (share >= 0) & (share != its.held[topic][who]) for topic, share in enumerate(shares)
+            (share >= 0) & (share != its.held[topic][who])
+            for topic, share in zip(self._topics, shares, strict=True)
         ]
         acts = np.flatnonzero(np.any(changes, axis=0)) if changes else np.empty(0, np.int64)
         if not len(acts):
@@ -132,8 +134,8 @@ class Passes:
         outcome.notifies[acts] = True
         mine, number = who[acts], its.number[who[acts]]
         takes = np.zeros(len(acts), bool)
-        for topic, share in enumerate(shares):
-            rows = changes[topic][acts]
+        for topic, share, changed in zip(self._topics, shares, changes, strict=True):
+            rows = changed[acts]
             takes[rows] |= self._sets.adds(its.held[topic][mine[rows]], share[acts[rows]])
         words = its.words[mine]
         drop_us = begin[acts] + DROP_AFTER.many(draws_of(words, Timer.DROP_AFTER, number))
@@ -143,8 +145,8 @@ class Passes:
         last_us = drop_us + np.where(takes, add, 0)
         tail = PASS_TAIL.many(draws_of(words, Timer.PASS_TAIL, number))
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
-        for topic, share in enumerate(shares):
-            rows = changes[topic][acts]
+        for topic, share, changed in zip(self._topics, shares, changes, strict=True):
+            rows = changed[acts]
             if rows.any():
                 self._move(topic, mine[rows], share[acts[rows]], drop_us[rows], last_us[rows])
 
@@ -244,7 +246,7 @@ class Passes:
         calm = np.ones(len(who), bool)
         seed = its.seed[who]
         asks = ~its.broadcasting[who] & ~its.asks_nobody[who]
-        for topic in range(len(self._versions)):
+        for topic in self._topics:
             known = self._routes.at(topic, who, at_us)
             calm &= known != UNKNOWN
             for version in np.unique(known[known != UNKNOWN]).tolist():

@@ -12,13 +12,13 @@ from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.logbook import Logbook
 from rebalance_core.clockwork.batch.passes import Moves
 from rebalance_core.clockwork.batch.reasons import REGULAR, reason_of
+from rebalance_core.clockwork.batch.segment_play import play_segment
+from rebalance_core.clockwork.batch.segments import segments_of
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
-from rebalance_core.clockwork.batch.stretch_play import play_stretch
 from rebalance_core.clockwork.loop import play as loop
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.ownership_log import OwnershipLog, merged, ownership_log
+from rebalance_core.clockwork.ownership_log import OwnershipLog, in_succession, ownership_log
 from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.stretches import Stretch, stretches_of
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 
 BYTES_OF_A_SLICE = 150_000_000
@@ -48,7 +48,7 @@ def play_seeds(
     for first in range(0, len(wanted), step):
         log = _play_slice(script, wanted[first : first + step], options)
         logs.append(replace(log, seed=log.seed + np.int32(first)))
-    return merged(logs)
+    return in_succession(logs)
 
 
 def seeds_of_a_slice(script: Script) -> int:
@@ -66,10 +66,11 @@ def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions)
     shares = [Shares(futures, topic, sets) for topic in range(len(script.topics))]
     _hold_at_first(futures, sets)
     moves: list[Moves] = []
-    for stretch in stretches_of(script):
-        lives = _lives(futures, stretch)
+    come, gone = _stays(futures)
+    for segment in segments_of(script):
+        lives = np.flatnonzero((come < segment.end_us) & (gone > segment.since_us))
         if len(lives):
-            play_stretch(futures, stretch, lives, shares, sets, moves)
+            play_segment(futures, segment, lives, shares, sets, moves)
     return Logbook(futures, sets).log(moves)
 
 
@@ -83,17 +84,11 @@ def _hold_at_first(futures: Futures, sets: QueueSets) -> None:
             futures.held[topic, life] = np.where(there[life], sets.number(its), 0)
 
 
-def _lives(futures: Futures, stretch: Stretch) -> NDArray[np.int64]:
-    """Lives that are created before the end of a stretch, and listed somewhere after its begin."""
+def _stays(futures: Futures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(lives,) when each is created at the earliest, and when the last broker loses it."""
     ticks = futures.ticks
     observed = np.array([life.observed for life in futures.script.lives])
     created = np.where(observed, BEFORE_ALL, ticks.created.min(axis=1))
     come = np.minimum(created, ticks.registered.min(axis=(1, 2), initial=NEVER))
-    gone = np.maximum(ticks.ended.max(axis=1), _last_listed(futures))
-    return np.flatnonzero((come < stretch.end_us) & (gone > stretch.begin_us))
-
-
-def _last_listed(futures: Futures) -> NDArray[np.int64]:
-    """(lives,) when the last broker loses each life."""
-    unregistered = futures.ticks.unregistered
-    return unregistered.max(axis=(1, 2), initial=BEFORE_ALL)
+    listed = ticks.unregistered.max(axis=(1, 2), initial=BEFORE_ALL)
+    return come, np.maximum(ticks.ended.max(axis=1), listed)

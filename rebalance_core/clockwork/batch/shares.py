@@ -12,7 +12,6 @@ from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 UNCHANGED = -1
@@ -61,6 +60,7 @@ class Shares:
         self._words = np.array(
             [entity_of("version", str(number)) for number in range(len(self._versions))], np.uint64
         )
+        self._queues = [[futures.script.queues[n] for n in each.queues] for each in self._versions]
         self._numbers = {queue: i for i, queue in enumerate(futures.script.queues)}
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
@@ -86,7 +86,7 @@ class Shares:
             lives: numbers of lives.
             versions: of the route that they know.
             hashes: of the member list that they were given; 0: none.
-            members: the list that the pass at a place was given.
+            members: the list that the pass at a place was given, sorted as clients sort.
         """
         keys = hashes + self._words[versions]
         at = self._places(keys, versions, members)
@@ -134,10 +134,9 @@ class Shares:
         key = trait.member.strategy, trait.member.version
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key[0], version=key[1])
-        queues = [self._script.queues[number] for number in numbers]
         client_id = self._script.lives[life].client_id
         try:
-            share = self._strategies[key].allocate(client_id, queues, sort_client_ids(members))
+            share = self._strategies[key].allocate(client_id, self._queues[version], members)
         except AllocationError:
             return REFUSED
         return self._sets.number(self._numbers[queue] for queue in share)

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.batch.member_lists import MemberList
 from rebalance_core.clockwork.batch.search import SortedRows
 from rebalance_core.clockwork.delays import NOTICE
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.clockwork.operations import Operation, operation_id
-from rebalance_core.clockwork.stretches import Stretch
 from rebalance_core.clockwork.ticks import NEVER, Times
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.versions import parse_version
@@ -37,11 +37,11 @@ class _Notices:
 
 
 class WakeUps:
-    """The wake-ups of all elements of a stretch.
+    """The wake-ups of all elements of a segment.
 
     Args:
         futures: of the script.
-        stretch: which part of it.
+        segment: which part of it.
         lives: numbers of the lives.
         lists: the member lists.
     """
@@ -49,11 +49,11 @@ class WakeUps:
     def __init__(
         self,
         futures: Futures,
-        stretch: Stretch,
+        segment: Segment,
         lives: NDArray[np.int64],
         lists: list[MemberList],
     ) -> None:
-        self._futures, self._stretch, self._lives = futures, stretch, lives
+        self._futures, self._segment, self._lives = futures, segment, lives
         version = parse_version(futures.script.settings.broker_version)
         self._newest_wins = version >= NEWEST_NOTICE_WINS
         self._silent = version >= BROADCASTING_IS_SILENT
@@ -75,7 +75,7 @@ class WakeUps:
         return found
 
     def operations(self, place: MemberList) -> Times:
-        """(K, S) when a list changes in the stretch, told or not."""
+        """(K, S) when a list changes in the segment, told or not."""
         rows = [place.since[place.moving], place.until[place.moving]]
         return np.concatenate(rows) if len(place.moving) else np.empty((0, self._seeds), np.int64)
 
@@ -98,9 +98,9 @@ class WakeUps:
                 again = self._delays(place, life, Operation.AGAIN)
                 delays = again if delays is None else np.where(joins, delays, again)
             assert delays is not None
-            if place.is_fresh or self._in_stretch(place.since[life]).any():
+            if place.is_fresh or self._in_time(place.since[life]).any():
                 yield _Notices(life, False, delays)
-            if place.told[life] and self._in_stretch(place.until[life]).any():
+            if place.told[life] and self._in_time(place.until[life]).any():
                 yield _Notices(life, True, self._delays(place, life, Operation.GOES))
 
     def _delays(self, place: MemberList, life: int, operation: Operation) -> Times:
@@ -116,16 +116,16 @@ class WakeUps:
             delays = np.where(lost_here, NEVER, delays)
         return delays
 
-    def _in_stretch(self, at_us: Times) -> NDArray[np.bool_]:
-        return (at_us >= self._stretch.begin_us) & (at_us < self._stretch.end_us)
+    def _in_time(self, at_us: Times) -> NDArray[np.bool_]:
+        return (at_us >= self._segment.since_us) & (at_us < self._segment.end_us)
 
     def sent(self, place: MemberList, notices: _Notices) -> Times:
-        """(S,) when the notices of an operation are sent; `NEVER`: not in the stretch."""
+        """(S,) when the notices of an operation are sent; `NEVER`: not in the segment."""
         since, until = place.since[notices.life], place.until[notices.life]
         at = since
         if notices.goes:
             at = np.where((since < until) & (until < place.down), until, NEVER)
-        return np.where(self._in_stretch(at), at, NEVER)
+        return np.where(self._in_time(at), at, NEVER)
 
     def followed(self, sent: list[Times]) -> list[Times]:
         """For each operation: (S,) from when on a newer one keeps its notices back."""

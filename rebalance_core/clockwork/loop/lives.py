@@ -24,9 +24,12 @@ from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life
 from rebalance_core.clockwork.ticks import NEVER
+from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.versions import parse_version
 from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
+
+DEFAULT = GroupSettings()
 
 
 def schedule_life(world: World, life: Life) -> None:
@@ -84,6 +87,8 @@ def come(world: World, life: Life) -> Client:
                 world.script.settings,
                 client_version=member.version,
                 message_model=member.message_model,
+                # Where a queue begins to be read is nothing that this simulates.
+                consume_from_where=DEFAULT.consume_from_where,
             ),
             parse_strategy(member.strategy, version=member.version),
         ),

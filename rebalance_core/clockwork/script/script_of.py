@@ -173,7 +173,7 @@ class _Builder:
             after = max(begins, default=None)
             begin = self._begin_us(at_ms, why)
             begins[at_ms] = begin if after is None else max(begin, self._since_us(after) + 1)
-        following = [*list(begins.values())[1:], None]
+        following = [*list(begins.values())[1:], None] if begins else []
         return tuple(
             Change(
                 epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,

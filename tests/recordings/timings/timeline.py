@@ -157,6 +157,8 @@ def gaps(line: Timeline, changes: list[Change]) -> dict[tuple[int, Queue], Times
     np.add.at(sums, cell, value[where])
     moved[cell] = True
     return {
-        (changes[at].number, line.queues[queue]): np.where(moved[at, queue], sums[at, queue], np.nan)
+        (changes[at].number, line.queues[queue]): np.where(
+            moved[at, queue], sums[at, queue], np.nan
+        )
         for at, queue in np.argwhere(moved.any(axis=2)).tolist()
     }

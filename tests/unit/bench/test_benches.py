@@ -61,6 +61,12 @@ def test_the_page_is_honest() -> None:
     assert "`make bench-full` has not been run to its end here: small-runs, day," in text
 
 
+def test_a_bench_that_failed_is_named() -> None:
+    found = results(0.1)
+    found["benches"]["day"] |= {"report": None, "error": "AssertionError: other rows"}
+    assert "**day** of `make bench` failed: AssertionError: other rows" in page({QUICK: found})
+
+
 def test_full_results_come_first_and_a_busy_machine_is_named() -> None:
     text = page({QUICK: results(0.1, Figure("q", 1.0)), FULL: results(4.2, Figure("f", 1.0))})
     assert "| f | 1 x |" in text

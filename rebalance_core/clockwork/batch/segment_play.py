@@ -1,4 +1,4 @@
-"""All passes of a stretch, in as many rounds as needed.
+"""All passes of a segment, in as many rounds as needed.
 
 Where no pass can change a member list, every element runs its next pass in every round. Where some
 may (a fresh broker hears of a client by its pass), only those run that begin no later than the
@@ -12,43 +12,38 @@ from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
-from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
+from rebalance_core.clockwork.batch.member_lists import LONGEST_PASS_US, MemberList, MemberLists
 from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
 from rebalance_core.clockwork.batch.search import SortedRows
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.batch.wake_ups import WakeUps
-from rebalance_core.clockwork.delays import COLD_ADD_AFTER, DROP_AFTER, PASS_LENGTH, PASS_TAIL
 from rebalance_core.clockwork.loop.rebalancing import (
     CHANNEL_ACTIVE,
     CHANNEL_AFTER_US,
     SAMPLE_AFTER_US,
 )
-from rebalance_core.clockwork.stretches import Stretch
 from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US, HEARTBEAT_US, NEVER, Times
 
 Ints = NDArray[np.int64]
 
-LONGEST_PASS_US = max(
-    PASS_LENGTH.longest, DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
-)
 
-
-def play_stretch(
-    futures: Futures, stretch: Stretch, lives: Ints, shares: list[Shares], sets: QueueSets,
+def play_segment(
+    futures: Futures, segment: Segment, lives: Ints, shares: list[Shares], sets: QueueSets,
     moves: list[Moves],
 ) -> None:  # fmt: skip
-    """Run all passes of a stretch.
+    """Run all passes of a segment.
 
     Args:
-        futures: where the processes stand; handed to the next stretch.
-        stretch: which part of the script.
+        futures: where the processes stand; handed to the next segment.
+        segment: which part of the script.
         lives: numbers of those that are there.
         shares: by topic.
         sets: of queues.
         moves: changes of what is held are put down here.
     """
-    play = _StretchPlay(futures, stretch, lives, shares, sets, moves)
+    play = _SegmentPlay(futures, segment, lives, shares, sets, moves)
     if play.fresh:
         play.run_in_order()
     else:
@@ -56,16 +51,16 @@ def play_stretch(
     play.keep()
 
 
-class _StretchPlay:
+class _SegmentPlay:
     def __init__(
-        self, futures: Futures, stretch: Stretch, lives: Ints, shares: list[Shares],
+        self, futures: Futures, segment: Segment, lives: Ints, shares: list[Shares],
         sets: QueueSets, moves: list[Moves],
     ) -> None:  # fmt: skip
-        self._futures, self._stretch = futures, stretch
-        self._routes = KnownRoutes(futures, stretch, lives)
-        self._lists = MemberLists(futures, stretch, lives, self._routes)
-        self._elements = Elements(futures, stretch, lives)
-        self._wake_ups = WakeUps(futures, stretch, lives, self._lists.lists)
+        self._futures, self._segment = futures, segment
+        self._routes = KnownRoutes(futures, segment, lives)
+        self._lists = MemberLists(futures, segment, lives, self._routes)
+        self._elements = Elements(futures, segment, lives)
+        self._wake_ups = WakeUps(futures, segment, lives, self._lists.lists)
         self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
@@ -100,7 +95,7 @@ class _StretchPlay:
             self._register(who, begin[who], outcome)
 
     def keep(self) -> None:
-        """Hand everything to the next stretch."""
+        """Hand everything to the next segment."""
         self._elements.keep()
         self._routes.keep()
         self._lists.keep()
@@ -137,7 +132,7 @@ class _StretchPlay:
             until = np.minimum(until, _next_change(place, its.seed[who], seen_us))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
         until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
-        until = np.minimum(np.minimum(until, self._stretch.end_us), its.rest[who])
+        until = np.minimum(np.minimum(until, self._segment.end_us), its.rest[who])
         rows = np.flatnonzero(its.last_end[who] + its.wait[who] < until)
         if len(rows):
             rows = rows[self._passes.calm(who[rows], seen_us[rows])]
@@ -194,6 +189,7 @@ class _StretchPlay:
         earlier = (at < since[who]) & (at < its.ended[who]) & ~place.joins.reshape(-1)[who]
         earlier &= (place.up[seed] <= at) & (at < place.down[seed])
         since[who[earlier]] = at[earlier]
+        place.fed.reshape(-1)[who[earlier]] = True
         return bool(earlier.any())
 
     def _ticks_after_fetch(self, place: MemberList, who: Ints, end: Times) -> bool:
