@@ -37,7 +37,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.process.audit.audit import audit_tables
 from rebalance_core.process.audit.audited import Audited
 from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
-from rebalance_core.process.audit.unwritten import audit_unwritten, tables_of_collection
+from rebalance_core.process.audit.unwritten import LedgerMeanwhile, tables_of_collection
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.observed import Observed, read_observed
 from rebalance_core.process.row_forecast import row_forecast
@@ -55,7 +55,8 @@ def audit(request: AuditRequest) -> AuditWritten:
         source, files = _ingested(request, run, place)
         simulated, tables = _simulated(request, source, run, place)
         say("judging every group")
-        result = audit_tables(tables, LedgerFiles(place), **request.judging)
+        with progress_of("groups judged") as progress:
+            result = audit_tables(tables, LedgerFiles(place), **request.judging, progress=progress)
         output = AuditOutput(request, run, PROCESS, {"python": python_version()})
         audited = Audited(result, place, folder, _previous(options.previous))
         return output.write(audited, simulated, files)
@@ -71,10 +72,16 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
         warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
     simulation = simulation_options(request.settings)
     checked = check_tables(inputs, max_queue_nums=simulation.max_queue_nums)
-    rows = row_forecast(checked, simulation, bad_row_limits(request.settings))
-    if rows.refusal is not None:
-        return rows, None
-    result = audit_unwritten(checked, simulation, observed, **request.judging)
+    limits = bad_row_limits(request.settings)
+    with LedgerMeanwhile() as ledger:
+        with progress_of("groups") as progress:
+            rows = row_forecast(
+                checked, simulation, limits, lambda: ledger.simulate(checked, simulation, progress)
+            )
+        if rows.refusal is not None:
+            return rows, None
+        with progress_of("groups judged") as progress:
+            result = ledger.audit(checked, observed, **request.judging, progress=progress)
     return rows, result.counts()
 
 
@@ -86,7 +93,11 @@ def _ingested(
     if collection is None:
         return request.options.input or "", []
     say(f"reading {len(collection.files):,} files of {request.options.collection}")
-    done = ingest_and_write(collection, place / INGESTED, request.assumed, before_writing=run.clear)
+    with progress_of("files") as progress:
+        done = ingest_and_write(
+            collection, place / INGESTED, request.assumed, before_writing=run.clear,
+            progress=progress,
+        )  # fmt: skip
     return str(place / INGESTED), understood(done.stats)
 
 

@@ -35,6 +35,7 @@ from rebalance_core.spark.audit.audited import Audited
 from rebalance_core.spark.audit.previous_audit import PreviousAudit, previous_audit
 from rebalance_core.spark.audit.unwritten import count_unwritten, tables_of_collection
 from rebalance_core.spark.engine.row_forecast import row_forecast
+from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and_write, sized
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
 from rebalance_core.spark.tables.check_rows import check_rows
@@ -72,10 +73,11 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
         checked, counts = check_rows(inputs, simulation.max_queue_nums, warn)
         kept.callback(checked.close)
         simulation = sized(simulation, counts, session)
-        rows = row_forecast(checked, counts, simulation, bad_row_limits(settings))
+        ledger = kept.enter_context(simulate_checked(checked, simulation))
+        rows = row_forecast(checked, counts, simulation, bad_row_limits(settings), ledger)
         if rows.refusal is not None:
             return rows, None
-        return rows, count_unwritten(checked, simulation, observed, **request.judging)
+        return rows, count_unwritten(checked, ledger, observed, **request.judging)
 
 
 def _ingested(

@@ -167,7 +167,9 @@ class KnownRoutes:
         """(lives, 1): the life was there before the log, and so was the version."""
         at_us = None if version.moment is None else version.moment.event_us
         lives = [self._futures.script.lives[life] for life in self._lives]
-        known = [life.observed and (at_us is None or at_us <= life.joined.event_us) for life in lives]
+        known = [
+            life.observed and (at_us is None or at_us <= life.joined.event_us) for life in lives
+        ]
         return np.array(known, bool)[:, None]
 
     def _answered(self, tick: NDArray[np.int64]) -> Times:

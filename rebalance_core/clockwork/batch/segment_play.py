@@ -65,7 +65,9 @@ class _SegmentPlay:
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
         versions = [futures.traits[life].version for life in lives.tolist()]
-        self._channel_active = np.array([v >= CHANNEL_ACTIVE for v in versions])[self._elements.life]
+        self._channel_active = np.array([v >= CHANNEL_ACTIVE for v in versions])[
+            self._elements.life
+        ]
 
     def run(self) -> None:
         """Every element runs its next pass in every round."""
@@ -145,7 +147,9 @@ class _SegmentPlay:
             columns += [place.up, place.down]
             if not place.is_fresh:
                 columns += [*place.since[place.moving], *place.until[place.moving]]
-        return np.stack(columns, axis=1) if columns else np.empty((len(self._futures.seeds), 0), int)
+        return (
+            np.stack(columns, axis=1) if columns else np.empty((len(self._futures.seeds), 0), int)
+        )
 
     # --- passes that register somebody ----------------------------------------------------
 
