@@ -69,7 +69,7 @@ def surveyed(history: GroupHistory, options: PropagationOptions) -> Survey:
         steps=int(_members(script).sum()),
         shared_topics=script.popped,
         broadcasts=broadcasts(script),
-        reason=reason_of(script, options.clock),
+        reason=reason_of(script),
         rejected=tuple(map(rejected_row, script.unknown_members)),
     )
 
