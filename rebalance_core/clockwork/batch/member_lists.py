@@ -176,6 +176,7 @@ class MemberLists:
             created = futures.ticks.created[lives].ravel()
             reads = self._routes.reads(life.broker, np.arange(self._size), created)
             there = reads.reshape(at.shape) & (up <= self._segment.begin_us)
+            there &= ended > self._segment.begin_us
             at[observed] = np.where(there[observed], np.maximum(up, BEFORE_ALL), NEVER)
         joins = (up <= at) & (at < down) & (at < ended)
         earlier = futures.registered.setdefault(
