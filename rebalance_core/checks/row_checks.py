@@ -13,13 +13,16 @@ import pyarrow.compute as pc
 from rebalance_core.checks.conform import conform
 from rebalance_core.checks.duplicate_keys import duplicate_keys
 from rebalance_core.checks.input_tables import InputTables
-from rebalance_core.checks.issue_arrays import Found, issues_array, joined_issues
+from rebalance_core.checks.issue_arrays import issues_array, joined_issues
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_issues import row_issues
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
-from rebalance_core.contracts import ALL_TABLES, REJECTED
+from rebalance_core.contracts import ALL_TABLES, REJECTED, Table
 from rebalance_core.contracts.table import ISSUES_TYPE, arrow_type
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
+
+ISSUES = "issues"
+"""The column of what is wrong with each row."""
 
 _LINE = re.compile(r"[:@]([0-9]+)$")
 _LARGEST_LINE = 2**63 - 1
@@ -75,27 +78,32 @@ def check_table(
         InputRefused: columns that may not be null are missing.
     """
     table = ALL_TABLES[table_name]
-    rows = conform(table, rows)
-    found: list[Found] = []
-    begin = 0
+    return by_keys(table, with_issues(table, conform(table, rows), max_queue_nums))
+
+
+def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
+    """Conformed rows with all that is wrong with each alone, in the column `ISSUES`."""
+    issues = []
     for batch in rows.to_batches():
-        found += [
-            Found(each.rows + begin, each.code, each.messages)
-            for each in row_issues(table, batch, max_queue_nums)
-        ]
-        begin += len(batch)
+        own = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
+        issues.append(joined_issues(batch.column(READ_ISSUES), own))
+    return rows.append_column(ISSUES, pa.chunked_array(issues, arrow_type(ISSUES_TYPE)))
+
+
+def by_keys(table: Table, rows: pa.Table) -> Checked:
+    """Rows of `with_issues`, used or rejected; all rows of one key must be among them."""
     duplicates = duplicate_keys(table, rows)
-    own = issues_array(len(rows), [*found, duplicates.differing])
-    issues = joined_issues(_one_array(rows.column(READ_ISSUES)), own)
+    own = issues_array(len(rows), [duplicates.differing])
+    issues = joined_issues(_one_array(rows.column(ISSUES)), own)
     bad = np.asarray(pc.list_value_length(issues)) > 0
     used = ~bad
     used[duplicates.repeats] = False
     good = rows.select([*table.column_names, SOURCE, RAW])
     good = good if used.all() else good.filter(pa.array(used))
     return Checked(
-        {table_name: good},
-        _rejected(table_name, rows, issues, bad),
-        {table_name: RowCounts(len(rows), int(bad.sum()))},
+        {table.name: good},
+        _rejected(table.name, rows, issues, bad),
+        {table.name: RowCounts(len(rows), int(bad.sum()))},
     )
 
 

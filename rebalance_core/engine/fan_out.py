@@ -94,11 +94,16 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
         first[name] = pointers(np.bincount(group, minlength=len(keys)))
     # The text of a row is only wanted for an event that names an unknown member.
     kept = {
-        name: (table if name == EVENTS else table.drop_columns([SOURCE, RAW])).combine_chunks()
+        name: (table if name == EVENTS else without_text(table)).combine_chunks()
         for name, table in tables.items()
         if name in found
     }
     return GroupedRows(keys.clusters, keys.groups, kept, sorted_rows, first)
+
+
+def without_text(rows: pa.Table) -> pa.Table:
+    """The rows without what they were read from."""
+    return rows.select([name for name in rows.column_names if name not in (SOURCE, RAW)])
 
 
 Pairs = tuple[Ints, Ints]

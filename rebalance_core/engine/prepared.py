@@ -61,11 +61,21 @@ def prepare(chunk: pa.Table, options: EngineOptions, wanted: Iterable[str]) -> P
 
 
 def prepare_tables(
-    tables: Mapping[str, pa.Table], options: EngineOptions, wanted: Iterable[str]
+    tables: Mapping[str, pa.Table],
+    options: EngineOptions,
+    wanted: Iterable[str],
+    part: tuple[int, int] = (0, 1),
 ) -> Prepared:
-    """Follow the events of whole groups; arguments as `prepare`, but the rows are by table."""
+    """Follow the events of groups; arguments as `prepare`, but the rows are by table.
+
+    Args:
+        tables: the rows of the groups.
+        options: see `EngineOptions`.
+        wanted: tables that rows of the replay are wanted of.
+        part: the range of their queues.
+    """
     made = Prepared()
-    _prepare_part(made, tables, (0, 1), options, tuple(wanted))
+    _prepare_part(made, tables, part, options, tuple(wanted))
     return made
 
 

@@ -38,8 +38,8 @@ BENCHES = (
     Bench(
         "fleets",
         "tests.bench.runs.fleets",
-        ("--most-rows", "3000000", "--spark-rows", "500000"),
-        ("--most-rows", "50000000", "--spark-rows", "500000000"),
+        ("--most-rows", "4000000", "--spark-from", "300000", "--spark-to", "500000"),
+        ("--most-rows", "50000000", "--spark-from", "2000000", "--spark-to", "500000000"),
     ),
     Bench(
         "giants",

@@ -60,11 +60,11 @@ def test_every_hand_over() -> None:
         event_ms = int(event["event_ms"])
         for (group, queue), its_actions in by_queue.items():
             if group == event["group"]:
-                for one in hand_overs(its_actions, begin, until):
-                    drop = None if one.drop_ms is None else one.drop_ms - event_ms
-                    add = None if one.add_ms is None else one.add_ms - event_ms
-                    found.add((event_ms, event["event_kind"], *queue, one.from_client or "",
-                               one.to_client or "", drop, add, one.gap_ms))  # fmt: skip
+                for each in hand_overs(its_actions, begin, until):
+                    drop = None if each.drop_ms is None else each.drop_ms - event_ms
+                    add = None if each.add_ms is None else each.add_ms - event_ms
+                    found.add((event_ms, event["event_kind"], *queue, each.from_client or "",
+                               each.to_client or "", drop, add, each.gap_ms))  # fmt: skip
     expected = {
         (int(row["event_ms"]), row["event_kind"], row["topic"], row["broker"],
          int(row["queue_id"]), row["from_client"], row["to_client"], number(row["drop_ms"]),

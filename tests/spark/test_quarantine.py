@@ -4,11 +4,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.rules import ISSUE_CODES
-from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.quarantine import check, quarantine, split
+from rebalance_core.spark.tables.check_rows import count_rows
+from rebalance_core.spark.tables.quarantine import Quarantined, check, quarantine
 from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark.tables.sources import source_of
 from tests.row_cases import (
     COMMITS,
     CONFIG,
@@ -52,6 +55,10 @@ def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(
     } == dict.fromkeys(DEFAULTS, ("_source", "_raw"))
 
 
+def checked(name: str, frame: DataFrame) -> Quarantined:
+    return check({name: source_of(ALL_TABLES[name], frame)})
+
+
 def _rows(used: dict[Place, Row]) -> list[Row]:
     return [row for (table, _), row in used.items() if table == COMMITS]
 
@@ -59,8 +66,8 @@ def _rows(used: dict[Place, Row]) -> list[Row]:
 def test_one_bad_row_has_one_issue_per_fault(spark: SparkSession) -> None:
     row = DEFAULTS[EVENTS] | CONFIG | {"sequence": "x", "perm": 99, "read_queue_nums": -1}
     frame = spark.createDataFrame([row], ", ".join(f"{n} {_sql(v)}" for n, v in row.items()))
-    (checked,) = check(EVENTS, frame).collect()
-    assert sorted(issue.code for issue in checked.issues) == [
+    (rejected,) = checked(EVENTS, frame).rejected.collect()
+    assert sorted(issue.code for issue in rejected.issues) == [
         "BAD_PERM",
         "BAD_QUEUE_NUMS",
         "BAD_TYPE",
@@ -86,8 +93,8 @@ def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark: Spar
         spark, (0, None, 5), (0, None, 5), (0, None, 5), (1, None, 5), (1, None, 6), (1, None, 5),
         (2, None, 5), (2, "x", 6), (3, "x", -1), (3, "x", 4),
     )  # fmt: skip
-    checked = check(COMMITS, frame)
-    good, rejected = split(checked, COMMITS)
+    result = checked(COMMITS, frame)
+    good, rejected = result.tables[COMMITS], result.rejected
     assert sorted((r.queue_id, r.client_id or "") for r in good.collect()) == [
         (0, ""),
         (2, ""),
@@ -101,8 +108,9 @@ def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark: Spar
         "3 rows with different content have the key cluster c, consumer_group g, topic t, "
         "broker_name b, queue_id 1, client_id null, observed_ms 1700000000000; keep one"
     ) in messages
-    repeats = checked.where("_repeat AND size(issues) = 0").count()
+    repeats = 2
     assert good.count() + repeats + len(rows) == frame.count()
+    assert count_rows(result) == {COMMITS: RowCounts(frame.count(), len(rows))}
 
 
 def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no_duplicates(
@@ -121,7 +129,8 @@ def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no
         ],
         names.replace("source", "broker_name STRING, source"),
     )
-    good, rejected = split(check(EVENTS, frame), EVENTS)
+    result = checked(EVENTS, frame)
+    good, rejected = result.tables[EVENTS], result.rejected
     assert [row.source for row in good.collect()] == ["a:1"]
     assert sorted((r.source, [i.code for i in r.issues]) for r in rejected.collect()) == [
         ("c:1", ["BAD_TYPE"]),

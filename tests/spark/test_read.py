@@ -8,8 +8,8 @@ from pyspark.sql import Row, SparkSession
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.spark.tables.conformed_frames import conform
 from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark.tables.sources import conform
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
 
 pytestmark = pytest.mark.spark

@@ -6,6 +6,7 @@ Rows that begin alike, as those of one group do, are hashed once as long as they
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ from rebalance_core.checks.hashing.xxhash64 import (
     hash_texts,
 )
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.table import arrow_type
+from rebalance_core.contracts.table import Column, arrow_type
 
 BLOCK_ROWS = 16_384
 """Hashed at once: what a step needs stays in the processor's cache."""
@@ -31,7 +32,12 @@ _RUNS_WORTH_IT = 2  # rows a run must have on average
 
 def row_hashes(table: Table, rows: pa.RecordBatch) -> np.ndarray:
     """The hashes of rows with the table's columns, int64."""
-    columns = [_hashable(rows.column(c.name), c.type) for c in table.columns]
+    return column_hashes(table.columns, rows)
+
+
+def column_hashes(of: Iterable[Column], rows: pa.RecordBatch) -> np.ndarray:
+    """The hashes of some columns of the rows, int64."""
+    columns = [_hashable(rows.column(c.name), c.type) for c in of]
     hashes = np.empty(len(rows), np.int64)
     for begin in range(0, len(rows), BLOCK_ROWS):
         block = [column.slice(begin, BLOCK_ROWS) for column in columns]

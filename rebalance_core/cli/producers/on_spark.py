@@ -14,13 +14,14 @@ from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import ProducersWritten
-from rebalance_core.spark import DataFrame, SparkSession
+from rebalance_core.spark import SparkSession
 from rebalance_core.spark.producers.replay import (
     read_results,
     replay_and_write,
     replay_forecast,
 )
 from rebalance_core.spark.producers.simulate import simulate_and_write
+from rebalance_core.spark.tables.sources import Source
 
 
 def run(
@@ -67,6 +68,6 @@ def forecast(
 
 def _read(
     session: SparkSession, options: ProducersOptions, inputs: Mapping[str, str]
-) -> dict[str, DataFrame]:
+) -> dict[str, Source]:
     paths = {name: spark_location(path) for name, path in inputs.items()}
     return read_results(session, paths, options.input_format)

@@ -42,7 +42,7 @@ def reason_of(script: Script) -> str:
         return EDITED_MEMBER
     if any(member.suspended for each in members for member in each):
         return SUSPENDED
-    if any(life.removed or life.only_broker is not None for life in lives):
+    if any(life.sightings or life.only_broker is not None for life in lives):
         return PARTIAL_EVENTS
     if any(life.host_lost for life in script.broker_lives):
         return HOST_LOST

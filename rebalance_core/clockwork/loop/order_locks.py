@@ -5,7 +5,7 @@ Upstream: ``RebalanceLockManager`` on the broker, ``lockAll`` and ``unlockAll`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Set
 from functools import partial
 
 from rebalance_core.client.broker_answers import BrokerAnswers
@@ -15,6 +15,7 @@ from rebalance_core.clockwork.delays import LISTENER
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer
 from rebalance_core.clockwork.loop.agenda import Kind
 from rebalance_core.clockwork.loop.world import Broker, Client, OrderLock, World
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.timers import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
 
 _LOCK_LIFE_US = BROKER_LOCK_LIFE_MS * 1_000
@@ -45,14 +46,17 @@ def note_backlog(world: World, client: Client) -> None:
     """Say of each queue of a client whether messages of it wait in the client."""
     if client.process.unlocks_on_removal:
         for queue, state in client.process.table.items():
-            state.holds_messages = has_backlog(world, world.queue_numbers[queue])
+            number = world.queue_numbers.get(queue)
+            state.holds_messages = number is not None and has_backlog(world, number)
 
 
-def granted(world: World, client: Client, record: PassRecord) -> None:
-    """Write down the locks that a pass got; of queues in no route, which CONFIG asks for, too."""
+def granted(
+    world: World, client: Client, record: PassRecord, new: Collection[MessageQueue]
+) -> None:
+    """Write down the locks that a pass got of the queues that it took."""
     for queue, was_granted in record.locks:
         number = world.queue_numbers.get(queue)
-        if was_granted and number is not None:
+        if was_granted and queue in new and number is not None:
             _lock(world, client, number)
 
 
@@ -63,7 +67,9 @@ def has_backlog(world: World, queue: int) -> bool:
     return world.draw(entity, Timer.BACKLOG, queue) < 1 << (DRAW_BITS - 1)
 
 
-def release_after_pass(world: World, client: Client, record: PassRecord, at_us: int) -> None:
+def release_after_pass(
+    world: World, client: Client, record: PassRecord, gone: Set[MessageQueue], at_us: int
+) -> None:
     """Put the unlocking of queues that a pass removed on the agenda.
 
     From 5.2 on a busy listener holds it up for as long as ``tryLock`` waits; before, messages in
@@ -71,8 +77,10 @@ def release_after_pass(world: World, client: Client, record: PassRecord, at_us: 
     """
     if not client.process.unlocks_on_removal:
         return
-    for queue in record.removed:
-        number = world.queue_numbers[queue]
+    for queue in sorted(gone - set(record.truncated)):
+        number = world.queue_numbers.get(queue)
+        if number is None:
+            continue
         if queue in record.delayed_unlocks:
             delay = _UNLOCK_DELAY_US
         elif waits_for_listener(client) and has_backlog(world, number):

@@ -7,7 +7,7 @@ first and asks for the locks of new ones later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,7 +31,7 @@ from rebalance_core.clockwork.loop.order_locks import (
     release_after_pass,
 )
 from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
-from rebalance_core.clockwork.loop.routes import adopt, answers, known_route
+from rebalance_core.clockwork.loop.routes import adopt, known_route, subscribed, visible
 from rebalance_core.clockwork.loop.waking import schedule_pass, wake
 from rebalance_core.clockwork.loop.world import RESUMED, Broker, Client, PassBegun, World
 from rebalance_core.clockwork.operations import Operation
@@ -103,8 +103,9 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
     """``findConsumerIdList`` fetches a route that is not known; 5.5 gives up before it asks."""
     if client.process.is_broadcasting or client.version >= EMPTY_IS_UNKNOWN:
         return {}
-    found = answers(world, client, world.now_us)
-    return {topic: version for topic, version in found.items() if topic not in client.known}
+    unknown = [topic for topic in subscribed(world, client) if topic not in client.known]
+    found = {topic: visible(world, client, topic, world.now_us) for topic in unknown}
+    return {topic: version for topic, version in found.items() if version is not None}
 
 
 def _decide(world: World, one: _Pass) -> None:
@@ -123,32 +124,39 @@ def _decide(world: World, one: _Pass) -> None:
     locks = client.process.locks_on_addition
     one.end_us += one.timed_out_us
     note_backlog(world, client)
+    before = set(client.process.table)
     record = run_pass(client.process, one.view, broker_answers(world, no_locks=locks))
-    if record.removed or record.truncated or record.added or record.locks:
-        _act(world, one, record)
+    after = set(client.process.table)
+    if before != after or record.locks:
+        _act(world, one, record, gone=before - after, new=after - before)
     else:
         _end(world, one, record, heartbeat_due=record.heartbeats > 0)
 
 
-def _act(world: World, one: _Pass, record: PassRecord) -> None:
-    """Carry out what a pass has decided, when it comes to it."""
+def _act(
+    world: World, one: _Pass, record: PassRecord, *, gone: set[MessageQueue], new: set[MessageQueue]
+) -> None:
+    """Carry out what a pass has decided, when it comes to it.
+
+    What CONFIG adds in the pass of one topic and drops in that of another is neither.
+    """
     client, index = one.client, one.client.index
     asked_us = one.begin_us + one.timed_out_us
     last_us = drop_us = asked_us + DROP_AFTER.of(_draw(world, one, Timer.DROP_AFTER))
-    if record.added or record.locks:
+    if new or record.locks:
         cold = one.number < COLD_PASSES and not client.life.observed
         delay = COLD_ADD_AFTER if cold else ADD_AFTER
         last_us = drop_us + delay.of(_draw(world, one, Timer.ADD_AFTER))
     tail = PASS_TAIL.of(_draw(world, one, Timer.PASS_TAIL))
     one.end_us = max(one.end_us, last_us + tail)
-    give_up = partial(_give_up, world, client, record.removed + record.truncated)
+    give_up = partial(_give_up, world, client, gone)
     world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)
-    release_after_pass(world, client, record, drop_us)
+    release_after_pass(world, client, record, gone, drop_us)
     if record.locks:
         ask = partial(_ask_for_locks, world, one, record)
         world.agenda.put(last_us, Kind.REQUEST, ask, process=index)
     else:
-        take = partial(_take, world, client, list(record.added))
+        take = partial(_take, world, client, new)
         world.agenda.put(last_us, Kind.REQUEST, take, process=index)
         _end(world, one, record, heartbeat_due=record.heartbeats > 0)
 
@@ -158,9 +166,11 @@ def _ask_for_locks(world: World, one: _Pass, dropped: PassRecord) -> None:
     client = one.client
     if not world.lives(client):
         return
+    before = set(client.process.table)
     record = run_pass(client.process, one.view, broker_answers(world))
-    granted(world, client, record)
-    _take(world, client, list(record.added))
+    new = client.process.table.keys() - before
+    granted(world, client, record, new)
+    _take(world, client, new)
     due = dropped.heartbeats + record.heartbeats > 0
     _end(world, one, record, heartbeat_due=due)
 
@@ -225,21 +235,25 @@ def _channel_active(world: World, client: Client, broker: Broker) -> None:
         register(world, client, broker)
 
 
-def _give_up(world: World, client: Client, queues: list[MessageQueue]) -> None:
-    if world.lives(client):
-        for queue in queues:
-            number = world.queue_numbers[queue]
-            if number in client.held:
-                client.held.discard(number)
-                world.rows.append((client.index, number, world.now_us, GIVEN_UP))
+def _give_up(world: World, client: Client, queues: Collection[MessageQueue]) -> None:
+    for number in _numbers(world, client, queues):
+        if number in client.held:
+            client.held.discard(number)
+            world.rows.append((client.index, number, world.now_us, GIVEN_UP))
 
 
-def _take(world: World, client: Client, queues: list[MessageQueue]) -> None:
-    if world.lives(client):
-        for queue in queues:
-            number = world.queue_numbers[queue]
-            client.held.add(number)
-            world.rows.append((client.index, number, world.now_us, TAKEN))
+def _take(world: World, client: Client, queues: Collection[MessageQueue]) -> None:
+    for number in _numbers(world, client, queues):
+        client.held.add(number)
+        world.rows.append((client.index, number, world.now_us, TAKEN))
+
+
+def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> list[int]:
+    """Of queues in routes; a pull consumer takes what CONFIG names, there or not."""
+    if not world.lives(client):
+        return []
+    numbers = map(world.queue_numbers.get, queues)
+    return sorted(number for number in numbers if number is not None)
 
 
 def _heartbeat(world: World, one: _Pass) -> None:

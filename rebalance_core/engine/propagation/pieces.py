@@ -24,7 +24,7 @@ PIECE_STEPS = 500_000
 """Changes x members x seeds of a piece: some seconds of work."""
 STEPS_ONE_BY_ONE = 30
 """What a step costs in futures that are played one after the other, in steps of others."""
-SLICE_ROWS = 2_000_000
+SLICE_ROWS = 1_000_000
 """Rows of an ownership log, as estimated, that are measured at once: 200 MB with all arrays."""
 
 
@@ -35,7 +35,7 @@ class Survey:
     Attributes:
         cluster: Its cluster.
         consumer_group: Its name.
-        changes: Changes that are simulated.
+        changes: Changes that are simulated; none where all queues are shared.
         steps: Changes, each times the members at that time.
         shared_topics: Topics left out because members share their queues.
         broadcasts: No queue is handed over.
@@ -65,11 +65,11 @@ def surveyed(history: GroupHistory, options: PropagationOptions) -> Survey:
     return Survey(
         cluster=history.cluster,
         consumer_group=history.consumer_group,
-        changes=len(script.changes),
+        changes=len(script.changes) if script.queues else 0,
         steps=int(_members(script).sum()),
         shared_topics=script.popped,
         broadcasts=broadcasts(script),
-        reason=reason_of(script, options.clock),
+        reason=reason_of(script),
         rejected=tuple(map(rejected_row, script.unknown_members)),
     )
 
@@ -83,9 +83,9 @@ def played(history: GroupHistory, options: PropagationOptions, seeds: range) -> 
         seeds: Which futures.
     """
     script = script_of(history, options.clock)
-    if not script.changes:
+    if not script.changes or not script.queues:
         return
-    rows_a_seed = len(script.changes) * max(1, len(script.queues))
+    rows_a_seed = len(script.changes) * len(script.queues)
     size = max(1, SLICE_ROWS // rows_a_seed)
     for begin in range(seeds.start, seeds.stop, size):
         numbers = np.arange(begin, min(begin + size, seeds.stop), dtype=np.int64)

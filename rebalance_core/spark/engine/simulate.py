@@ -41,7 +41,7 @@ def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> L
     options = options or SimulationOptions()
     checked = quarantine(inputs, max_queue_nums=options.max_queue_nums)
     ledger = simulate_checked(checked, options)
-    return replace(ledger, kept=(*ledger.kept, *checked.checked.values()))
+    return replace(ledger, kept=(*ledger.kept, checked.chunks))
 
 
 def simulate_checked(checked: Quarantined, options: SimulationOptions) -> Ledger:

@@ -1,4 +1,4 @@
-"""Work units, assigned to tasks by weight: a group, or a range of a giant group's queues.
+"""Work units of lazy frames, assigned to tasks by weight: a group, or a range of a giant's queues.
 
 A group's weight is about the cells it has, its queues times its consumer events: what the kernels
 go through. The units of each cluster are ranked by falling weight and assigned in turn, so that
@@ -14,14 +14,13 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.engine.routing import GIANT_CELLS
 from rebalance_core.engine.units import GROUP, PART, PARTS
 from rebalance_core.model import events
 from rebalance_core.spark.engine.group_frames import fan_out, group_topics, member_rows
 from rebalance_core.spark.engine.packing import packed
 
 SLOT = "_slot"
-GIANT_CELLS = 1 << 26
-"""A group with more cells than this is divided: seconds of work, not minutes, a unit."""
 ROWS_PER_TASK = 100_000
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -13,7 +13,8 @@ from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts.local_paths import is_local, local_path
-from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.facts import COUNTED, LedgerFacts
+from rebalance_core.engine.interests import Interests, interests_of
 from rebalance_core.engine.options import (
     VECTORIZED,
     LedgerConfig,
@@ -22,12 +23,15 @@ from rebalance_core.engine.options import (
     engine_options,
     group_pattern,
 )
+from rebalance_core.engine.prepared import REPLAYED
+from rebalance_core.engine.routing import routing_of
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.simulate import simulate_checked
-from rebalance_core.spark.engine.summary import SparkFacts, replay_reasons
-from rebalance_core.spark.engine.work_units import assign_once, task_count
+from rebalance_core.spark.engine.summary import facts_of
+from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.engine.write_pass import LedgerFolder, LedgerTask, RejectedTask
-from rebalance_core.spark.tables.check_rows import check_rows, complaints
+from rebalance_core.spark.tables.check_rows import check_and_note, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
@@ -39,7 +43,7 @@ class LedgerWritten:
 
     Attributes:
         tables: Rows and digest of every table written.
-        facts: What a summary says of them (`ledger_facts`).
+        facts: What a summary says of them (`LedgerFacts.totals`).
         rejected: How often each issue code occurs in ``rejected``.
         input_rows: Rows of every input table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.
@@ -95,7 +99,8 @@ def simulate_and_write(
         OutputExists: A table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
-    checked, counts = check_rows(inputs, options.max_queue_nums, warn)
+    checked, counted = check_and_note(inputs, options.max_queue_nums, interests_of, warn)
+    counts = counted.rows
 
     def shown(rejected: DataFrame) -> Callable[[], list[Complaint]]:
         return lambda: [] if config.private else complaints(rejected)
@@ -107,10 +112,9 @@ def simulate_and_write(
         refuse_bad_rows(counts, config.bad_rows, shown(checked.rejected))
         if before_writing is not None:
             before_writing()
-        options = sized(options, counts, session)
-        run = _Run(session, checked, folder, options, more_rejected)
+        run = _Run(session, checked, folder, sized(options, counts, session), more_rejected)
         by_tasks = options.engine == VECTORIZED and is_local(folder)
-        tables, summary = run.by_tasks(counts) if by_tasks else run.by_spark()
+        tables, summary = run.by_tasks(counted.notes) if by_tasks else run.by_spark()
         with_unknown = with_unknown_members(counts, summary.rejected.get(UNKNOWN_MEMBER, 0))
         if with_unknown != counts:
             rejected = session.read.parquet(f"{folder}/rejected")
@@ -137,32 +141,31 @@ class _Run:
     more_rejected: DataFrame | None
 
     def by_tasks(
-        self, counts: Mapping[str, RowCounts]
+        self, interests: Sequence[Interests | None]
     ) -> tuple[Mapping[str, TableWritten], LedgerFacts]:
         """One pass whose tasks write every table; the folder is local."""
         engine = engine_options(self.checked.tables, self.options)
-        rows = assign_once(
-            self.checked.tables, group_pattern(self.options), self.options.partitions
-        )
-        bad = any(count.bad for count in counts.values())
-        rejected = [self.checked.rejected] * bad
-        rejected += [] if self.more_rejected is None else [self.more_rejected]
+        found = Interests.merged(part for part in interests if part is not None)
+        tasks = self.options.partitions or 1
+        routing = routing_of(found, tasks, group_pattern(self.options))
         with LedgerFolder(local_path(self.folder).absolute()) as folder:
-            for frame in rejected:
-                folder.write(frame, RejectedTask(folder.attempts))
-            folder.write(rows, LedgerTask(folder.attempts, engine, self.options))
+            if self.more_rejected is not None:
+                folder.write(self.more_rejected, RejectedTask(folder.attempts))
+            task = LedgerTask(folder.attempts, routing.giants, engine, self.options)
+            folder.write(routed_rows(self.checked, routing), task)
             return folder.close(), folder.facts
 
-    def by_spark(self) -> tuple[Mapping[str, TableWritten], SparkFacts]:
+    def by_spark(self) -> tuple[Mapping[str, TableWritten], LedgerFacts]:
         """A pass for each table, through Spark's writer."""
         with simulate_checked(self.checked, self.options) as ledger:
             frames = ledger.frames()
             if self.more_rejected is not None:
                 frames["rejected"] = frames["rejected"].unionByName(self.more_rejected)
             written = {n: write_table(frame, self.folder, n) for n, frame in frames.items()}
-            reasons = replay_reasons(ledger.replayed)
-        back = {name: self.session.read.parquet(f"{self.folder}/{name}") for name in written}
-        return written, SparkFacts(back, reasons)
+            counted = {name: self.session.read.parquet(f"{self.folder}/{name}") for name in COUNTED}
+            if ledger.replayed is not None:
+                counted[REPLAYED] = ledger.replayed
+            return written, facts_of(counted)
 
 
 def sized(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,28 +19,37 @@ from pyspark.sql import DataFrame
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
+from rebalance_core.engine.bucket_pass import Giants, bucket_pass
 from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.ledger_pass import Rows, rows_of
+from rebalance_core.engine.ledger_pass import Rows
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.engine.prepared import prepare
+from rebalance_core.engine.prepared import REJECTED
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
-from rebalance_core.engine.time_range import within
-from rebalance_core.engine.units import chunks
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.spark.engine.routed_rows import routed_tables
 
 ATTEMPTS = "_attempts"
 """Folder in the output for the files of tasks; gone when a run ends."""
 
 _SCHEMA = pa.schema([("attempt", pa.string()), ("digests", pa.binary()), ("facts", pa.binary())])
+_NO_ROWS = LEDGER_TABLES[REJECTED].arrow_schema().empty_table()
 _DDL = "attempt STRING, digests BINARY, facts BINARY"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerTask:
-    """Writes the ledger of the units of one task."""
+    """Writes the ledger of one bucket.
+
+    Attributes:
+        folder: For the files of attempts.
+        giants: The parts of divided groups, by bucket.
+        engine: See `EngineOptions`.
+        options: Of the simulation.
+    """
 
     folder: str
+    giants: Mapping[int, Giants]
     engine: EngineOptions
     options: SimulationOptions
 
@@ -49,8 +58,12 @@ class LedgerTask:
         yield from _written(self.folder, self._rows(batches))
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Rows:
-        for chunk in chunks(batches):
-            yield from within(rows_of(prepare(chunk, self.engine, LEDGER_TABLES)), self.options)
+        for bucket, tables in routed_tables(batches):
+            for rejected in tables.pop(REJECTED, _NO_ROWS).to_batches():
+                yield REJECTED, rejected
+            if tables:
+                giants = self.giants.get(bucket, {})
+                yield from bucket_pass(tables, giants, self.engine, self.options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.planning.sweep.bad_rates import MOST_REASONS, refuse_bad_rates
-from rebalance_core.spark.tables.quarantine import check, split
+from rebalance_core.spark.tables.quarantine import check
 from rebalance_core.spark.tables.read import read_table
 
 
@@ -24,8 +24,8 @@ def read_queue_rates(
     Raises:
         InputRefused: Any row is bad; rates are few, and one left out would go unnoticed.
     """
-    frame, _ = read_table(session, QUEUE_RATES, location, input_format)
-    good, bad = split(check(QUEUE_RATES.name, frame), QUEUE_RATES.name)
+    checked = check({QUEUE_RATES.name: read_table(session, QUEUE_RATES, location, input_format)})
+    good, bad = checked.tables[QUEUE_RATES.name], checked.rejected
     negative = good.where("isnan(messages_per_second) OR messages_per_second < 0")
     reasons = [row["issues"][0]["message"] for row in bad.limit(MOST_REASONS).collect()]
     rates = [row["messages_per_second"] for row in negative.limit(MOST_REASONS).collect()]

@@ -22,9 +22,10 @@ from rebalance_core.producers.results.parts import CLIENT, ResultsOptions, repla
 from rebalance_core.producers.simulation.tagged import TAGGED_DDL, tagged
 from rebalance_core.spark.engine.summary import rejected_per_code
 from rebalance_core.spark.producers.tables import of_kind, tallies_of, write_answers
-from rebalance_core.spark.tables.check_rows import complaints
-from rebalance_core.spark.tables.quarantine import check, split
+from rebalance_core.spark.tables.check_rows import complaints, count_rows
+from rebalance_core.spark.tables.quarantine import Quarantined, check
 from rebalance_core.spark.tables.read import read_table
+from rebalance_core.spark.tables.sources import Source
 from rebalance_core.spark.tables.write import write_table
 
 _DETAILED = (PUBLISH_CHOICES.name, BROKER_ISOLATIONS.name)
@@ -39,17 +40,17 @@ class _Replayed:
 
 def read_results(
     session: SparkSession, paths: Mapping[str, str], input_format: str | None = None
-) -> dict[str, DataFrame]:
+) -> dict[str, Source]:
     """``send_results`` and, if its path is given, ``cluster_events``; lazy."""
     return {
-        name: read_table(session, ALL_TABLES[name], path, input_format)[0]
+        name: read_table(session, ALL_TABLES[name], path, input_format)
         for name, path in paths.items()
     }
 
 
 def replay_and_write(
     session: SparkSession,
-    inputs: Mapping[str, DataFrame],
+    inputs: Mapping[str, Source],
     options: ResultsOptions,
     limits: BadRowLimits,
     output: str,
@@ -87,7 +88,7 @@ def replay_and_write(
 
 
 def replay_forecast(
-    inputs: Mapping[str, DataFrame], options: ResultsOptions, limits: BadRowLimits
+    inputs: Mapping[str, Source], options: ResultsOptions, limits: BadRowLimits
 ) -> RowForecast:
     """How `replay_and_write` would end for the rows of its input; writes nothing."""
     with _replayed(inputs, options) as replayed:
@@ -95,30 +96,28 @@ def replay_forecast(
 
 
 @contextmanager
-def _replayed(inputs: Mapping[str, DataFrame], options: ResultsOptions) -> Iterator[_Replayed]:
+def _replayed(inputs: Mapping[str, Source], options: ResultsOptions) -> Iterator[_Replayed]:
     """Checked, replayed and counted; what is kept meanwhile is released."""
-    checked = {name: check(name, frame).persist() for name, frame in inputs.items()}
-    kept = list(checked.values())
+    checked = check(inputs)
+    kept = [checked.chunks.persist()]
     try:
-        parts = {name: split(frame, name) for name, frame in checked.items()}
-        brokers = _brokers(parts[EVENTS][0]) if EVENTS in parts else None
-        good = parts[SEND_RESULTS.name][0]
+        brokers = _brokers(checked.tables[EVENTS]) if EVENTS in checked.tables else None
+        good = checked.tables[SEND_RESULTS.name]
         rows = good.groupBy(*CLIENT).applyInArrow(_task(options, brokers), TAGGED_DDL).persist()
         kept.append(rows)
-        rejected = of_kind(rows, REJECTED.name)
-        for _, bad in parts.values():
-            rejected = rejected.unionByName(bad)
+        rejected = of_kind(rows, REJECTED.name).unionByName(checked.rejected)
         yield _Replayed(rows, rejected, _counts(checked, rejected))
     finally:
         for frame in kept:
             frame.unpersist()
 
 
-def _counts(checked: Mapping[str, DataFrame], rejected: DataFrame) -> dict[str, RowCounts]:
+def _counts(checked: Quarantined, rejected: DataFrame) -> dict[str, RowCounts]:
     bad = {
         row["table_name"]: row["count"] for row in rejected.groupBy("table_name").count().collect()
     }
-    return {name: RowCounts(frame.count(), bad.get(name, 0)) for name, frame in checked.items()}
+    counts = count_rows(checked)
+    return {name: RowCounts(count.rows, bad.get(name, 0)) for name, count in counts.items()}
 
 
 def _brokers(events: DataFrame) -> dict[str, frozenset[str]]:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import reduce
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.spark.tables.check_tasks import Note, unknown_names
 from rebalance_core.spark.tables.quarantine import Quarantined, quarantine
 from rebalance_core.spark.tables.read import InputTables
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What was counted of checked tables.
+
+    Attributes:
+        rows: Rows and bad rows of each table.
+        unknown: Columns, sorted, that were read past, by table.
+        notes: What was noted of the used rows, in no order.
+    """
+
+    rows: Mapping[str, RowCounts]
+    unknown: Mapping[str, list[str]]
+    notes: Sequence[Any]
 
 
 def check_rows(
@@ -19,34 +37,52 @@ def check_rows(
     """The checked tables, kept until closed, and how many rows of each are bad.
 
     Args:
-        inputs: the tables as read.
-        max_queue_nums: as of `quarantine`.
-        warn: gets a text for each table with unknown columns, which are not read.
+        inputs: The tables as read.
+        max_queue_nums: As of `quarantine`.
+        warn: Gets a text for each table with unknown columns, which are not read.
     """
-    if warn is not None:
-        for name, columns in inputs.unknown_columns().items():
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
-    checked = quarantine(inputs, max_queue_nums=max_queue_nums)
+    checked, counted = check_and_note(inputs, max_queue_nums, None, warn)
+    return checked, counted.rows
+
+
+def check_and_note(
+    inputs: InputTables,
+    max_queue_nums: int,
+    note: Note | None,
+    warn: Callable[[str], object] | None = None,
+) -> tuple[Quarantined, Counted]:
+    """`check_rows`, and what ``note`` says of the used rows; one job."""
+    checked = quarantine(inputs, max_queue_nums=max_queue_nums, note=note)
     try:
-        return checked, count_rows(checked)
+        told = {n: s.extras for n, s in inputs.sources().items() if s.extras is not None}
+        counted = _counted(checked, told)
     except BaseException:
         checked.close()
         raise
+    if warn is not None:
+        for name, columns in counted.unknown.items():
+            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+    return checked, counted
 
 
 def count_rows(checked: Quarantined) -> Mapping[str, RowCounts]:
     """Counts by table name; one job over all tables."""
-    counted = [
-        frame.select(sf.lit(name).alias("name"), (sf.size("issues") > 0).cast("INT").alias("bad"))
-        for name, frame in checked.checked.items()
-    ]
-    totals = (
-        reduce(DataFrame.unionByName, counted)
-        .groupBy("name")
-        .agg(sf.count(sf.lit(1)).alias("total"), sf.sum("bad").alias("bad"))
-    )
-    counts = {row["name"]: RowCounts(row["total"], row["bad"]) for row in totals.collect()}
-    return {name: counts.get(name, RowCounts(0, 0)) for name in checked.checked}
+    return _counted(checked, {}).rows
+
+
+def _counted(checked: Quarantined, told: Mapping[str, list[str]]) -> Counted:
+    """Args: the tables, and the unknown columns that are known before rows are read."""
+    rows = dict.fromkeys(checked.tables, RowCounts(0, 0))
+    texts: dict[str, list[str]] = {name: [] for name in checked.tables}
+    notes = []
+    for row in checked.chunks.select("name", "row_count", "bad", "unknown", "note").collect():
+        name = row["name"]
+        rows[name] = RowCounts(rows[name].rows + row["row_count"], rows[name].bad + row["bad"])
+        texts[name].append(row["unknown"])
+        if row["note"] is not None:
+            notes.append(pickle.loads(row["note"]))
+    found = {name: told.get(name) or sorted(unknown_names(texts[name])) for name in rows}
+    return Counted(rows, {name: names for name, names in found.items() if names}, notes)
 
 
 def complaints(rejected: DataFrame) -> list[Complaint]:

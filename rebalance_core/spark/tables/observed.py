@@ -9,9 +9,9 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import ALL_TABLES, FINDING_TABLES, OBSERVED_TABLES, REJECTED
-from rebalance_core.spark.tables.conformed_frames import conform
-from rebalance_core.spark.tables.quarantine import check, split
+from rebalance_core.spark.tables.quarantine import check
 from rebalance_core.spark.tables.read import read_table, tables_in
+from rebalance_core.spark.tables.sources import Source, source_of
 
 READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES)
 
@@ -31,10 +31,9 @@ def read_observed(spark: SparkSession, folder: str) -> Observed:
         InputRefused: a table lacks columns, is there twice or is not readable.
     """
     locations = tables_in(spark, folder, READ_TABLES)
-    frames = {
-        name: read_table(spark, ALL_TABLES[name], path)[0] for name, path in locations.items()
-    }
-    return observed(spark, frames)
+    return _observed(
+        spark, {name: read_table(spark, ALL_TABLES[name], path) for name, path in locations.items()}
+    )
 
 
 def observed(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Observed:
@@ -43,14 +42,18 @@ def observed(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Observed:
     Raises:
         InputRefused: a table lacks columns.
     """
+    return _observed(spark, {n: source_of(ALL_TABLES[n], f) for n, f in frames.items()})
+
+
+def _observed(spark: SparkSession, sources: Mapping[str, Source]) -> Observed:
     good: dict[str, DataFrame] = {}
     rejected = [spark.createDataFrame([], REJECTED.plain_ddl)]
     for name in READ_TABLES:
         table = ALL_TABLES[name]
-        if name not in frames:
+        if name not in sources:
             good[name] = spark.createDataFrame([], table.plain_ddl)
             continue
-        rows, bad = split(check(name, conform(table, frames[name])), name)
-        good[name] = rows.select(*table.column_names)
-        rejected.append(bad)
+        checked = check({name: sources[name]})
+        good[name] = checked.tables[name].select(*table.column_names)
+        rejected.append(checked.rejected)
     return Observed(good, reduce(DataFrame.unionByName, rejected))

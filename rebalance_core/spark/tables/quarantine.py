@@ -7,20 +7,27 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.duplicate_keys import has_key
-from rebalance_core.checks.issue_arrays import issues_array, joined_issues
-from rebalance_core.checks.row_issues import row_issues
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
-from rebalance_core.contracts import ALL_TABLES, Table
-from rebalance_core.contracts.table import ISSUES_TYPE
-from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
-from rebalance_core.spark.tables.conformed_frames import conform
+from rebalance_core.contracts import REJECTED
+from rebalance_core.spark.tables.check_tasks import (
+    CHECKED_DDL,
+    KEYED_DDL,
+    KeyTask,
+    Note,
+    RowTask,
+    unpacked,
+    used_ddl,
+)
 from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark.tables.sources import Source
 
-_REPEAT, _KEYED = "_repeat", "_keyed"
+_BUCKETS = 64
+"""Keys are spread over so many buckets: what a task compares at once is a bucket or some."""
+
+Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,113 +35,92 @@ class Quarantined:
     """The input after the checks; everything lazy.
 
     ``tables`` has the used rows by table name (contract columns, ``_source``, ``_raw``; equal
-    repeats once), ``rejected`` is the ledger table, ``checked`` has every row with its ``issues``.
+    repeats once), ``rejected`` is the ledger table, ``chunks`` has both, packed (`CHECKED_DDL`).
     """
 
     tables: Mapping[str, DataFrame]
     rejected: DataFrame
-    checked: Mapping[str, DataFrame]
+    chunks: DataFrame
 
     def close(self) -> None:
-        """Release the checked rows, which are kept once computed."""
-        for frame in self.checked.values():
-            frame.unpersist()
+        """Release the checked rows, which are kept once computed if `quarantine` made them."""
+        self.chunks.unpersist()
 
 
-def quarantine(inputs: InputTables, *, max_queue_nums: int = MAX_QUEUE_NUMS) -> Quarantined:
-    """Check every table there is; see `check`."""
-    # Kept once computed: counted, used (cluster_events by several joins) and rejected from here.
-    checked = {
-        name: check(name, frame, max_queue_nums=max_queue_nums).persist()
-        for name, frame in inputs.tables().items()
-    }
-    parts = {name: split(frame, name) for name, frame in checked.items()}
-    return Quarantined(
-        tables={name: good for name, (good, _) in parts.items()},
-        rejected=reduce(DataFrame.unionByName, (rejected for _, rejected in parts.values())),
-        checked=checked,
-    )
+def quarantine(
+    inputs: InputTables, *, max_queue_nums: int = MAX_QUEUE_NUMS, note: Note | None = None
+) -> Quarantined:
+    """Check every table there is, and keep the rows once computed; see `check`.
+
+    Args:
+        inputs: The tables as read.
+        max_queue_nums: The most queues that a topic may have on a broker.
+        note: Taken of the used rows of each chunk.
+    """
+    # Counted, used and rejected from here.
+    sources = inputs.sources()
+    chunks = _checked_chunks(sources, max_queue_nums, note).persist()
+    return _quarantined(sources, chunks)
 
 
-def check(table_name: str, frame: DataFrame, *, max_queue_nums: int = MAX_QUEUE_NUMS) -> DataFrame:
-    """The conformed rows with ``issues`` (empty: none) and ``_repeat`` (an equal row is kept).
+def check(sources: Mapping[str, Source], *, max_queue_nums: int = MAX_QUEUE_NUMS) -> Quarantined:
+    """Every row of some tables, used or rejected.
 
     One pass and one shuffle by key. Rows of one key are equal if all columns but ``source`` are:
     the same event may stand in two logs. Rows with a field that did not read have no key. Observed
     tables have no keys, and their texts are what was seen, not settings: any is good.
-
-    Raises:
-        InputRefused: columns that may not be null are missing.
     """
-    table = ALL_TABLES[table_name]
-    marked = conform(table, frame).mapInArrow(_task(table, max_queue_nums), _marked_ddl(table))
-    if not table.key:
-        return marked.drop(_KEYED).withColumn(_REPEAT, sf.lit(False))
-    return _mark_duplicates(table, marked)
+    return _quarantined(sources, _checked_chunks(sources, max_queue_nums, None))
 
 
-def _marked_ddl(table: Table) -> str:
-    places = f"{SOURCE} STRING, {RAW} STRING, issues {ISSUES_TYPE}, {_KEYED} BOOLEAN"
-    return f"{table.plain_ddl}, {places}"
+def _quarantined(sources: Mapping[str, Source], chunks: DataFrame) -> Quarantined:
+    of_table = {name: chunks.where(sf.col("name") == name).select("used") for name in sources}
+    return Quarantined(
+        tables={name: _unpacked(rows, used_ddl(name)) for name, rows in of_table.items()},
+        rejected=_unpacked(chunks.select("rejected"), REJECTED.plain_ddl),
+        chunks=chunks,
+    )
 
 
-def _task(
-    table: Table, max_queue_nums: int
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Conformed rows to rows with all that is wrong with each, and whether it has a key."""
-    names = [*table.column_names, SOURCE, RAW]
+def _unpacked(chunks: DataFrame, ddl: str) -> DataFrame:
+    return chunks.dropna().mapInArrow(unpacked, ddl)
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in batches:
-            own = issues_array(rows.num_rows, row_issues(table, rows, max_queue_nums))
-            issues = joined_issues(rows.column(READ_ISSUES).cast(own.type), own)
-            columns = [*rows.select(names).columns, issues, pa.array(has_key(table, rows))]
-            yield pa.RecordBatch.from_arrays(columns, names=[*names, "issues", _KEYED])
+
+def _checked_chunks(
+    sources: Mapping[str, Source], max_queue_nums: int, note: Note | None
+) -> DataFrame:
+    """Rows of `CHECKED_DDL` of all tables."""
+    session = next(iter(sources.values())).frame.sparkSession
+    keyed = any(source.table.key for source in sources.values())
+    tasks = _tasks(session) if keyed else 1
+    buckets = max(_BUCKETS, tasks) if keyed else 1
+    by_bucket = [
+        source.frame.mapInArrow(
+            _plain(RowTask(name, source.read, max_queue_nums, buckets)), KEYED_DDL
+        )
+        for name, source in sources.items()
+    ]
+    rows = reduce(DataFrame.unionAll, by_bucket)
+    if keyed:
+        number = sf.pmod(sf.col("bucket"), sf.lit(tasks))
+        rows = rows.repartitionById(tasks, number).sortWithinPartitions("bucket")
+    return rows.mapInArrow(_plain(KeyTask(note)), CHECKED_DDL)
+
+
+def _tasks(session: SparkSession) -> int:
+    """How many tasks compare keys: one a core; under Spark Connect, where cores are not known, as
+    many as a shuffle has.
+    """
+    context = getattr(session, "sparkContext", None)
+    if context is not None:
+        return int(context.defaultParallelism)
+    return min(_BUCKETS, int(session.conf.get("spark.sql.shuffle.partitions") or _BUCKETS))
+
+
+def _plain(task: RowTask | KeyTask) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`: Spark wants a plain one."""
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        yield from task(batches)
 
     return run
-
-
-def split(checked: DataFrame, table_name: str) -> tuple[DataFrame, DataFrame]:
-    """The used rows (equal repeats once) and the rows of `rejected`."""
-    names = [c for c in checked.columns if c not in ("issues", _REPEAT)]
-    no_issue = sf.size("issues") == 0
-    good = checked.where(no_issue & ~sf.col(_REPEAT)).select(*names)
-    rejected = checked.where(~no_issue).select(
-        sf.lit(table_name).alias("table_name"),
-        sf.col(SOURCE).alias("source"),
-        sf.col(RAW).alias("raw"),
-        "issues",
-    )
-    return good, rejected
-
-
-def _mark_duplicates(table: Table, marked: DataFrame) -> DataFrame:
-    content = sf.struct(*(name for name in table.column_names if name != "source"))
-    # rows without a key stand alone, and spread
-    alone = sf.when(~sf.col(_KEYED), sf.xxhash64(SOURCE, RAW))
-    order = [name for name in ("source", SOURCE, RAW) if name in marked.columns]
-    window = Window.partitionBy(*table.key, _KEYED, alone).orderBy(*order)
-    whole = window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    ranked = marked.select(
-        "*",
-        sf.count(sf.lit(1)).over(whole).alias("_rows"),
-        (sf.min(content).over(whole) != sf.max(content).over(whole)).alias("_differ"),
-        sf.row_number().over(window).alias("_number"),
-    )
-    key = sf.concat_ws(", ", *(sf.concat(sf.lit(f"{n} "), _shown(n)) for n in table.key))
-    message = (sf.col("_rows"), " rows with different content have the key ", key, "; keep one")
-    differ = sf.col(_KEYED) & sf.col("_differ")
-    text = sf.concat(*(part if isinstance(part, Column) else sf.lit(part) for part in message))
-    issue = sf.struct(sf.lit("DUPLICATE_KEY").alias("code"), text.alias("message"))
-    twice = sf.when(differ, sf.array(issue)).otherwise(sf.array()).cast(ISSUES_TYPE)
-    return ranked.select(
-        *table.column_names,
-        SOURCE,
-        RAW,
-        sf.concat("issues", twice).alias("issues"),
-        (sf.col(_KEYED) & (sf.col("_number") > 1)).alias(_REPEAT),
-    )
-
-
-def _shown(name: str) -> Column:
-    return sf.coalesce(sf.col(name).cast("STRING"), sf.lit("null"))

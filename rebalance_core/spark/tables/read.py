@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.conform import refuse_missing_columns
+from rebalance_core.checks.conform import conform, refuse_missing_columns
 from rebalance_core.checks.reading.csv_rows import header_names
+from rebalance_core.checks.reading.json_rows import ReadRows
 from rebalance_core.checks.reading.locations import (
     entries_of,
     format_of_table,
+    local_files,
     not_found,
     unknown_names,
 )
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.contracts.technical_columns import RAW, SOURCE, TECHNICAL
+from rebalance_core.contracts.technical_columns import SOURCE, TECHNICAL
 from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.conformed_frames import conform
-from rebalance_core.spark.tables.text_frames import csv_frame, json_frame
+from rebalance_core.spark.tables.sources import Batches, Source, source_of
+from rebalance_core.spark.tables.text_frames import csv_source, json_source
+
+_FILE, _ROW = "_source_file", "_source_row"
+"""Where a row of a Parquet file stands."""
 
 
 @dataclass(frozen=True, eq=False)
 class InputTables:
     """The tables of one simulation, as read or made by hand (see `conform` for what is accepted).
 
-    ``paths`` says where a table was read from, ``known_extras`` which unknown columns its header
-    or schema has.
+    ``paths`` says where a table was read from, ``read_from`` how.
     """
 
     cluster_events: DataFrame
@@ -41,7 +46,7 @@ class InputTables:
     queue_offsets: DataFrame | None = None
     committed_offsets: DataFrame | None = None
     paths: Mapping[str, str] = field(default_factory=dict)
-    known_extras: Mapping[str, list[str]] = field(default_factory=dict)
+    read_from: Mapping[str, Source] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -82,40 +87,35 @@ class InputTables:
         read = {
             n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in locations.items()
         }
-        frames = {name: conform(INPUT_TABLES[name], frame) for name, (frame, _) in read.items()}
-        extras = {name: known for name, (_, known) in read.items() if known is not None}
-        return cls(**frames, paths=locations, known_extras=extras)
+        frames = {name: source.conformed for name, source in read.items()}
+        return cls(**frames, paths=locations, read_from=read)
 
     def tables(self) -> dict[str, DataFrame]:
         """The frames that are there, by table name."""
         frames = {name: getattr(self, name) for name in INPUT_TABLES}
         return {name: frame for name, frame in frames.items() if frame is not None}
 
+    def sources(self) -> dict[str, Source]:
+        """The tables that are there as they were read, or from the frames given."""
+        found = {}
+        for name, frame in self.tables().items():
+            read = self.read_from.get(name)
+            if read is None or read.conformed is not frame:
+                read = source_of(INPUT_TABLES[name], frame)
+            found[name] = read
+        return found
+
     def unknown_columns(self) -> dict[str, list[str]]:
-        """Columns (sorted) that are read past, by table; one job for all that are of JSON."""
-        frames = self.tables()
-        unread = {n: frame for n, frame in frames.items() if n not in self.known_extras}
-        keys = _json_keys({n: frame for n, frame in unread.items() if RAW in frame.columns})
-        found = dict(self.known_extras)
-        for name, frame in unread.items():
-            names = keys.get(name, frame.columns)
-            found[name] = unknown_names(INPUT_TABLES[name], names, TECHNICAL)
-        return {name: found[name] for name in frames if found[name]}
-
-
-def _json_keys(frames: Mapping[str, DataFrame]) -> dict[str, set[str]]:
-    """The keys of the objects of ``_raw``, by table."""
-    found: dict[str, set[str]] = {name: set() for name in frames}
-    if frames:
-        key = sf.explode(sf.json_object_keys(RAW)).alias("key")
-        parts = [frame.select(sf.lit(name).alias("name"), key) for name, frame in frames.items()]
-        for row in reduce(DataFrame.unionAll, parts).distinct().collect():
-            found[row["name"]].add(row["key"])
-    return found
+        """Columns (sorted) that are read past, by table; a job for each that its rows tell of."""
+        found = {name: source.unknown_columns() for name, source in self.sources().items()}
+        return {name: names for name, names in found.items() if names}
 
 
 def _files(spark: SparkSession, path: str) -> list[str]:
     """Every data file under the path, as Spark sees it (local, HDFS, object store, Connect)."""
+    here = path.startswith("file:") and getattr(spark, "sparkContext", None) is not None
+    if here and "%" not in path:  # seconds of the JVM's time cheaper
+        return [f"file://{file}" for file in local_files(path)]
     try:
         listing = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(path)
         return sorted(unquote(uri) for uri in listing.inputFiles())
@@ -143,14 +143,14 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
 
 def read_table(
     spark: SparkSession, table: Table, path: str, input_format: str | None = None
-) -> tuple[DataFrame, list[str] | None]:
-    """The table before `conform`, and its unknown columns if they can be told without reading."""
+) -> Source:
+    """The table that lies there."""
     files = _files(spark, path)
     kind = format_of_table(path, files, input_format)
     if kind is None or not files:
-        return spark.createDataFrame([], table.ddl.replace(" NOT NULL", "")), []
+        return _nothing(spark, table)
     try:
-        return {"json": _json, "csv": _csv, "parquet": _parquet}[kind](spark, table, path)
+        return {"json": json_source, "csv": _csv, "parquet": _parquet}[kind](spark, table, path)
     except (PySparkException, Py4JJavaError) as error:
         damage = None if kind == "parquet" else unreadable_file(str(error))
         if damage is not None:
@@ -162,25 +162,40 @@ def read_table(
         ) from error
 
 
-def _parquet(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, list[str]]:
+def _nothing(spark: SparkSession, table: Table) -> Source:
+    return source_of(table, spark.createDataFrame([], table.plain_ddl))
+
+
+def _parquet(spark: SparkSession, table: Table, path: str) -> Source:
     rows = spark.read.parquet(path)
-    names = [sf.col(f"`{name}`") for name in rows.columns if name not in TECHNICAL]
-    # a URI turns + into a space only in its query, so url_decode must not see one
-    file = sf.expr("try_url_decode(replace(_metadata.file_name, '+', '%2B'))")
-    source = sf.concat_ws(":", file, sf.col("_metadata.row_index") + 1)
-    return rows.select(*names, source.alias(SOURCE)), unknown_names(table, rows.columns, TECHNICAL)
+    names = [name for name in rows.columns if name not in TECHNICAL]
+    columns = [sf.col(f"`{name}`") for name in names]
+    place = [sf.col("_metadata.file_name").alias(_FILE), sf.col("_metadata.row_index").alias(_ROW)]
+    refuse_missing_columns(table, [*names, SOURCE])
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for batch in batches:
+            given = pa.Table.from_batches([batch]).drop_columns([_FILE, _ROW])
+            numbered = given.append_column(SOURCE, _places(batch[_FILE], batch[_ROW]))
+            yield ReadRows(conform(table, numbered), frozenset())
+
+    unknown = unknown_names(table, names, TECHNICAL)
+    return Source(table, rows.select(*columns, *place), read, unknown)
 
 
-def _json(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, None]:
-    return json_frame(spark, table, path), None
+def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
+    """``file:row`` from the parts of Spark's ``_metadata``, where names are as in a URI."""
+    of_files = files.dictionary_encode()
+    names = pa.array([unquote(name) for name in of_files.dictionary.to_pylist()], pa.string())
+    number = pc.add(rows, 1).cast(pa.string())
+    return pc.binary_join_element_wise(names.take(of_files.indices), number, ":")
 
 
-def _csv(spark: SparkSession, table: Table, path: str) -> tuple[DataFrame, list[str]]:
+def _csv(spark: SparkSession, table: Table, path: str) -> Source:
     first = spark.read.option("recursiveFileLookup", True).text(path).head()
     header = "" if first is None else first[0].lstrip("\ufeff")
     names = header_names(path, header)
     if first is None:
-        return spark.createDataFrame([], table.ddl.replace(" NOT NULL", "")), []
+        return _nothing(spark, table)
     refuse_missing_columns(table, names)
-    frame = csv_frame(spark, table, path, header, names)
-    return frame, unknown_names(table, names, TECHNICAL)
+    return csv_source(spark, table, path, header, names)

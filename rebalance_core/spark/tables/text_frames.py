@@ -10,29 +10,30 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import conform
 from rebalance_core.checks.reading.csv_rows import csv_rows
-from rebalance_core.checks.reading.json_rows import json_rows
+from rebalance_core.checks.reading.json_rows import ReadRows, json_rows
 from rebalance_core.checks.reading.lines import UTF8, not_blank, number_lines
+from rebalance_core.checks.reading.locations import unknown_names
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
-from rebalance_core.spark.tables.conformed_frames import Batches, conformed_ddl
+from rebalance_core.contracts.technical_columns import RAW, SOURCE, TECHNICAL
+from rebalance_core.spark.tables.sources import Batches, Read, Source
 
-Parse = Callable[[pa.Array, pa.Array, pa.Array], pa.Table]
+Parse = Callable[[pa.Array, pa.Array, pa.Array], ReadRows]
 """Lines that are not blank, their sources and whether they were UTF-8, to conformed rows."""
 
 
-def json_frame(spark: SparkSession, table: Table, path: str) -> DataFrame:
-    """The rows of JSON lines, conformed."""
+def json_source(spark: SparkSession, table: Table, path: str) -> Source:
+    """The rows of JSON lines."""
 
-    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> pa.Table:
-        return json_rows(table, lines, source, utf8).rows
+    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> ReadRows:
+        return json_rows(table, lines, source, utf8)
 
-    return _frame(spark, table, path, parse)
+    return Source(table, _lines(spark, path), _reading(parse), None)
 
 
-def csv_frame(
+def csv_source(
     spark: SparkSession, table: Table, path: str, header: str, names: Sequence[str]
-) -> DataFrame:
-    """The rows of CSV, conformed.
+) -> Source:
+    """The rows of CSV.
 
     Args:
         spark: any session.
@@ -42,33 +43,39 @@ def csv_frame(
         names: of the header.
     """
 
-    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> pa.Table:
-        return conform(table, csv_rows(table, names, lines, source, utf8))
+    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> ReadRows:
+        rows = conform(table, csv_rows(table, names, lines, source, utf8))
+        return ReadRows(rows, frozenset())
 
-    return _frame(spark, table, path, parse, header)
+    unknown = unknown_names(table, names, TECHNICAL)
+    return Source(table, _lines(spark, path), _reading(parse, header), unknown)
 
 
-def _frame(
-    spark: SparkSession, table: Table, path: str, parse: Parse, header: str | None = None
-) -> DataFrame:
-    """The rows that ``parse`` makes of the lines of text files.
+def _lines(spark: SparkSession, path: str) -> DataFrame:
+    """The lines of text files.
 
-    ``_source`` is ``file:line``; a large file is read in splits, and where a line of a later split
-    stands is not known to the task that reads it: those have ``file@byte`` of the split. With a
-    ``header``, the first line of every file must be that line and is left out.
+    ``split`` is ``file@byte``: a large file is read in splits, and where a line of a later split
+    stands is not known to the task that reads it.
     """
     text = spark.read.option("recursiveFileLookup", True).text(path)
-    lines = text.select(
+    return text.select(
         sf.make_valid_utf8("value").alias(RAW),
         sf.is_valid_utf8("value").alias(UTF8),
         sf.concat_ws("@", "_metadata.file_path", "_metadata.file_block_start").alias("split"),
     )
 
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+
+def _reading(parse: Parse, header: str | None = None) -> Read:
+    """The rows that ``parse`` makes of `_lines`.
+
+    ``_source`` is ``file:line``, or ``file@byte`` of a later split. With a ``header``, the first
+    line of every file must be that line and is left out.
+    """
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
         for numbered in number_lines(batches, header):
             batch = numbered.filter(not_blank(numbered[RAW]))
             if batch.num_rows:
-                rows = parse(batch[RAW], batch[SOURCE], batch[UTF8])
-                yield from rows.combine_chunks().to_batches()
+                yield parse(batch[RAW], batch[SOURCE], batch[UTF8])
 
-    return lines.mapInArrow(run, conformed_ddl(table))
+    return read

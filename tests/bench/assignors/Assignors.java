@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -18,10 +19,11 @@ import java.util.zip.CRC32;
  * on each broker, of every topic, as {@code 25,25,25,25}. No members before ({@code -}): nothing
  * was assigned.
  *
- * <p>A result is {@code id TAB seconds TAB runs TAB moves TAB most TAB fewest TAB crc}: seconds of
- * the fastest run, which computes both states; moves among queues that were held before; queues of the members with most and
- * fewest; CRC-32 of the owners as numbers of members, by topic, broker and queue id. A point that
- * takes longer than the cap ends the process: {@code id TAB capped}.
+ * <p>A result is {@code id TAB seconds TAB runs TAB moves TAB most TAB fewest TAB crc}: processor
+ * seconds of the fastest run, which computes both states; moves among queues that were held before;
+ * queues of the members with most and fewest; CRC-32 of the owners as numbers of members, by topic,
+ * broker and queue id. A point that takes longer than the cap ends the process: {@code id TAB
+ * capped}.
  */
 public final class Assignors {
     /** One state of a group; queues of all topics alike. */
@@ -34,7 +36,8 @@ public final class Assignors {
         State(String topics, String members, String perBroker) {
             this.topics = Integer.parseInt(topics);
             this.members = numbers(members);
-            this.perBroker = Arrays.stream(perBroker.split(",")).mapToInt(Integer::parseInt).toArray();
+            String[] numbers = perBroker.split(",");
+            this.perBroker = Arrays.stream(numbers).mapToInt(Integer::parseInt).toArray();
             this.perTopic = Arrays.stream(this.perBroker).sum();
         }
     }
@@ -55,6 +58,7 @@ public final class Assignors {
     static final int NOBODY = -1;
 
     private static final int RUNS = 7;
+    private static final long LOOK_MILLISECONDS = 100;
 
     public static void main(String[] arguments) throws Exception {
         double cap = Double.parseDouble(arguments[1]);
@@ -69,13 +73,16 @@ public final class Assignors {
     }
 
     private static Contestant contestant(String name) throws Exception {
-        String kind = name.startsWith("rocketmq") ? "RocketMQ" : name.startsWith("server") ? "KafkaServer" : "KafkaClient";
-        return (Contestant) Class.forName(kind).getDeclaredConstructor(String.class).newInstance(name);
+        // By name: the jars of the others need not be there.
+        String kafka = name.startsWith("server") ? "KafkaServer" : "KafkaClient";
+        Class<?> kind = Class.forName(name.startsWith("rocketmq") ? "RocketMQ" : kafka);
+        return (Contestant) kind.getDeclaredConstructor(String.class).newInstance(name);
     }
 
     private static String measured(String name, String[] field, double enough) throws Exception {
         State before = field[2].equals("-") ? null : new State(field[1], field[2], field[3]);
         State after = new State(field[1], field[4], field[5]);
+        long thread = Thread.currentThread().getId();
         Contestant first = contestant(name);
         Contestant second = contestant(name);
         int[][] held = null;
@@ -89,12 +96,12 @@ public final class Assignors {
         int runs = 0;
         Object assigned = null;
         while (runs < RUNS && spent < enough) {
-            long begin = System.nanoTime();
+            double begin = seconds(thread);
             if (before != null) {
                 first.assign();
             }
             assigned = second.assign();
-            double seconds = (System.nanoTime() - begin) / 1e9;
+            double seconds = seconds(thread) - begin;
             best = Math.min(best, seconds);
             spent += seconds;
             runs++;
@@ -122,7 +129,8 @@ public final class Assignors {
             }
         }
         long most = Arrays.stream(queues).max().getAsLong();
-        return moves + "\t" + most + "\t" + Arrays.stream(queues).min().getAsLong() + "\t" + crc.getValue();
+        long fewest = Arrays.stream(queues).min().getAsLong();
+        return moves + "\t" + most + "\t" + fewest + "\t" + crc.getValue();
     }
 
     /** Queues of one topic that are there before and after, with other owners. */
@@ -144,11 +152,15 @@ public final class Assignors {
         return moves;
     }
 
-    /** Ends this process when a point takes longer than the cap. */
-    private static Thread capped(String id, double seconds) {
+    /** Ends this process when this thread has spent more processor time on a point than the cap. */
+    private static Thread capped(String id, double cap) {
+        long worker = Thread.currentThread().getId();
+        double end = seconds(worker) + cap;
         Thread timer = new Thread(() -> {
             try {
-                Thread.sleep((long) (1000 * seconds));
+                while (seconds(worker) < end) {
+                    Thread.sleep(LOOK_MILLISECONDS);
+                }
                 System.out.println(id + "\tcapped");
                 System.out.flush();
                 Runtime.getRuntime().halt(0);
@@ -159,6 +171,11 @@ public final class Assignors {
         timer.setDaemon(true);
         timer.start();
         return timer;
+    }
+
+    /** Processor seconds of a thread; what else runs, the collector too, is not counted. */
+    private static double seconds(long thread) {
+        return ManagementFactory.getThreadMXBean().getThreadCpuTime(thread) / 1e9;
     }
 
     /** Names that sort like their numbers. */
@@ -194,8 +211,9 @@ public final class Assignors {
         List<Integer> found = new ArrayList<>();
         for (String range : ranges.split(",")) {
             String[] ends = range.split("-");
-            for (int i = Integer.parseInt(ends[0]); i <= Integer.parseInt(ends[ends.length - 1]); i++) {
-                found.add(i);
+            int last = Integer.parseInt(ends[ends.length - 1]);
+            for (int number = Integer.parseInt(ends[0]); number <= last; number++) {
+                found.add(number);
             }
         }
         return found.stream().mapToInt(Integer::intValue).toArray();

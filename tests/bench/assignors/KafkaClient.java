@@ -21,7 +21,8 @@ final class KafkaClient implements Assignors.Contestant {
     private Map<String, Subscription> subscriptions;
 
     KafkaClient(String name) {
-        assignor = name.equals("client-range") ? new RangeAssignor() : new CooperativeStickyAssignor();
+        boolean ranges = name.equals("client-range");
+        assignor = ranges ? new RangeAssignor() : new CooperativeStickyAssignor();
     }
 
     @Override
@@ -35,9 +36,11 @@ final class KafkaClient implements Assignors.Contestant {
             partitions.put(topics.get(topic), state.perTopic);
         }
         Map<String, List<TopicPartition>> owned = new HashMap<>();
-        List<String> holders = before == null ? List.of() : Assignors.names("client", before.members);
+        int[] numbers = before == null ? new int[0] : before.members;
+        List<String> holders = Assignors.names("client", numbers);
+        int there = before == null ? 0 : Math.min(before.perTopic, state.perTopic);
         for (int topic = 0; held != null && topic < before.topics; topic++) {
-            for (int partition = 0; partition < Math.min(before.perTopic, state.perTopic); partition++) {
+            for (int partition = 0; partition < there; partition++) {
                 if (held[topic][partition] < 0) {
                     continue;
                 }
@@ -48,7 +51,8 @@ final class KafkaClient implements Assignors.Contestant {
         subscriptions = new HashMap<>();
         for (String member : members) {
             List<TopicPartition> own = owned.getOrDefault(member, List.of());
-            subscriptions.put(member, new Subscription(topics, null, own, GENERATION, Optional.empty()));
+            subscriptions.put(
+                    member, new Subscription(topics, null, own, GENERATION, Optional.empty()));
         }
     }
 

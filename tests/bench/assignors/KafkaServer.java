@@ -65,8 +65,9 @@ final class KafkaServer implements Assignors.Contestant {
             Map<String, Map<Uuid, Set<Integer>>> assigned,
             Map<Uuid, Set<Integer>> taken) {
         List<String> holders = Assignors.names("client", before.members);
+        int there = Math.min(before.perTopic, state.perTopic);
         for (int topic = 0; topic < before.topics; topic++) {
-            for (int partition = 0; partition < Math.min(before.perTopic, state.perTopic); partition++) {
+            for (int partition = 0; partition < there; partition++) {
                 Map<Uuid, Set<Integer>> own = assigned.get(holders.get(held[topic][partition]));
                 if (own != null) {
                     own.computeIfAbsent(topics[topic], t -> new HashSet<>()).add(partition);
@@ -107,7 +108,10 @@ final class KafkaServer implements Assignors.Contestant {
         private final Map<Uuid, Set<Integer>> taken;
         private final MemberSubscription subscription;
 
-        Group(Map<String, Map<Uuid, Set<Integer>>> assigned, Map<Uuid, Set<Integer>> taken, Set<Uuid> topics) {
+        Group(
+                Map<String, Map<Uuid, Set<Integer>>> assigned,
+                Map<Uuid, Set<Integer>> taken,
+                Set<Uuid> topics) {
             this.assigned = assigned;
             this.taken = taken;
             this.subscription = new Subscription(topics);
@@ -142,8 +146,9 @@ final class KafkaServer implements Assignors.Contestant {
         @Override
         public MemberAssignment memberAssignment(String member) {
             // The uniform assignor wants a map that cannot change.
-            Map<Uuid, Set<Integer>> own = Collections.unmodifiableMap(assigned.getOrDefault(member, Map.of()));
-            return () -> own;
+            Map<Uuid, Set<Integer>> own = assigned.getOrDefault(member, Map.of());
+            Map<Uuid, Set<Integer>> fixed = Collections.unmodifiableMap(own);
+            return () -> fixed;
         }
     }
 

@@ -2,7 +2,8 @@
 
 RocketMQ's strategy is called as its clients do: by every member for every topic. Kafka's assignors
 compute a whole group at once. Each contestant has its input ready in memory, and gives objects
-(kernels: arrays of integers). The fastest of up to seven runs counts.
+(kernels: arrays of integers). The fastest of up to seven runs counts, in processor time: of one
+thread in the JVM, without its collector.
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from tests.bench.report import MORE, Figure, Report, Table, bench_main, say, tid
 GIANT = Point(2_000, 500, 50)
 """The million queues."""
 TIMES_ROCKETMQ = 500
+FEWEST_COMPARED = 5
 TARGET_SECONDS = 60.0
 """The cap of the point with a target, whatever that of the others."""
 ABOUT = """\
@@ -26,8 +28,9 @@ sorted first). Kafka 4.1.1: the group coordinator's range and uniform, the clien
 cooperative sticky assignor. All compute the state before the change, if there was one, and the
 state after it. The coordinator's range assignor gives first and last partitions; `listed` also
 reads out every owner. Kernels: the owner of every queue, from prepared groups; and a whole pass,
-from rows of events in memory to the rows of all tables. Asserted: the kernels' owners are
-RocketMQ's, queue by queue (CRC), and as many queues moved as `diffs` says."""
+from rows of events in memory to the rows of all tables. Processor time of the fastest run; in the
+JVM that of one thread, without the collector. Asserted: the kernels' owners are RocketMQ's, queue
+by queue (CRC), and as many queues moved as `diffs` says."""
 
 Answers = Mapping[str, Mapping[Point, Answer]]
 
@@ -36,7 +39,7 @@ def compare(cap: float = 10.0, enough: float = 0.5, everything: int = 0) -> Repo
     """Run all on all points.
 
     Args:
-        cap: Seconds after which a released assignor is stopped on a point.
+        cap: Processor seconds after which a released assignor is stopped on a point.
         enough: Seconds after which a point is not run once more.
         everything: 1: RocketMQ's loop with its sorting on every point, too.
     """
@@ -55,7 +58,7 @@ def compare(cap: float = 10.0, enough: float = 0.5, everything: int = 0) -> Repo
     _hold_equal(points, kernels, answers)
     return Report(
         "Kernels and assignors",
-        ABOUT + f" Released assignors were stopped after {cap:.0f} s on a point.",
+        ABOUT + f" Released assignors were stopped after {cap:.0f} s of processor time on a point.",
         figures=tuple(_figures(kernels, answers)),
         tables=_tables(points, kernels, answers),
     )
@@ -83,7 +86,7 @@ def _hold_equal(points: list[Point], kernels: Mapping[Point, Kernels], answers: 
                 compared += 1
                 facts = (theirs.crc, theirs.moves, theirs.most, theirs.fewest)
                 assert facts == (ours.crc, ours.moves, ours.most, ours.fewest), f"{name}: {point}"
-    assert compared >= len(points) // 2, "RocketMQ answered on too few points to compare with"
+    assert compared >= FEWEST_COMPARED, "RocketMQ answered on too few points to compare with"
 
 
 def _figures(kernels: Mapping[Point, Kernels], answers: Answers) -> list[Figure]:

@@ -34,7 +34,7 @@ class Answer:
     """What an assignor gave, and how long it took.
 
     Attributes:
-        seconds: Of the fastest run; None: not within the cap.
+        seconds: Of processor time, of the fastest run; None: not within the cap.
         moves: Queues that were held before, are still there, and have another owner.
         most: Queues of the member with most of them.
         fewest: Queues of the member with fewest.
@@ -92,12 +92,12 @@ def prepared_groups(events: pa.Table) -> PreparedGroups:
 
 
 def fastest(run: Callable[[], Any], runs: int) -> tuple[float, Any]:
-    """Seconds of the fastest of some runs, and what the last one gave."""
+    """Processor seconds of the fastest of some runs, and what the last one gave."""
     best, given = float("inf"), None
     for _ in range(runs):
-        begin = time.perf_counter()
+        begin = time.process_time()
         given = run()
-        best = min(best, time.perf_counter() - begin)
+        best = min(best, time.process_time() - begin)
     return best, given
 
 

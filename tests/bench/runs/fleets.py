@@ -25,18 +25,21 @@ epochs; that the intervals of `ownership` cover every queue in every epoch once;
 rows are the plain replay's in every table; that both carriers wrote the same rows and digests."""
 
 
-def fleets(most_rows: int = 3_000_000, spark_rows: int = 500_000) -> Report:
-    """Run all sizes that give at most so many rows.
+def fleets(
+    most_rows: int = 4_000_000, spark_from: int = 300_000, spark_to: int = 500_000
+) -> Report:
+    """Run the sizes that give so many rows, about.
 
     Args:
-        most_rows: Of `ownership` and `diffs`, in a process.
-        spark_rows: The same for Spark; smaller ones than a tenth of it are left to the process.
+        most_rows: In a process.
+        spark_from: On Spark, at least.
+        spark_to: On Spark, at most.
     """
     rows = []
     for groups, epochs in SIZES:
         shape = Shape(groups, MEMBERS, TOPICS, BROKERS, QUEUES, epochs)
         carriers = ["process"] if _expected_rows(shape) <= most_rows else []
-        if spark_rows / 10 <= _expected_rows(shape) <= spark_rows:
+        if spark_from <= _expected_rows(shape) <= spark_to:
             carriers.append("spark")
         if carriers:
             rows += _run(shape, carriers)
@@ -115,4 +118,4 @@ def _expected_rows(shape: Shape) -> int:
 
 
 if __name__ == "__main__":
-    bench_main(fleets, __doc__, most_rows=3_000_000, spark_rows=500_000)
+    bench_main(fleets, __doc__, most_rows=4_000_000, spark_from=300_000, spark_to=500_000)

@@ -98,9 +98,10 @@ def _truncated(truth: Truth, marks: list[Mark]) -> list[Action]:
             queue = mark.fields["topic"], mark.fields["broker"], int(mark.fields["queue"])
             groups = {group for client, group in truth.lines if client == mark.client}
             group = mark.fields.get("group") or groups.pop()
-            passes = [line for line in truth.lines[mark.client, group] if line["kind"] == "pass"]
-            begin = next((line["t"] - line["ms"] for line in passes
-                          if line["t"] - line["ms"] <= mark.at_ms <= line["t"] + 1), None)  # fmt: skip
+            passes = [(line["t"] - line["ms"], line["t"] + 1)
+                      for line in truth.lines[mark.client, group]
+                      if line["kind"] == "pass"]  # fmt: skip
+            begin = next((b for b, e in passes if b <= mark.at_ms <= e), None)
             found.append(Action(mark.at_ms, mark.client, group, queue, False, begin))
     return found
 

@@ -1,4 +1,4 @@
-"""What happened to each group of a recording, as changes with a window each; and their two halves."""
+"""What happened to each group of a recording: changes, each with a window, in two halves."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -101,12 +101,12 @@ def _of_group(events: list[Row], group: str) -> Iterator[Row]:
     known: set[str] = set()
     for event in events:
         if event.get("consumer_group") == group:
-            topics |= {*event.get("subscriptions", ()), *([event["topic"]] if event.get("topic")
-                                                          else [])}  # fmt: skip
+            topics.update(event.get("subscriptions", ()))
+            if event.get("topic"):
+                topics.add(event["topic"])
             yield event | {"kind": _kind(event, known)}
-        elif "consumer_group" not in event and topics:
-            if event.get("topic", next(iter(topics))) in topics:
-                yield event | {"kind": _kind(event, known)}
+        elif topics and not event.get("consumer_group") and event.get("topic") in (None, *topics):
+            yield event | {"kind": _kind(event, known)}
         if event["event_type"] == "TOPIC_CONFIG":
             known.add(event["topic"])
 
@@ -122,7 +122,7 @@ def _together(events: Iterator[Row]) -> Iterator[list[Row]]:
     part: list[Row] = []
     for event in events:
         if part and (
-            event["kind"] != part[-1]["kind"]
+            event["event_type"] != part[-1]["event_type"]
             or event["event_ms"] - part[-1]["event_ms"] > TOGETHER_MS
         ):
             yield part

@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
+from rebalance_core.clockwork.batch import play_seeds
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import Script, script_of
 from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.model.group_settings import BROADCASTING
 from tests.recordings.tables import DATA, Tables, derived_tables, histories
 from tests.recordings.timings.actions import observed_actions, observed_runs
 from tests.recordings.timings.changes import Change, changes_of
@@ -29,6 +30,7 @@ from tests.recordings.timings.timeline import (
 )
 from tests.recordings.truth import Truth, read_truth
 
+_NEVER: NDArray[np.float64] = np.empty(0)
 Play = Callable[[Script, Sequence[int], ClockOptions], OwnershipLog]
 
 OVERLOADED = ("join-leave-5.5",)
@@ -59,13 +61,6 @@ class Compared:
     simulated_ms: NDArray[np.float64]
     share: float
 
-    @property
-    def role(self) -> str:
-        """``joining`` for who the change is about, ``other``, or ``queue``."""
-        if self.what == GAP:
-            return "queue"
-        return "itself" if self.who in self.change.clients else "other"
-
     @cached_property
     def middle_ms(self) -> tuple[float, float]:
         """1st and 99th percentile of what is simulated."""
@@ -89,7 +84,7 @@ def compared(
     name: str,
     seeds: int,
     *,
-    play: Play = play_seeds_one_by_one,
+    play: Play = play_seeds,
     from_files: bool = False,
     groups: Sequence[str] = (),
 ) -> list[Compared]:
@@ -98,7 +93,7 @@ def compared(
     Args:
         name: of the recording.
         seeds: how many futures, numbered from 0.
-        play: the engine.
+        play: the engine; the default leaves irregular groups to the plain loop.
         from_files: simulate what `ingest` makes of the operators' files, not the derived tables.
         groups: these only; none: all.
     """
@@ -119,23 +114,30 @@ def compared(
         names = client_names(truth, derived, script)
         simulated = simulated_timeline(script, log, seeds, names)
         observed = observed_timeline(its_actions)
-        found += _pairs(observed, simulated, its_changes, cluster["version"])
+        found += _latencies(observed, simulated, its_changes, cluster["version"])
+        if history.settings.message_model != BROADCASTING:  # where everybody owns every queue
+            found += _gaps(observed, simulated, its_changes, cluster["version"])
     return found
 
 
-def _pairs(
+def _latencies(
     observed: Timeline, simulated: Timeline, changes: list[Change], version: str
 ) -> Iterator[Compared]:
     by_number = {change.number: change for change in changes}
-    nothing = np.empty(0)
     futures = first_actions(simulated, changes)
     for (number, client, what), seen in first_actions(observed, changes).items():
-        values = futures.get((number, client, what), nothing)
+        values = futures.get((number, client, what), _NEVER)
         yield _pair(by_number[number], version, client, what, float(seen[0]), values)
-    waits = gaps(simulated, changes)
+
+
+def _gaps(
+    observed: Timeline, simulated: Timeline, changes: list[Change], version: str
+) -> Iterator[Compared]:
+    by_number = {change.number: change for change in changes}
+    futures = gaps(simulated, changes)
     for (number, queue), seen in gaps(observed, changes).items():
-        values = waits.get((number, queue), nothing)
         who = f"{queue[0]} {queue[1]}:{queue[2]}"
+        values = futures.get((number, queue), _NEVER)
         yield _pair(by_number[number], version, who, GAP, float(seen[0]), values)
 
 
@@ -162,13 +164,14 @@ def client_names(
 ) -> dict[tuple[str, str | None], str]:
     """Names of the clients by (client_id, channel_id), whatever the channels are called.
 
-    Of two processes with one client_id, the one that started nearest to the join.
+    Of several processes with one client_id, those that started nearest to the joins.
     """
     runs = observed_runs(truth, derived["cluster_events"])
     names: dict[tuple[str, str | None], str] = {}
-    for life in script.lives:
-        same = [run for run in runs if run.client_id == life.client_id]
+    for life in sorted(script.lives, key=lambda one: one.ghost):
         at_ms = life.joined.event_us // 1_000
-        nearest = min(same, key=lambda run: abs(run.started_ms - at_ms))
-        names[life.client_id, life.channel_id] = nearest.client
+        same = [run for run in runs if run.client_id == life.client_id]
+        free = [run for run in same if run.client not in names.values()] or same
+        nearest = min(free, key=lambda run: abs(run.started_ms - at_ms))
+        names.setdefault((life.client_id, life.channel_id), nearest.client)
     return names

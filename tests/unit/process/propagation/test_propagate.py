@@ -104,3 +104,11 @@ def test_what_is_assumed_of_timers_counts(inputs: InputTables, made: dict[str, p
     joins = [row["convergence_ms_p50"] for table in (made[PROPAGATION.name], unheard)
              for row in table.to_pylist() if row["cause"] == "CONSUMER_JOIN"]  # fmt: skip
     assert joins[0] < 2_000 < joins[1]
+
+
+def test_a_group_whose_queues_are_shared_has_no_rows(tmp_path: Path) -> None:
+    proxied = {**unknown_member(), "event_type": "CONSUMER_JOIN", "consumer_group": "grpc",
+               "subscriptions": ["T"], "rebalance_mode": "PROXY"}  # fmt: skip
+    read = read_input_tables(str(write_tables(tmp_path / "in", proxied)))
+    made = propagate(read, PropagationOptions(seeds=2, group="grpc"))
+    assert [len(made[name]) for name in (PROPAGATION.name, HANDOVERS.name)] == [0, 0]

@@ -1,0 +1,127 @@
+"""A table before it is conformed: a frame, and what a task makes of its batches.
+
+A task that goes on with the rows itself takes both, so that wide rows never travel to the JVM and
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, types
+
+from rebalance_core.checks.conform import conform as conformed
+from rebalance_core.checks.conform import refuse_missing_columns
+from rebalance_core.checks.reading.json_rows import ReadRows
+from rebalance_core.checks.reading.json_text import names_of_line
+from rebalance_core.checks.reading.locations import unknown_names
+from rebalance_core.contracts import Table
+from rebalance_core.contracts.table import ISSUES_TYPE
+from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
+
+Batches = Iterable[pa.RecordBatch]
+Read = Callable[[Batches], Iterator[ReadRows]]
+"""From the batches of a task to conformed rows, and the names in them that are no columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One table on its way in.
+
+    Attributes:
+        table: The contract.
+        frame: What is read: lines of text, or columns of any types.
+        read: What a task makes of it.
+        extras: Unknown columns, sorted, if a header or schema tells them; None: `read` does.
+    """
+
+    table: Table
+    frame: DataFrame
+    read: Read
+    extras: list[str] | None
+
+    @cached_property
+    def conformed(self) -> DataFrame:
+        """The rows with the contract's columns and `TECHNICAL`; lazy."""
+        read = self.read
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for part in read(batches):
+                yield from part.rows.combine_chunks().to_batches()
+
+        return self.frame.mapInArrow(run, conformed_ddl(self.table))
+
+    def unknown_columns(self) -> list[str]:
+        """Columns, sorted, that are read past; a pass over the rows if only they tell."""
+        if self.extras is not None:
+            return self.extras
+        read = self.read
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            found = sorted(set().union(*(part.unknown for part in read(batches))))
+            yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], ["name"])
+
+        names = {row["name"] for row in self.frame.mapInArrow(run, "name STRING").collect()}
+        return unknown_names(self.table, names, TECHNICAL)
+
+
+def source_of(table: Table, frame: DataFrame) -> Source:
+    """Any frame as a source; see `rebalance_core.checks.conform.conform` for what is accepted.
+
+    Raises:
+        InputRefused: Columns that may not be null are missing; all of them are named.
+    """
+    refuse_missing_columns(table, frame.columns)
+    with_raw = RAW in frame.columns
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for batch in batches:
+            names = _names_in(batch.column(RAW)) if with_raw else ()
+            rows = pa.Table.from_batches([batch])
+            yield ReadRows(conformed(table, rows), frozenset(unknown_names(table, names, ())))
+
+    extras = None if with_raw else unknown_names(table, frame.columns, TECHNICAL)
+    return Source(table, frame, read, extras)
+
+
+def _names_in(lines: pa.Array) -> set[str]:
+    return set().union(*map(names_of_line, lines.drop_null().to_pylist()))
+
+
+def conform(table: Table, frame: DataFrame) -> DataFrame:
+    """The frame with exactly the columns of ``table`` in order and type, and `TECHNICAL`.
+
+    Missing nullable columns are added as null, unknown ones dropped. A value that is not of the
+    contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
+    silently. NaN (a gap, for pandas) is null. A conformed frame is returned as it is.
+
+    Raises:
+        InputRefused: Columns that may not be null are missing; all of them are named.
+    """
+    source = source_of(table, frame)
+    present = {field.name: field.dataType for field in frame.schema.fields}
+    wanted = {column.name: _data_type(column.type) for column in table.columns}
+    if set(TECHNICAL) <= set(present) and all(present.get(n) == t for n, t in wanted.items()):
+        return frame.select(*table.column_names, *TECHNICAL)
+    return source.conformed
+
+
+def conformed_ddl(table: Table) -> str:
+    """The columns of a conformed frame."""
+    return f"{table.plain_ddl}, {SOURCE} STRING, {RAW} STRING, {READ_ISSUES} {ISSUES_TYPE}"
+
+
+def _data_type(sql_type: str) -> types.DataType:
+    # the contracts' few types; comparing with a frame's schema must not depend on null flags
+    return {
+        "STRING": types.StringType(),
+        "BIGINT": types.LongType(),
+        "INT": types.IntegerType(),
+        "BOOLEAN": types.BooleanType(),
+        "DOUBLE": types.DoubleType(),
+        "ARRAY<STRING>": types.ArrayType(types.StringType()),
+        "MAP<STRING, STRING>": types.MapType(types.StringType(), types.StringType()),
+    }[sql_type]

@@ -1,0 +1,35 @@
+"""``python -m tests.recordings.timings``: compare all recordings, write docs/fidelity.md's part."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tests.recordings.tables import RECORDINGS
+from tests.recordings.timings.compared import Compared, compared
+from tests.recordings.timings.page import BEGIN, END, page
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "fidelity.md"
+
+
+def main() -> None:
+    """Run it: some ten minutes with 1,000 seeds."""
+    parser = argparse.ArgumentParser(prog="python -m tests.recordings.timings", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1_000)
+    parser.add_argument("--page", type=Path, default=PAGE, help="file to change between its marks")
+    options = parser.parse_args()
+    of_tables: list[Compared] = []
+    of_files: list[Compared] = []
+    for name in RECORDINGS:
+        of_tables += compared(name, options.seeds)
+        of_files += compared(name, options.seeds, from_files=True)
+        print(f"{name}: done", flush=True)
+    text = options.page.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    made = page(of_tables, of_files, options.seeds)
+    options.page.write_text(f"{before}{BEGIN}\n\n{made}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

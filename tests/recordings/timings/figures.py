@@ -1,0 +1,146 @@
+"""Figures of what was compared: coverage, width, errors of quantiles, distances; by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.recordings.timings.compared import Compared
+from tests.recordings.timings.timeline import GAP
+
+ENOUGH = 30
+"""Observations from which on quantiles of a kind are compared."""
+
+WINDOWS_S = {
+    "join": 20.0,
+    "leave": 20.0,
+    "kill": 20.0,
+    "kill, orderly": 60.0,
+    "expiry": 20.0,
+    "queues": 50.0,
+    "topic created": 40.0,
+    "topic deleted": 50.0,
+    "broker down": 50.0,
+    "broker expiry": 50.0,
+    "broker up": 48.7,
+    "subscribe": 50.0,
+    "unsubscribe": 50.0,
+    "resume": 20.0,
+    "suspend": 20.0,
+}
+"""The windows of rocketmq.md §6.4 as §13 corrects them, seconds; see `window_s`."""
+
+
+def window_s(kind: str) -> float:
+    """The longest that the reference gives a member after a change of that kind, in seconds."""
+    return WINDOWS_S.get(kind) or WINDOWS_S[kind.split(",")[0]]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of the comparisons of one kind.
+
+    Attributes:
+        kind: of the change; of its members' latencies, or of its queues' gaps.
+        version: first two numbers.
+        count: how many.
+        inside: within what is simulated.
+        middle: within its 1st and 99th percentile.
+        width_s: widest 1st to 99th percentile, in seconds.
+        window_s: the reference's window, in seconds.
+        median_s: observed and simulated median, in seconds.
+        high_s: observed and simulated 99th percentile, in seconds.
+        distance_s: Wasserstein distance of the two distributions, in seconds.
+        largest_gap: Kolmogorov-Smirnov distance.
+    """
+
+    kind: str
+    version: str
+    count: int
+    inside: int
+    middle: int
+    width_s: float
+    window_s: float
+    median_s: tuple[float, float]
+    high_s: tuple[float, float]
+    distance_s: float
+    largest_gap: float
+
+
+def by_kind(comparisons: Iterable[Compared]) -> list[Figures]:
+    """Figures of latencies by kind of change and version, and of gaps by the same."""
+
+    def key(one: Compared) -> tuple[bool, str, str]:
+        kind = one.change.kind
+        name = kind if kind == "kill, orderly" else kind.split(",")[0]  # §6.4 knows no other
+        return one.what == GAP, name, ".".join(one.version.split(".")[:2])
+
+    ordered = sorted(comparisons, key=key)
+    return [
+        figures(f"{kind}: gap" if gap else kind, version, list(part))
+        for (gap, kind, version), part in groupby(ordered, key=key)
+    ]
+
+
+def figures(kind: str, version: str, part: Sequence[Compared]) -> Figures:
+    """Figures of comparisons of one kind; each future in which it happens counts alike."""
+    simulated, weights = _pooled(part)
+    observed = np.sort([one.observed_ms for one in part])
+    quantiles = [
+        (float(np.quantile(observed, share)) / 1_000, _quantile(simulated, weights, share) / 1_000)
+        for share in (0.5, 0.99)
+    ]
+    widths = [high - low for low, high in (one.middle_ms for one in part if one.share)]
+    distance, largest = _distances(observed, simulated, weights)
+    return Figures(
+        kind,
+        version,
+        len(part),
+        sum(one.is_inside for one in part),
+        sum(one.is_in_the_middle for one in part),
+        max(widths, default=np.nan) / 1_000,
+        window_s(part[0].change.kind),
+        quantiles[0],
+        quantiles[1],
+        distance / 1_000,
+        largest,
+    )
+
+
+def _pooled(part: Sequence[Compared]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Simulated values of all, ascending, with weights: each comparison's share of futures."""
+    its = [one for one in part if one.share]
+    values = np.concatenate([one.simulated_ms for one in its] or [np.zeros(0)])
+    weights = np.concatenate(
+        [np.full(len(one.simulated_ms), one.share / len(one.simulated_ms)) for one in its]
+        or [np.zeros(0)]
+    )
+    order = np.argsort(values, kind="stable")
+    return values[order], weights[order]
+
+
+def _quantile(values: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float:
+    if not len(values):
+        return float("nan")
+    total = np.cumsum(weights)
+    return float(values[np.searchsorted(total, share * total[-1], side="left")])
+
+
+def _distances(
+    observed: NDArray[np.float64],
+    simulated: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> tuple[float, float]:
+    """Wasserstein and Kolmogorov-Smirnov distance of two samples, the second with weights."""
+    if not len(simulated):
+        return float("nan"), float("nan")
+    grid = np.sort(np.concatenate([observed, simulated]))
+    seen = np.searchsorted(observed, grid, side="right") / len(observed)
+    total = np.append(0.0, np.cumsum(weights)) / weights.sum()
+    made = total[np.searchsorted(simulated, grid, side="right")]
+    apart = np.abs(seen - made)
+    return float((apart[:-1] * np.diff(grid)).sum()), float(apart.max())

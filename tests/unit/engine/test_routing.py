@@ -1,0 +1,127 @@
+"""Buckets of rows: each group is in its own with every row that concerns it."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rebalance_core.checks.input_tables import input_tables_of
+from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.engine.bucket_pass import bucket_pass
+from rebalance_core.engine.fan_out import fan_out
+from rebalance_core.engine.interests import Interests, interests_of
+from rebalance_core.engine.ledger_pass import ledger_pass
+from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.routing import Routing, routing_of
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.synthetic.arrow import arrow_batches
+from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.table_parts import PARTS
+from tests.unit.engine.test_fan_out import arrow_tables, random_tables
+
+ENGINE = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
+EVENT = {"cluster": "c", "event_ms": 1, "sequence": 1}
+
+
+def interests(tables: Mapping[str, pa.Table], pieces: int = 3) -> Interests:
+    """Those of the tables, taken in pieces."""
+    parts = []
+    for name, rows in tables.items():
+        step = max(1, -(-len(rows) // pieces))
+        parts += [interests_of(name, rows.slice(n, step)) for n in range(0, len(rows), step)]
+    return Interests.merged(part for part in parts if part is not None)
+
+
+def split(routing: Routing, tables: Mapping[str, pa.Table]) -> dict[int, dict[str, pa.Table]]:
+    buckets: dict[int, dict[str, pa.Table]] = {}
+    for name, rows in tables.items():
+        for bucket, part in routing.split(name, rows):
+            buckets.setdefault(bucket, {})[name] = part
+    return buckets
+
+
+def rows_of_groups(tables: Mapping[str, pa.Table], pattern: str | None) -> dict[Any, Any]:
+    grouped = fan_out(tables, pattern)
+    found = {}
+    for n in range(len(grouped)):
+        rows = {name: table.to_pylist() for name, table in grouped.of(n, n + 1).items()}
+        name = (grouped.clusters[n].as_py(), grouped.groups[n].as_py())
+        found[name] = {table: sorted(map(repr, of)) for table, of in rows.items() if of}
+    return found
+
+
+@pytest.mark.parametrize("pattern", [None, "b%"])
+@pytest.mark.parametrize("seed", range(40))
+def test_each_bucket_has_all_that_concerns_its_groups(seed: int, pattern: str | None) -> None:
+    tables = arrow_tables(random_tables(seed))
+    routing = routing_of(interests(tables), 3, pattern)
+    found: dict[Any, Any] = {}
+    for bucket, rows in split(routing, tables).items():
+        of_bucket = rows_of_groups(rows, pattern)
+        assert bucket < 3
+        assert not found.keys() & of_bucket.keys(), "a group is in two buckets"
+        found |= of_bucket
+    assert found == rows_of_groups(tables, pattern)
+
+
+def test_heavy_groups_go_to_different_buckets() -> None:
+    names = ["light-1", "heavy-1", "light-2", "heavy-2"]
+    joins = [
+        EVENT | {"event_type": "CONSUMER_JOIN", "consumer_group": name, "sequence": n}
+        for name in names
+        for n in range(50 if name.startswith("heavy") else 1)
+    ]
+    tables = arrow_tables({"cluster_events": joins})
+    buckets = split(routing_of(interests(tables), 2), tables)
+    assert {b: sorted(set(rows["cluster_events"]["consumer_group"].to_pylist()))
+            for b, rows in buckets.items()} == {
+        0: ["heavy-1", "light-1"], 1: ["heavy-2", "light-2"],
+    }  # fmt: skip
+
+
+def test_no_group_and_no_row() -> None:
+    tables = arrow_tables(
+        {"cluster_events": [EVENT | {"event_type": "BROKER_UP", "broker_name": "b"}]}
+    )
+    routing = routing_of(interests(tables), 4)
+    assert split(routing, tables) == {}
+    assert split(routing_of(Interests.merged([]), 4), arrow_tables({"cluster_events": []})) == {}
+
+
+@pytest.fixture(scope="module")
+def day() -> dict[str, pa.Table]:
+    """A generated day of some groups."""
+    plan = FleetPlan(groups=12, days=1, seed=20)
+    tables = {
+        name: pa.Table.from_batches(
+            batch
+            for part in parts
+            for batch in arrow_batches(plan, INPUT_TABLES[name], part, range(part.entities(plan)))
+        )
+        for name, parts in PARTS.items()
+    }
+    return dict(check_tables(input_tables_of(tables)).tables)
+
+
+@pytest.mark.parametrize(("buckets", "giant_cells"), [(1, 1 << 26), (3, 1 << 26), (3, 2_000)])
+def test_the_passes_of_all_buckets_give_the_ledger(
+    day: dict[str, pa.Table], buckets: int, giant_cells: int
+) -> None:
+    """Giant groups are divided by their queues, and are counted whole."""
+    routing = routing_of(interests(day), buckets, None, giant_cells)
+    assert bool(routing.giants) == (giant_cells < 10_000)
+    found: Counter[tuple[str, str]] = Counter()
+    for bucket, rows in split(routing, day).items():
+        giants = routing.giants.get(bucket, {})
+        for name, batch in bucket_pass(rows, giants, ENGINE, SimulationOptions()):
+            found.update((name, repr(row)) for row in batch.to_pylist())
+    grouped = fan_out(day)
+    expected: Counter[tuple[str, str]] = Counter()
+    for name, batch in ledger_pass(grouped.of(0, len(grouped)), ENGINE):
+        expected.update((name, repr(row)) for row in batch.to_pylist())
+    assert found == expected
+    assert np.unique([name for name, _ in found]).size > 6
