@@ -13,10 +13,11 @@ BIN := .venv/bin
 STAMP := .venv/setup.stamp
 LANES := unit or conformance or spark or jobs
 NOT_BY_DEFAULT := not (oracle or slow or bench)
-# Two workers; tests/conftest.py gives all that starts a JVM to one of them.
-SIDE_BY_SIDE := -n 2
+# Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
+SIDE_BY_SIDE := -n 2 --dist loadgroup
 
-.PHONY: help setup demo test test-unit test-all oracle conformance mutants notebook bench bench-full bench-check lint format dist docs lock clean
+.PHONY: help setup demo test test-unit test-all oracle conformance fidelity mutants notebook bench \
+  bench-full bench-check lint format dist docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +52,9 @@ oracle: setup ## Compare random cases with the released Java classes
 
 conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
 	@$(BIN)/python -m tests.conformance $(VECTORS)
+
+fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for docs/fidelity.md (15 minutes)
+	$(BIN)/python -m tests.recordings.timings
 
 mutants: setup ## Plant 150 small mistakes, one at a time: do the tests notice? (2 hours; resumes)
 	$(BIN)/python -m tests.mutants

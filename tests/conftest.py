@@ -9,12 +9,12 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from xdist.remote import Producer
-    from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parent
 LANES = ("unit", "conformance", "spark", "jobs", "bench", "oracle")
-JVM_FOLDERS = ("tests/spark/", "tests/jobs/", "tests/oracle/")
+JVM_LANES = ("spark", "jobs", "oracle")
+ALONE = ("jobs/test_cli_process.py", "jobs/test_explain_job.py")
+"""Files whose tests share no session; those that need a JVM start one in a process of their own."""
 LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | {"recordings": "conformance"}
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply.
@@ -37,26 +37,23 @@ SESSION_SETTINGS = {
 }
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
-    """One worker runs all tests that start a JVM: two at once starve each other."""
-    from xdist.scheduler import LoadScopeScheduling
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test with the lane whose folder it lies in, unless it names one itself.
 
-    class OneWithJvm(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
-        def _split_scope(self, nodeid: str) -> str:
-            return "JVM" if nodeid.startswith(JVM_FOLDERS) else nodeid
-
-    return OneWithJvm(config, log)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test with the lane whose folder it lies in, unless it names one itself."""
+    Of several workers (`--dist loadgroup`) one runs all tests that share the session: starting a
+    second one costs 13 s, and two that plan at once starve each other.
+    """
     for item in items:
-        named = any(item.get_closest_marker(lane) for lane in LANES)
-        if TESTS in item.path.parents and not named:
-            lane = LANE_OF_FOLDER.get(item.path.relative_to(TESTS).parts[0])
-            if lane is not None:
-                item.add_marker(lane)
+        if TESTS not in item.path.parents:
+            continue
+        path = item.path.relative_to(TESTS).as_posix()
+        lane = LANE_OF_FOLDER.get(path.partition("/")[0])
+        if lane is not None and not any(item.get_closest_marker(name) for name in LANES):
+            item.add_marker(lane)
+        needs_jvm = any(item.get_closest_marker(name) for name in JVM_LANES)
+        if needs_jvm and path not in ALONE and config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group("session"))
 
 
 def pytest_report_header() -> str:

@@ -5,7 +5,7 @@ The Spark job calls the same functions; it only spreads the files, the groups an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -58,15 +58,24 @@ def ingest_collection(folder: Path, assumed: Assumptions | None = None) -> Inges
     return read_collection(open_collection(folder), assumed)
 
 
-def read_collection(collection: Collection, assumed: Assumptions | None = None) -> Ingested:
-    """Read every file of a collection in this process; memory for all that they state."""
+def read_collection(
+    collection: Collection,
+    assumed: Assumptions | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Ingested:
+    """Read every file of a collection in this process; memory for all that they state.
+
+    Args:
+        collection: `open_collection` of a folder.
+        assumed: what is taken for granted where no file says it.
+        progress: told how many files are read, of how many.
+    """
     assumed = assumed or Assumptions()
     evidence: list[Evidence] = []
     refused: list[Unread] = list(collection.refused)
     stats: list[FileStats] = []
-    for file in collection.files:
-        if file.kind == GIVEN_GROUPS:
-            continue
+    files = [file for file in collection.files if file.kind != GIVEN_GROUPS]
+    for done, file in enumerate(files, 1):
         reader = reader_of(collection, file, assumed)
         for piece in read_file(reader, collection.path_of(file)):
             if isinstance(piece, Unread):
@@ -74,6 +83,8 @@ def read_collection(collection: Collection, assumed: Assumptions | None = None) 
             else:
                 evidence.append(piece)
         stats.append(reader.stats)
+        if progress is not None:
+            progress(done, len(files))
     given, wrong = given_groups(collection)
     of_cluster = [p for p in evidence if p.part == CLUSTER]
     context = context_of(collection, of_cluster, stats, given, assumed)

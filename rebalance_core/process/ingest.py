@@ -24,6 +24,7 @@ def ingest_and_write(
     assumed: Assumptions | None = None,
     *,
     before_writing: Callable[[], object] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> IngestWritten:
     """Read a collection and write its tables. Memory: all that the files state.
 
@@ -32,11 +33,12 @@ def ingest_and_write(
         output: A local folder, which gets the tables; none of them may be there.
         assumed: What is taken for granted where no file says it.
         before_writing: Called once every file is read, before the first table is written.
+        progress: Told how many files are read, of how many.
 
     Raises:
         OutputExists: A table is in the folder already.
     """
-    ingested = read_collection(collection, assumed)
+    ingested = read_collection(collection, assumed, progress)
     if before_writing is not None:
         before_writing()
     with TableWriters(output, tuple(INGESTED_TABLES)) as writers:

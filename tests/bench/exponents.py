@@ -19,7 +19,7 @@ SERIES: dict[str, tuple[Shape, tuple[int, ...]]] = {
     "groups": (Shape(1, 8, 2, 2, 4, 10), (2_000, 4_000, 8_000, 16_000)),
     "epochs": (BASE, (160, 320, 640, 1_280)),
     "queues": (replace(BASE, epochs=20), (400, 800, 1_600, 3_200)),
-    "members": (replace(BASE, queues=400), (1_000, 2_000, 4_000, 8_000)),
+    "members": (replace(BASE, queues=400), (4_000, 8_000, 16_000, 32_000)),
 }
 """What grows, from where, and its values; ``queues``: of each topic on each broker."""
 ABOUT = """\

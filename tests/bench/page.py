@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.bench.benches import BENCHES, FULL, QUICK
+from tests.bench.benches import BENCHES, FULL, LISTS, QUICK
 from tests.bench.report import LESS, TIMES, Figure, Report, Table, read_json, report_of
 
 MEASURED = Path(__file__).parent / "measured"
@@ -28,7 +28,7 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
         results: By list, what ``python -m tests.bench`` wrote; a list that was never run is absent.
     """
     return "\n".join([INTRODUCTION, "", *_machines(results), *_targets(results),
-                      *_failed(results), *_sections(results), *_not_run(results)])  # fmt: skip
+                      *_failed(results), *_sections(results), *_not_run(results), ""])  # fmt: skip
 
 
 def _runs(results: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -97,15 +97,13 @@ def _body(report: Report) -> Iterator[str]:
 
 
 def _not_run(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    full = results.get(FULL, {}).get("benches", {})
-    missing = [
-        b.name for b in BENCHES if b.full is not None and not full.get(b.name, {}).get("report")
-    ]
-    if missing:
-        yield "## Not measured yet"
-        yield ""
-        yield f"`make bench-full` has not been run to its end here: {', '.join(missing)}."
-        yield ""
+    yield "## Not measured yet"
+    yield ""
+    for listed in LISTS:
+        found = results.get(listed, {}).get("benches", {})
+        missing = [b.name for b in BENCHES if not found.get(b.name, {}).get("report")]
+        told = ", ".join(missing) if missing else "nothing"
+        yield f"- `make {_target_of(listed)}`: {told}"
 
 
 def _failed(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

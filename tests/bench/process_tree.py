@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.2
 _SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 _KINDS = (("pyspark.daemon", "worker"), ("pyspark/daemon", "worker"), ("java", "jvm"))
 

@@ -2,13 +2,15 @@
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rebalance_core.cli.main import main
-from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts import AUDITED_TABLES, INGESTED_TABLES, INPUT_TABLES, Table
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
 from tests.unit.process.propagation.inputs import unknown_member, write_tables
@@ -16,6 +18,10 @@ from tests.unit.producers.recorded import write_input
 
 TREE = Path(__file__).resolve().parents[2]
 PLACES = ("process", "spark")
+TABLES: dict[object, Mapping[str, Table]] = {
+    "generate": INPUT_TABLES, "ingest": INGESTED_TABLES, "audit": AUDITED_TABLES,
+}  # fmt: skip
+"""What a job writes."""
 OF_THE_RUN = ("arguments", "run_on", "seconds", "started_at", "versions")
 """What of a record may differ."""
 TIMES = re.compile(
@@ -49,10 +55,21 @@ def made(folder: Path, *words: object) -> dict[str, Any]:
     ],
     ids=["generate", "ingest", "audit"],
 )
-def test_a_job_leaves_the_same(words: tuple[object, ...], tmp_path: Path) -> None:
+def test_a_job_leaves_the_same_and_keeps_nothing(
+    session_of_the_run: SparkSession, words: tuple[object, ...], tmp_path: Path
+) -> None:
+    before = kept(session_of_the_run)
     process, spark = (made(tmp_path / place, *words, "--run-on", place) for place in PLACES)
     assert process == spark
-    assert process["outputs"]
+    assert kept(session_of_the_run) == before
+    assert process["outputs"].keys() == TABLES[words[0]].keys()
+
+
+def kept(session: SparkSession) -> set[int]:
+    """Ids of the RDDs that the session keeps."""
+    jsc = session.sparkContext._jsc
+    assert jsc is not None
+    return set(jsc.getPersistentRDDs())
 
 
 def test_producers_leave_the_same(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from rebalance_core.cli.main import main
 from rebalance_core.cli.run.java import require_java_home
+from tests.recordings.tables import DATA
 
 TREE = Path(__file__).resolve().parents[2]
 EVENT = {
@@ -168,27 +170,48 @@ def test_a_jvm_that_does_not_start_has_its_say(tmp_path: Path, tables: Path) -> 
     assert done.stderr.splitlines()[-2].startswith("rebalance: Spark failed: [JAVA_GATEWAY_EXITED]")
 
 
-@pytest.mark.parametrize(("more", "code"), [((), 0), (("--engine", "fast"), 2)])
-def test_spark_submit_hands_options_and_exit_code_through(
-    tmp_path: Path, tables: Path, package_zip: Path, more: tuple[str, ...], code: int
-) -> None:
-    command = [Path(pyspark.__path__[0]) / "bin/spark-submit", "--py-files", package_zip]
-    words = [TREE / "jobs/simulate.py", "--input", tables, "--output", tmp_path / "out"]
-    env = os.environ | {
+def submit(package: Path, cwd: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """The main job under spark-submit, which finds the package in the zip alone."""
+    tool = Path(pyspark.__path__[0]) / "bin/spark-submit"
+    command = [tool, "--master", "local[*]", "--py-files", package, TREE / "jobs/simulate.py"]
+    environment = os.environ | {
         "JAVA_HOME": str(require_java_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_CONF_DIR": str(TREE / "conf"),
         "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": "",
     }
-    done = subprocess.run(
-        [*map(str, command), *map(str, words), "--dry-run", *more],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode == code, done.stderr
-    assert ("Dry run" in done.stdout) == (code == 0)
+    return subprocess.run(
+        [*map(str, command), *map(str, words)], cwd=cwd, env=environment, capture_output=True,
+        text=True, timeout=400, check=False,
+    )  # fmt: skip
+
+
+def test_spark_submit_with_the_zip_gives_the_same_digests(
+    tmp_path: Path, package_zip: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "ledger"
+    recorded = DATA / "join-leave" / "tables"
+    assert main("simulate", ["--input", str(recorded), "--output", str(here)]) == 0
+    done = submit(package_zip, tmp_path, "--input", recorded, "--output", there, "--json")
+    assert done.returncode == 0, done.stderr[-3000:]
+    records = [json.loads((folder / "_run.json").read_text()) for folder in (there, here)]
+    assert records[0]["outputs"] == records[1]["outputs"]
+    assert [record["run_on"] for record in records] == ["spark", "process"]
+    # spark-submit hands on both streams of a Python program as stdout
+    *said, last = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in said] == ["rebalance"] * len(said)
+    facts = json.loads(last)
+    assert (facts["exit_code"], facts["run_on"]) == (0, "spark")
+
+
+def test_spark_submit_hands_options_and_exit_code_through(
+    tmp_path: Path, tables: Path, package_zip: Path
+) -> None:
+    words = ("--input", tables, "--output", tmp_path / "out", "--dry-run", "--engine", "fast")
+    done = submit(package_zip, tmp_path, *words)
+    assert done.returncode == 2, done.stderr
+    assert "Dry run" not in done.stdout
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

@@ -4,7 +4,11 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -18,6 +22,7 @@ from tests.recordings.tables import DATA
 Words = list[str]
 
 TREE = Path(__file__).resolve().parents[2]
+STRICT = ["--set", "max_bad_share=0.0001"]
 GROW = str(TREE / "conf/scenarios/add-consumers.toml")
 
 
@@ -46,10 +51,40 @@ def plain_types(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
     ]
 
 
-def test_a_plan_writes_its_tables_and_tells_the_best(
-    run_on: Words, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rates = tmp_path / "queue_rates.jsonl"
+@pytest.fixture(scope="module")
+def haunted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording in front of which a member leaves that is not there."""
+    folder = tmp_path_factory.mktemp("haunted") / "input"
+    shutil.copytree(DATA / "join-leave" / "tables", folder)
+    events = folder / "cluster_events.jsonl"
+    good = events.read_text()
+    leave = next(line for line in good.splitlines() if "CONSUMER_LEAVE" in line)
+    ghost = json.loads(leave) | {"sequence": 9_999, "client_id": "ghost"}
+    events.write_text(json.dumps(ghost) + "\n" + good)
+    return folder
+
+
+@dataclass(frozen=True)
+class Made:
+    """A plan of it, what the job said, and its words."""
+
+    folder: Path
+    facts: dict[str, Any]
+    words: Words
+    refusal: str
+    """What an earlier run at the same folder said, which refused the bad row."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "_run.json").read_text())
+        return found
+
+
+@pytest.fixture(scope="module")
+def made(run_on: Words, haunted: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Two scenarios, two strategies and rates; a stricter run at the same folder failed before."""
+    folder = tmp_path_factory.mktemp("made")
+    rates = folder / "queue_rates.jsonl"
     rates.write_text(
         "\n".join(
             json.dumps({"cluster": "DefaultCluster", "topic": "OrderTopic", "broker_name": broker,
@@ -57,19 +92,27 @@ def test_a_plan_writes_its_tables_and_tells_the_best(
             for broker in ("broker-a", "broker-b") for queue in range(4)
         )
     )  # fmt: skip
-    output = tmp_path / "plan"
-    words = ["--input", str(DATA / "join-leave" / "tables"), "--output", str(output), "--json"]
-    words += ["--scenario", GROW, "--strategy", "AVG", "--strategy", "STICKY_BALANCED"]
-    words += ["--group", "order-*", "--queue-rates", str(rates), *run_on]
-    assert main("plan", words) == 0
-    facts = json.loads(capsys.readouterr().out)
+    output = folder / "plan"
+    words = ["--input", str(haunted), "--output", str(output), "--json", "--scenario", GROW]
+    words += ["--strategy", "AVG", "--strategy", "STICKY_BALANCED", "--group", "order-*"]
+    words += ["--queue-rates", str(rates), *run_on]
+    said, refusal = StringIO(), StringIO()
+    with redirect_stderr(refusal):
+        strict = [*words[:4], "--scenario", GROW, *STRICT, *run_on]
+        assert main("plan", strict) == 4
+    with redirect_stdout(said):
+        assert main("plan", [*words, "--overwrite"]) == 0
+    return Made(output, json.loads(said.getvalue()), words, refusal.getvalue())
+
+
+def test_a_plan_writes_its_tables_and_tells_the_best(made: Made, run_on: Words) -> None:
+    output, facts, record = made.folder, made.facts, made.record
     assert (facts["variants"], facts["run_on"]) == (4, run_on[-1])
     assert [(s["scenario"], s["best"]) for s in facts["scenarios"]] == [
         ("baseline", "AVG"),
         ("add-consumers", "AVG"),
     ]
     assert "STICKY_BALANCED, which RocketMQ lacks" in facts["scenarios"][1]["possible"]
-    record = json.loads((output / "_run.json").read_text())
     assert (record["status"], record["job"], record["seed"]) == ("OK", "plan", 0)
     assert (record["run_on"], "spark" in record["versions"]) == (run_on[-1], run_on[-1] == "spark")
     assert set(record["outputs"]) == {*PLAN_OUTPUT_TABLES, "rejected"}
@@ -86,7 +129,14 @@ def test_a_plan_writes_its_tables_and_tells_the_best(
     }
     assert peaks["baseline", "AVG"] == 30.0
     assert peaks["add-consumers", "STICKY_BALANCED"] == 20.0
-    assert main("plan", words) == 5
+    assert main("plan", made.words) == 5
+
+
+def test_events_of_a_member_that_is_not_there_are_rejected_and_counted(made: Made) -> None:
+    assert made.record["rejected"] == {"UNKNOWN_MEMBER": 1}
+    [row] = rows_of(made.folder, "rejected")
+    assert (row["issues"][0]["code"], "ghost" in row["raw"]) == ("UNKNOWN_MEMBER", True)
+    assert row["source"].endswith("cluster_events.jsonl:1")
 
 
 def test_wrong_rates_and_scenarios_are_refused(
@@ -107,37 +157,50 @@ def test_wrong_rates_and_scenarios_are_refused(
     )
 
 
-def test_events_of_a_member_that_is_not_there_are_rejected_and_counted(
-    run_on: Words, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_too_many_bad_rows_refuse_a_plan(made: Made) -> None:
+    assert "UNKNOWN_MEMBER 1, first cluster_events.jsonl:1:" in made.refusal
+    words = [*made.words[:3], made.words[1], *made.words[4:]]
+    assert main("plan", [*words, *STRICT, "--dry-run"]) == 5  # the input's folder
+
+
+def test_a_dry_run_counts_what_a_run_refuses(
+    run_on: Words, haunted: Path, tmp_path: Path, request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    before = kept(request, run_on)
+    words = ["--input", str(haunted), "--output", str(tmp_path / "never"), "--scenario", GROW]
+    assert main("plan", [*words, *STRICT, "--dry-run", "--json", *run_on]) == 4
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["rows"]["cluster_events"]["bad"] == 1
+    assert facts["refused"].startswith("cluster_events: 1 of")
+    [complaint] = facts["complaints"]
+    assert (complaint["code"], complaint["times"]) == ("UNKNOWN_MEMBER", 1)
+    assert complaint["source"].startswith("cluster_events.jsonl:1")
+    assert not (tmp_path / "never").exists()
+    assert kept(request, run_on) == before
+
+
+def kept(request: pytest.FixtureRequest, run_on: Words) -> int:
+    """How many frames a session keeps."""
+    if run_on[-1] == "process":
+        return 0
+    session = request.getfixturevalue("session_of_the_run")
+    size: int = session.sparkContext._jsc.getPersistentRDDs().size()
+    return size
+
+
+@pytest.mark.unit
+def test_a_dry_run_says_how_a_run_would_end(
+    haunted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "input"
-    shutil.copytree(DATA / "join-leave" / "tables", folder)
-    events = folder / "cluster_events.jsonl"
-    good = events.read_text()
-    leave = next(line for line in good.splitlines() if "CONSUMER_LEAVE" in line)
-    ghost = json.loads(leave) | {"sequence": 9_999, "client_id": "ghost"}
-    events.write_text(json.dumps(ghost) + "\n" + good)
-    words = ["--input", str(folder), "--output", str(tmp_path / "plan"), "--scenario", GROW]
-    words += run_on
-    assert main("plan", [*words, "--set", "max_bad_share=0.0001"]) == 4
-    assert "UNKNOWN_MEMBER 1, first cluster_events.jsonl:1:" in capsys.readouterr().err
-    words[3] = str(folder)
-    assert main("plan", [*words, "--set", "max_bad_share=0.0001", "--dry-run"]) == 5
-    words[3] = str(tmp_path / "other")
-    assert main("plan", [*words, "--set", "max_bad_share=0.0001", "--dry-run"]) == 4
+    words = ["--input", str(haunted), "--output", str(tmp_path / "never"), "--scenario", GROW]
+    assert main("plan", [*words, *STRICT, "--dry-run"]) == 4
     told = capsys.readouterr().out
     assert "UNKNOWN_MEMBER 1, first cluster_events.jsonl:1:" in told
     assert "A run would end with exit code 4: cluster_events: 1 of" in told
     assert main("plan", [*words, "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"]["cluster_events"]["bad"] == 1
-    assert not (tmp_path / "other").exists()
-    words[3] = str(tmp_path / "plan")
-    assert main("plan", [*words, "--overwrite"]) == 0
-    record = json.loads((tmp_path / "plan" / "_run.json").read_text())
-    assert record["rejected"] == {"UNKNOWN_MEMBER": 1}
-    [row] = rows_of(tmp_path / "plan", "rejected")
-    assert (row["issues"][0]["code"], "ghost" in row["raw"]) == ("UNKNOWN_MEMBER", True)
-    assert row["source"].endswith("cluster_events.jsonl:1")
+    assert not (tmp_path / "never").exists()
 
 
 @pytest.mark.unit

@@ -1,17 +1,19 @@
-"""The main job end to end: ledger, record, gate for bad rows, and the zip through spark-submit."""
+"""The main job end to end: ledger, record, gate for bad rows.
+
+What a run leaves and says is looked at on Spark where it is made once; messages are those of a
+process, where a test compares both.
+"""
 
 import json
-import os
-import subprocess
-import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyspark
 import pytest
-from pyspark.sql import SparkSession
 
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.output_folder import LocalFolder
@@ -23,7 +25,7 @@ from tests.recordings.tables import DATA, replayed
 
 Words = list[str]
 
-TREE = Path(__file__).resolve().parents[2]
+HERE = ["--run-on", "process"]
 TABLES = DATA / "join-leave" / "tables"
 REJECTED_LINES = {
     1: ("UNPARSABLE", "{not json"),
@@ -55,19 +57,36 @@ def run_on(request: pytest.FixtureRequest) -> Words:
     return ["--run-on", request.param]
 
 
+@dataclass(frozen=True)
+class Overwritten:
+    """A ledger of the demo's recording, and the tables of the earlier one that it replaced."""
+
+    folder: Path
+    replaced: object
+
+
 @pytest.fixture(scope="module")
-def output(run_on: Words, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The ledger of the demo's recording, made once."""
+def overwritten(run_on: Words, tmp_path_factory: pytest.TempPathFactory) -> Overwritten:
+    """A ledger by a process, then one at the same folder where the test runs."""
     target = tmp_path_factory.mktemp("job") / "ledger"
-    assert main("simulate", ["--input", str(TABLES), "--output", str(target), *run_on]) == 0
-    return target
+    words = ["--input", str(TABLES), "--output", str(target)]
+    assert main("simulate", [*words, *HERE]) == 0
+    before = record(target)["outputs"]
+    assert main("simulate", [*words, *run_on]) == 5
+    assert main("simulate", [*words, *run_on, "--overwrite"]) == 0
+    return Overwritten(target, before)
 
 
 @pytest.fixture
-def dirty(tmp_path: Path) -> Path:
+def output(overwritten: Overwritten) -> Path:
+    """The ledger of the demo's recording."""
+    return overwritten.folder
+
+
+@pytest.fixture(scope="module")
+def dirty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's input with every kind of bad event in front."""
-    folder = tmp_path / "dirty"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("dirty")
     for path in TABLES.iterdir():
         (folder / path.name).write_text(path.read_text())
     good = (TABLES / "cluster_events.jsonl").read_text()
@@ -78,6 +97,28 @@ def dirty(tmp_path: Path) -> Path:
     ]
     (folder / "cluster_events.jsonl").write_text("\n".join(lines) + "\n" + good)
     return folder
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run of the dirty input left and said."""
+
+    folder: Path
+    facts: dict[str, Any]
+
+
+def ran(dirty: Path, target: Path, run_on: Words) -> Ran:
+    said = StringIO()
+    with redirect_stdout(said):
+        words = ["--input", str(dirty), "--output", str(target), "--json", *run_on]
+        assert main("simulate", words) == 0
+    return Ran(target, json.loads(said.getvalue()))
+
+
+@pytest.fixture(scope="module")
+def used(run_on: Words, dirty: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """A run of the dirty input, made once."""
+    return ran(dirty, tmp_path_factory.mktemp("used") / "ledger", run_on)
 
 
 def ledger_of(folder: Path) -> dict[str, pa.Table]:
@@ -105,46 +146,34 @@ def test_the_ledger_reads_back_and_its_record_tells_the_rows(run_on: Words, outp
     assert record(output)["run_on"] == run_on[-1]
 
 
-def test_both_give_the_same_digests(
-    session_of_the_run: SparkSession, dirty: Path, tmp_path: Path
-) -> None:
-    outputs = {}
-    for place in ("process", "spark"):
-        words = ["--input", str(dirty), "--output", str(tmp_path / place), "--run-on", place]
-        assert main("simulate", words) == 0
-        outputs[place] = {k: record(tmp_path / place)[k] for k in ("outputs", "rejected", "inputs")}
-    assert outputs["process"] == outputs["spark"]
-    for place, made in outputs.items():
-        frames = Ledger.read(session_of_the_run, str(tmp_path / place)).frames()
-        rows = {name: table["rows"] for name, table in made["outputs"].items()}
-        assert {name: frame.count() for name, frame in frames.items()} == rows
+def test_a_second_run_needs_overwrite_and_gives_the_same_digests(overwritten: Overwritten) -> None:
+    assert record(overwritten.folder)["outputs"] == overwritten.replaced
 
 
-def test_a_second_run_needs_overwrite_and_gives_the_same_digests(
-    run_on: Words, output: Path
-) -> None:
-    words = ["--input", str(TABLES), "--output", str(output), *run_on]
-    before = record(output)["outputs"]
-    assert main("simulate", words) == 5
-    assert main("simulate", [*words, "--overwrite"]) == 0
-    assert record(output)["outputs"] == before
-
-
-def test_every_bad_row_is_named_with_its_line_and_the_rest_is_used(
-    run_on: Words, dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = tmp_path / "out"
-    words = ["--input", str(dirty), "--output", str(target), "--json", *run_on]
-    assert main("simulate", words) == 0
-    facts = json.loads(capsys.readouterr().out)
-    ledger = ledger_of(target)
+def test_every_bad_row_is_named_with_its_line_and_the_rest_is_used(used: Ran) -> None:
+    ledger = ledger_of(used.folder)
     found = {
         int(row["source"].rsplit(":", 1)[1]): row["issues"][0]["code"]
         for row in ledger["rejected"].to_pylist()
     }
     assert found == {line: code for line, (code, _) in REJECTED_LINES.items()}
-    assert facts["rejected_rows"] == len(REJECTED_LINES)
+    assert used.facts["rejected_rows"] == len(REJECTED_LINES)
     assert ledger["epochs"].num_rows == len(replayed("join-leave")["epochs"])
+
+
+def test_both_give_the_same_digests(
+    used: Ran, run_on: Words, request: pytest.FixtureRequest, dirty: Path, tmp_path: Path
+) -> None:
+    """On Spark: beside a run in a process, and read back there."""
+    here = ran(dirty, tmp_path / "here", HERE).folder
+    for name in ("outputs", "rejected", "inputs"):
+        assert record(used.folder)[name] == record(here)[name], name
+    if run_on[-1] == "spark":
+        session = request.getfixturevalue("session_of_the_run")
+        for folder in (used.folder, here):
+            frames = Ledger.read(session, str(folder)).frames()
+            rows = {name: table["rows"] for name, table in record(folder)["outputs"].items()}
+            assert {name: frame.count() for name, frame in frames.items()} == rows
 
 
 def test_a_gate_refuses_bad_rows_and_leaves_the_earlier_result(
@@ -152,9 +181,8 @@ def test_a_gate_refuses_bad_rows_and_leaves_the_earlier_result(
 ) -> None:
     words = ["--input", str(dirty), "--output", str(output), "--overwrite", *run_on]
     before = record(output)
-    assert main("simulate", [*words, "--on-bad-rows", "fail"]) == 4
-    assert "rows are bad" in capsys.readouterr().err
     assert main("simulate", [*words, "--max-bad-share", "0.1"]) == 4
+    assert "rows are bad" in capsys.readouterr().err
     assert record(output) == before
 
 
@@ -170,27 +198,56 @@ def test_a_row_only_the_replay_rejects_fails_a_strict_run_and_leaves_no_result(
     words = ["--events", str(events), "--output", str(target), "--on-bad-rows", "fail"]
     assert main("simulate", [*words, *run_on]) == 4
     assert record(target)["status"] == "FAILED"
+    assert record(target)["run_on"] == run_on[-1]
     assert [path.name for path in target.iterdir()] == ["_run.json"]
     with pytest.raises(InputRefused, match="failed"):
         read_run(LocalFolder(str(target)))
 
 
-def test_a_dry_run_counts_and_writes_nothing(
-    run_on: Words, dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def dry_run(dirty: Path, run_on: Words, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """8 of 20 rows pass the first gate, the ninth is found by the replay."""
+    target = dirty.parent / "never"
+    words = ["simulate", "--input", str(dirty), "--output", str(target), *run_on]
+    assert main(None, [*words, "--max-bad-share", "0.4", "--dry-run", "--json"]) == 4
+    assert not target.exists()
+    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return facts
+
+
+def test_a_dry_run_counts_what_a_run_refuses(
+    run_on: Words, dirty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = dry_run(dirty, run_on, capsys)
+    assert facts["exit_code"] == 4
+    assert "9 of 20 rows are bad" in facts["refused"]
+    assert facts["rows"]["cluster_events"] == {"rows": 20, "bad": 9}  # UNKNOWN_MEMBER too
+    codes = {one["code"]: one["times"] for one in facts["complaints"]}
+    assert codes == {"BAD_QUEUE_NUMS": 2, "DUPLICATE_KEY": 2, "BAD_TYPE": 1, "MISSING_VALUE": 1,
+                     "UNKNOWN_EVENT_TYPE": 1, "UNKNOWN_MEMBER": 1, "UNPARSABLE": 1}  # fmt: skip
+    here = dry_run(dirty, ["--run-on", "process"], capsys)
+    differ = {name for name in facts if facts[name] != here.get(name)}
+    assert facts.keys() == here.keys()
+    assert differ <= {"run_on"}
+
+
+@pytest.mark.unit
+def test_a_dry_run_that_refuses_nothing(
+    dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "out"
-    words = ["--input", str(dirty), "--output", str(target), "--dry-run", "--json", *run_on]
+    words = ["--input", str(dirty), "--output", str(target), "--dry-run", "--json", *HERE]
     assert main("simulate", words) == 0
     counted = json.loads(capsys.readouterr().out)["rows"]["cluster_events"]
-    assert counted == {"rows": 20, "bad": 9}  # UNKNOWN_MEMBER too
+    assert counted == {"rows": 20, "bad": 9}
     assert not target.exists()
 
 
+@pytest.mark.unit
 def test_a_dry_run_ends_as_the_run_would(
-    run_on: Words, dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "out"
-    words = ["simulate", "--input", str(dirty), "--output", str(target), *run_on]
+    words = ["simulate", "--input", str(dirty), "--output", str(target), *HERE]
     for more in (["--on-bad-rows", "fail"], ["--max-bad-share", "0.4"]):
         assert main(None, [*words, *more, "--dry-run"]) == 4
         told = capsys.readouterr().out
@@ -199,14 +256,6 @@ def test_a_dry_run_ends_as_the_run_would(
         first, *reasons = capsys.readouterr().err.splitlines()[1:]
         assert f"A run would end with exit code 4: {first.removeprefix('rebalance: ')}" in told
         assert "rebalance:   BAD_QUEUE_NUMS 2, first cluster_events.jsonl:4: read_q" in reasons[0]
-    # 8 of 20 rows pass the first gate, the ninth is found by the replay
-    assert main(None, [*words, "--max-bad-share", "0.4", "--dry-run", "--json"]) == 4
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["exit_code"] == 4
-    assert "9 of 20 rows are bad" in facts["refused"]
-    codes = {one["code"]: one["times"] for one in facts["complaints"]}
-    assert codes == {"BAD_QUEUE_NUMS": 2, "DUPLICATE_KEY": 2, "BAD_TYPE": 1, "MISSING_VALUE": 1,
-                     "UNKNOWN_EVENT_TYPE": 1, "UNKNOWN_MEMBER": 1, "UNPARSABLE": 1}  # fmt: skip
 
 
 def test_a_dry_run_of_an_empty_input_is_refused(
@@ -216,29 +265,3 @@ def test_a_dry_run_of_an_empty_input_is_refused(
     words = ["simulate", "--input", str(tmp_path), "--output", str(tmp_path / "out"), *run_on]
     assert main(None, [*words, "--dry-run"]) == main(None, words) == 4
     assert "cluster_events holds no row" in capsys.readouterr().out
-
-
-def test_spark_submit_with_the_zip_gives_the_same_digests(tmp_path: Path) -> None:
-    here = tmp_path / "here"
-    assert main("simulate", ["--input", str(TABLES), "--output", str(here)]) == 0
-    package = tmp_path / "rebalance_core.zip"
-    subprocess.run([sys.executable, TREE / "scripts/build_zip.py", package], check=True)
-    target = tmp_path / "ledger"
-    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    command = [
-        submit, "--master", "local[*]", "--py-files", package, TREE / "jobs/simulate.py",
-        "--input", TABLES, "--output", target,
-    ]  # fmt: skip
-    environment = os.environ | {
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_CONF_DIR": str(TREE / "conf"),
-        "PYTHONPATH": "",
-    }
-    done = subprocess.run(
-        list(map(str, command)), cwd=tmp_path, env=environment, capture_output=True, text=True,
-        timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert record(target)["outputs"] == record(here)["outputs"]
-    assert (record(target)["run_on"], record(here)["run_on"]) == ("spark", "process")

@@ -39,6 +39,10 @@ PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "rebalance_core/client": ((f"{UNIT}/client", f"{UNIT}/replay", *VECTORS),),
     "rebalance_core/replay": ((f"{UNIT}/replay", *VECTORS), KERNELS, EQUALITY),
     "rebalance_core/kernels": (KERNELS, EQUALITY),
+    "rebalance_core/producers": (
+        (f"{UNIT}/producers", "tests/conformance/test_producers.py"),
+        (f"{UNIT}/process/producers",),
+    ),
 }
 
 # What a mutated tree consists of: all that these tests read.

@@ -6,20 +6,22 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.redact import DIGITS, PREFIX, pseudonym
-from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
+from rebalance_core.checks.input_tables import input_tables_of
+from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES, INPUT_TABLES, SIMULATED_TABLES
+from rebalance_core.contracts.arrow_rows import batch_of_rows
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.spark import InputTables, simulate
+from rebalance_core.process.write_ledger import simulate_and_write
 from rebalance_core.spark.audit.audit import AuditResult, audit_tables
-from rebalance_core.spark.audit.queries import capped, changed_since, count_findings
+from rebalance_core.spark.audit.queries import capped, changed_since, findings_frame
 from rebalance_core.spark.audit.redacted_frames import redacted
 from rebalance_core.spark.tables.observed import read_observed
-from rebalance_core.spark.tables.quarantine import quarantine
-from rebalance_core.spark.tables.write import write_table
 from tests.recordings.audited import audited
 from tests.recordings.tables import DATA, Row
 
@@ -29,18 +31,21 @@ NOW_MS = 1_700_000_000_000
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
-    """Three recordings as one fleet of three clusters, through JSON lines in reverse order."""
-    folder = tmp_path_factory.mktemp("ingested")
+    """Three recordings as one fleet of three clusters, as a process wrote them; rows reversed."""
+    folder = tmp_path_factory.mktemp("written")
     for table in INGESTED_TABLES:
-        lines = [json.dumps(row) for name in FLEET for row in ingested(name, table)]
-        (folder / f"{table}.jsonl").write_text("\n".join(reversed(lines)) + "\n")
-    observed = read_observed(spark, str(folder))
-    inputs = InputTables.read(spark, str(folder))
-    ledger = tmp_path_factory.mktemp("ledger")
-    for name, frame in simulate(inputs).frames().items():
-        write_table(frame, str(ledger), name)
-    back = {path.name: spark.read.parquet(str(path)) for path in ledger.iterdir()}
-    return {**quarantine(inputs).tables, **observed.tables, **back}
+        rows = [row for name in FLEET for row in ingested(name, table)]
+        batch = batch_of_rows(ALL_TABLES[table], rows[::-1])
+        (folder / table).mkdir()
+        pq.write_table(pa.Table.from_batches([batch]), folder / table / "part-0.parquet")
+    inputs = {name: pq.read_table(folder / name) for name in INPUT_TABLES}
+    simulate_and_write(input_tables_of(inputs), folder / "ledger")
+    written = [*folder.glob("*/"), *(folder / "ledger").iterdir()]
+    return {
+        path.name: spark.read.schema(ALL_TABLES[path.name].plain_ddl).parquet(str(path))
+        for path in written
+        if path.name in ALL_TABLES
+    }
 
 
 def ingested(recording: str, table: str) -> Iterator[Row]:
@@ -57,6 +62,12 @@ def result(tables: dict[str, DataFrame]) -> Iterator[AuditResult]:
     assert not audited_tables.judged.is_cached
 
 
+@pytest.fixture(scope="module")
+def findings(spark: SparkSession, result: AuditResult) -> DataFrame:
+    """Its findings as written ones: nothing is left to compute."""
+    return findings_frame(spark, rows(result.findings))
+
+
 def test_findings_and_verdicts_are_those_of_the_plain_audit(result: AuditResult) -> None:
     found = rows(result.findings)
     expected = [row | {"cluster": name} for name in FLEET for row in audited(name)["findings"]]
@@ -68,18 +79,17 @@ def test_findings_and_verdicts_are_those_of_the_plain_audit(result: AuditResult)
     assert by_text(rows(result.verdicts)) == by_text(verdicts)
 
 
-def test_findings_are_counted_before_they_are_cut(result: AuditResult) -> None:
+def test_findings_are_counted_before_they_are_cut(result: AuditResult, findings: DataFrame) -> None:
     counts = {(one.rule_id, one.severity, one.accepted): one.findings
-              for one in count_findings(result.findings)}  # fmt: skip
+              for one in result.counts()}  # fmt: skip
     assert counts["ORPHAN_QUEUES", "ERROR", False] == 4
     assert counts["IDLE_MEMBER", "WARNING", True] == 1
-    kept = rows(capped(result.findings, 2))
+    kept = rows(capped(findings, 2))
     orphans = [row for row in kept if row["rule_id"] == "ORPHAN_QUEUES"]
     assert [row["severity"] for row in orphans] == ["ERROR", "ERROR"]
 
 
-def test_what_is_new_gone_and_still_there(result: AuditResult) -> None:
-    findings = result.findings
+def test_what_is_new_gone_and_still_there(findings: DataFrame) -> None:
     before = findings.where("rule_id <> 'ORPHAN_QUEUES' OR consumer_group <> 'crm'")
     now = findings.where("rule_id <> 'DOUBLE_OWNER'")
     new, gone, still = changed_since(now, before)
@@ -88,12 +98,10 @@ def test_what_is_new_gone_and_still_there(result: AuditResult) -> None:
     assert {row["severity"] for row in rows(still)} == {"ERROR", "WARNING"}
 
 
-def test_a_rule_of_which_not_all_was_kept_has_no_new_findings(result: AuditResult) -> None:
-    before = capped(result.findings, 1)
-    assert "ORPHAN_QUEUES" in {
-        row["rule_id"] for row in rows(changed_since(result.findings, before)[0])
-    }
-    new, gone, _ = changed_since(result.findings, before, ["ORPHAN_QUEUES"])
+def test_a_rule_of_which_not_all_was_kept_has_no_new_findings(findings: DataFrame) -> None:
+    before = capped(findings, 1)
+    assert "ORPHAN_QUEUES" in {row["rule_id"] for row in rows(changed_since(findings, before)[0])}
+    new, gone, _ = changed_since(findings, before, ["ORPHAN_QUEUES"])
     assert "ORPHAN_QUEUES" not in {row["rule_id"] for row in rows(new)}
     assert rows(gone) == []
 

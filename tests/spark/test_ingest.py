@@ -185,12 +185,12 @@ def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_says(
     assert any("broker.1.log.gz:" in row["source"] for row in sources)
 
 
-@pytest.mark.parametrize("table", ["cluster_events", "queue_offsets", "committed_offsets"])
-def test_keys_are_unique(spark: "SparkSession", tmp_path: Path, table: str) -> None:
+def test_keys_are_unique(spark: "SparkSession", tmp_path: Path) -> None:
     folder = collection_of(tmp_path, "scale-out-4.9")
-    frame = ingest(spark, open_collection(folder)).tables[table]
-    key = INGESTED_TABLES[table].key
-    assert frame.count() == frame.select(*key).distinct().count() > 0
+    tables = ingest(spark, open_collection(folder)).tables
+    for name in ("cluster_events", "queue_offsets", "committed_offsets"):
+        keys = tables[name].select(*INGESTED_TABLES[name].key).collect()
+        assert len(keys) == len(set(keys)) > 0, name
 
 
 def test_broken_files_end_as_rows(spark: "SparkSession", tmp_path: Path) -> None:

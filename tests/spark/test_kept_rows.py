@@ -7,14 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
-from rebalance_core.ingest.collection.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark import InputTables, simulate
 from rebalance_core.spark.engine.write_ledger import simulate_and_write
-from rebalance_core.spark.ingest.write_tables import ingest_and_write
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "pop" / "collection"
@@ -31,7 +28,7 @@ def kept(spark: SparkSession) -> set[int]:
 def inputs(spark: SparkSession, tmp_path: Path) -> InputTables:
     """Small tables of their own: what is kept goes by the plan of a frame."""
     tables = ingest_collection(COLLECTION).tables
-    for name in INPUT_TABLES:
+    for name in ("cluster_events", "consumer_groups"):
         text = "\n".join(map(json.dumps, tables[name]))
         (tmp_path / f"{name}.jsonl").write_text(text + "\n")
     return InputTables.read(spark, str(tmp_path))
@@ -50,17 +47,6 @@ def test_a_closed_ledger_keeps_nothing(
     assert kept(spark) == before
 
 
-def test_a_written_ledger_keeps_its_input_until_closed(
-    spark: SparkSession, inputs: InputTables, tmp_path: Path
-) -> None:
-    before = kept(spark)
-    with simulate_and_write(spark, inputs, str(tmp_path / "ledger")) as written:
-        assert written.tables.keys() == LEDGER_TABLES.keys()
-        assert written.facts["groups"] > 0
-        assert kept(spark) > before
-    assert kept(spark) == before
-
-
 def test_a_refused_input_is_not_kept(
     spark: SparkSession, inputs: InputTables, tmp_path: Path
 ) -> None:
@@ -71,10 +57,3 @@ def test_a_refused_input_is_not_kept(
         simulate_and_write(spark, InputTables(none), str(tmp_path / "ledger"), config=config)
     assert kept(spark) == before
     assert not (tmp_path / "ledger").exists()
-
-
-def test_a_written_ingest_keeps_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    before = kept(spark)
-    written = ingest_and_write(spark, open_collection(COLLECTION), str(tmp_path / "tables"))
-    assert written.tables.keys() == INGESTED_TABLES.keys()
-    assert kept(spark) == before

@@ -8,34 +8,64 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.digest import TableWritten, table_written
+from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import UsageError
+from rebalance_core.process import write_ledger as in_process
+from rebalance_core.process.generate import generate_and_write
 from rebalance_core.spark import InputTables, Ledger, simulate
 from rebalance_core.spark.engine.prepared_frames import prepared_rows
 from rebalance_core.spark.engine.table_pass import table_of
 from rebalance_core.spark.engine.work_units import assign_to_tasks
-from rebalance_core.spark.generate import generate
+from rebalance_core.spark.engine.write_ledger import simulate_and_write
 from rebalance_core.spark.tables.quarantine import quarantine
 from rebalance_core.spark.tables.write import row_hash
 from rebalance_core.synthetic.fleet import FleetPlan
-from tests.recordings.tables import DATA, RECORDINGS, Row, ledger_of, replayed, rows
+from tests.recordings.tables import (
+    DATA,
+    RECORDINGS,
+    Row,
+    Tables,
+    derived_tables,
+    ledger_of,
+    replayed,
+)
+
+DAY = FleetPlan(groups=60, days=1, seed=24)
+POP = "pop"
+"""The recording whose members pop; the request modes of its topics are its own."""
+
+
+def tables_of(recording: str) -> Tables:
+    if recording != POP:
+        return derived_tables(recording)
+    return {name: list(ingested()[name]) for name in INPUT_TABLES}
+
+
+def ingested() -> Tables:
+    return ingest_collection(DATA / POP / "collection").tables
 
 
 @pytest.fixture(scope="module")
 def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> InputTables:
-    """All recordings as one fleet: each is a cluster of its own name; rows in reverse order."""
+    """All recordings as one fleet: each is a cluster of its own name; rows in any order, in five
+    partitions.
+    """
     folder = tmp_path_factory.mktemp("fleet")
+    tables = {name: tables_of(name) for name in (*RECORDINGS, POP)}
     for table in INPUT_TABLES:
         lines = [
             json.dumps(row | {"cluster": name})
-            for name in RECORDINGS
-            for row in rows(DATA / name / "tables" / f"{table}.jsonl")
+            for name, found in tables.items()
+            for row in found.get(table, ())
         ]
         (folder / f"{table}.jsonl").write_text("\n".join(reversed(lines)) + "\n")
-    return InputTables.read(spark, str(folder))
+    inputs = InputTables.read(spark, str(folder))
+    return inputs_of({name: frame.repartition(5) for name, frame in inputs.tables().items()})
 
 
 @pytest.fixture(scope="module")
@@ -43,24 +73,33 @@ def ledger(fleet: InputTables) -> Ledger:
     return simulate(fleet)
 
 
+@pytest.fixture(scope="module")
+def expected() -> Tables:
+    """By the plain replay."""
+    ledgers = {name: replayed(name) for name in RECORDINGS} | {POP: ledger_of(ingested())}
+    return {
+        table: [row | {"cluster": name} for name, one in ledgers.items() for row in one[table]]
+        for table in SIMULATED_TABLES
+    }
+
+
 @pytest.mark.parametrize("table", SIMULATED_TABLES)
-def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, table: str) -> None:
-    expected = [row | {"cluster": name} for name in RECORDINGS for row in replayed(name)[table]]
+def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, expected: Tables, table: str) -> None:
     found = collected(getattr(ledger, table))
-    assert len(found) == len(expected)
-    assert (len(found) > 0) == (not table.startswith("pop_"))  # nobody pops in them
-    assert by_text(found) == by_text(expected)
+    assert len(found) == len(expected[table])
+    # all of them have rows where somebody pops; what is popped is that recording's alone
+    assert {row["cluster"] for row in found} >= {POP}
+    assert table.startswith("pop_") == ({row["cluster"] for row in found} == {POP})
+    assert by_text(found) == by_text(expected[table])
 
 
-@pytest.mark.parametrize("engine", ["vectorized", "reference"])
-def test_request_modes_reach_their_own_group_alone(
-    spark: SparkSession, tmp_path: Path, engine: str
-) -> None:
-    tables = ingest_collection(DATA / "pop" / "collection").tables
+def test_the_reference_engine_knows_request_modes(spark: SparkSession, tmp_path: Path) -> None:
+    tables = ingested()
     for name in INPUT_TABLES:
         lines = map(json.dumps, tables[name])
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-    ledger = simulate(InputTables.read(spark, str(tmp_path)), SimulationOptions(engine=engine))
+    options = SimulationOptions(engine="reference")
+    ledger = simulate(InputTables.read(spark, str(tmp_path)), options)
     expected = ledger_of(tables)
     for table in SIMULATED_TABLES:
         assert by_text(collected(getattr(ledger, table))) == by_text(expected[table]), table
@@ -77,37 +116,46 @@ def inputs_of(frames: dict[str, DataFrame]) -> InputTables:
 
 
 @pytest.fixture(scope="module")
-def day(spark: SparkSession) -> InputTables:
-    """A generated day of 200 groups."""
-    tables = generate(spark, FleetPlan(groups=200, days=1, seed=20)).tables()
-    return inputs_of({name: frame.persist() for name, frame in tables.items()})
+def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A generated day."""
+    folder = tmp_path_factory.mktemp("day")
+    generate_and_write(DAY, folder)
+    return folder
 
 
-def test_both_engines_give_the_same_day(day: InputTables) -> None:
-    vectorized = simulate(day, SimulationOptions(partitions=3))
-    reference = simulate(day, SimulationOptions(engine="reference"))
-    for name in LEDGER_TABLES:
-        ours, theirs = (fingerprint(e.frames()[name], name) for e in (vectorized, reference))
-        assert ours == theirs, name
-        assert ours[0] > 0 or name == "rejected"
-    assert vectorized.replayed is not None
-    assert vectorized.replayed.collect() == []  # suspended, mixed and doubled members among them
+def test_both_engines_give_the_same_day(spark: SparkSession, day: Path, tmp_path: Path) -> None:
+    """The kernels on Spark, the replay in this process."""
+    inputs = InputTables.read(spark, str(day))
+    options = SimulationOptions(partitions=3)
+    before = kept(spark)
+    with simulate_and_write(spark, inputs, str(tmp_path / "vectorized"), options) as ours:
+        assert kept(spark) > before  # the input, until closed
+    assert kept(spark) == before
+    options = SimulationOptions(engine="reference")
+    theirs = in_process.simulate_and_write(
+        read_input_tables(str(day)), tmp_path / "reference", options
+    )
+    assert ours.tables == theirs.tables
+    assert ours.tables.keys() == LEDGER_TABLES.keys()
+    assert ours.facts["groups"] == DAY.groups
+    assert min(table.rows for name, table in ours.tables.items() if name != "rejected") > 0
+    assert ours.replay_reasons == {}  # suspended, mixed and doubled members among them
 
 
-def test_a_giant_group_is_divided_by_its_queues(day: InputTables) -> None:
-    checked = quarantine(day)
-    tables = checked.tables
+def test_a_giant_group_is_divided_by_its_queues(
+    spark: SparkSession, day: Path, tmp_path: Path
+) -> None:
+    checked = quarantine(InputTables.read(spark, str(day)))
     options = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
 
     def pack(rows: DataFrame) -> DataFrame:
         return prepared_rows(rows, options)
 
-    whole = assign_to_tasks(tables, None, 2, pack=pack)
-    parts = assign_to_tasks(tables, None, 3, giant_cells=2_000, pack=pack)
+    parts = assign_to_tasks(checked.tables, None, 3, giant_cells=2_000, pack=pack)
     assert parts.everything.where("_parts > 1").count() > 0
+    whole = in_process.simulate_and_write(read_input_tables(str(day)), tmp_path / "whole").tables
     for name in ("epochs", "ownership", "pull_starts"):  # counted whole, and by queue
-        ours, theirs = (fingerprint(table_of(name, d, options), name) for d in (parts, whole))
-        assert ours == theirs, name
+        assert fingerprint(table_of(name, parts, options), name) == whole[name], name
 
 
 def test_columns_are_the_contract_s(ledger: Ledger) -> None:
@@ -116,52 +164,25 @@ def test_columns_are_the_contract_s(ledger: Ledger) -> None:
     }
 
 
-def test_partitioning_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    tables = DATA / "pathologies" / "tables"
-    inputs = InputTables.read(spark, str(tables))
-    scattered = inputs_of({name: frame.repartition(5) for name, frame in inputs.tables().items()})
-    expected = replayed("pathologies")
-    ledger = simulate(scattered)
-    for name in ("ownership", "pull_starts"):
-        assert by_text(collected(getattr(ledger, name))) == by_text(expected[name])
-
-
-def test_output_is_cut_to_the_groups_and_times_wanted(spark: SparkSession) -> None:
-    inputs = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
-    epochs = replayed("join-leave")["epochs"]
-    start, end = epochs[2]["from_ms"], epochs[4]["from_ms"]
-    cut = simulate(inputs, SimulationOptions(group="order-*", from_ms=start, to_ms=end))
-    assert sorted(row["epoch"] for row in collected(cut.epochs)) == [2, 3]
-    assert {row["epoch"] for row in collected(cut.group_metrics)} == {2, 3}
-    assert {row["epoch"] for row in collected(cut.diffs)} == {2, 3}
+def test_options_reach_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    """Group, times and strategy: as in a process, where tests/unit/process says what they mean."""
+    folder = str(DATA / "join-leave" / "tables")
+    times = [row["from_ms"] for row in replayed("join-leave")["epochs"]]
+    options = SimulationOptions(
+        group="order-*", strategy="AVG_BY_CIRCLE", from_ms=times[2], to_ms=times[4]
+    )
+    inputs = InputTables.read(spark, folder)
+    with simulate_and_write(spark, inputs, str(tmp_path / "spark"), options) as ours:
+        pass
+    theirs = in_process.simulate_and_write(read_input_tables(folder), tmp_path / "here", options)
+    assert ours.tables == theirs.tables
+    cut = spark.read.parquet(str(tmp_path / "spark" / "memberships"))
+    assert {row["strategy"] for row in collected(cut)} == {"AVG_BY_CIRCLE"}
+    for name in ("epochs", "group_metrics", "diffs"):
+        rows = collected(spark.read.parquet(str(tmp_path / "spark" / name)))
+        assert {row["epoch"] for row in rows} == {2, 3}, name
     nobody = simulate(inputs, SimulationOptions(group="order_*"))
     assert collected(nobody.epochs) == []
-
-
-def test_events_of_unknown_members_are_rejected_and_nothing_else_is_lost(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    join = {
-        "cluster": "c", "event_ms": 1_700_000_000_000, "sequence": 0, "event_type": "CONSUMER_JOIN",
-        "consumer_group": "g", "client_id": "a", "subscriptions": ["T"],
-    }  # fmt: skip
-    leave = join | {"sequence": 1, "event_type": "CONSUMER_LEAVE", "client_id": "ghost"}
-    path = tmp_path / "cluster_events.jsonl"
-    path.write_text("\n".join(map(json.dumps, [join, leave])) + "\n")
-    ledger = simulate(InputTables.read(spark, str(tmp_path)))
-    (rejected,) = collected(ledger.rejected)
-    assert rejected["issues"][0]["code"] == "UNKNOWN_MEMBER"
-    assert rejected["source"].endswith("cluster_events.jsonl:2")
-    assert json.loads(rejected["raw"])["client_id"] == "ghost"
-    (epoch,) = collected(ledger.epochs)
-    assert (epoch["members"], epoch["status"]) == (1, "FROZEN")
-
-
-def test_a_strategy_for_all_groups_replaces_members_own(spark: SparkSession) -> None:
-    inputs = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
-    ledger = simulate(inputs, SimulationOptions(strategy="AVG_BY_CIRCLE"))
-    strategies = {row["strategy"] for row in collected(ledger.memberships)}
-    assert strategies == {"AVG_BY_CIRCLE"}
 
 
 def test_an_unknown_engine_or_strategy_is_refused_before_anything_runs(
@@ -174,12 +195,18 @@ def test_an_unknown_engine_or_strategy_is_refused_before_anything_runs(
         simulate(inputs, SimulationOptions(strategy="AVERAGE"))
 
 
-def fingerprint(frame: DataFrame, table: str) -> tuple[int, int]:
-    """Rows, and the order-free sum of their hashes."""
+def kept(spark: SparkSession) -> int:
+    """How many frames are kept."""
+    size: int = spark.sparkContext._jsc.getPersistentRDDs().size()
+    return size
+
+
+def fingerprint(frame: DataFrame, table: str) -> TableWritten:
+    """What a run that writes the frame tells of it."""
     total = sf.sum(row_hash(LEDGER_TABLES[table]).cast("DECIMAL(20, 0)"))
     row = frame.agg(sf.count(sf.lit(1)), total).first()
     assert row is not None
-    return row[0], int(row[1] or 0)
+    return table_written(row[0], int(row[1] or 0))
 
 
 def collected(frame: DataFrame) -> list[Row]:

@@ -1,8 +1,12 @@
-"""A plan against simulations of the edited tables one by one by the plain replay; both places."""
+"""A plan against simulations of the edited tables one by one by the plain replay; both places.
+
+One plan in each place is what all tests look at.
+"""
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +31,7 @@ PLAIN, PATHOLOGIES = "DefaultCluster", "Pathologies"
 SCENARIOS = Path(__file__).parents[2] / "conf/scenarios"
 SCENARIO_NAMES = {"baseline", "add-consumers", "lose-broker", "mixed-subscriptions"}
 TEXTS = ("AVG", "CONSISTENT_HASH(virtual_nodes=10)", "STICKY_BALANCED")
+POP = "POP(share_queue_num=1)"
 OF_METRICS = ("cluster", "consumer_group", "epoch", "members", "queues", "moved",
               "voluntary_moves", "minimum_moves", "stickiness", "max_queues", "min_queues",
               "peak_ratio", "idle_members")  # fmt: skip
@@ -39,6 +44,8 @@ class Planned:
 
     result: PlanResult
     tables: dict[str, list[Row]]
+    told: list[Mapping[str, int]]
+    """Rows of the input, as told before anything was written."""
 
     def of_plain(self, table: str, **values: Any) -> list[Row]:
         """Rows of the recording whose group has no trouble, with these values."""
@@ -48,8 +55,16 @@ class Planned:
 
 @pytest.fixture(scope="module")
 def recorded() -> list[Tables]:
-    """Two recordings as two clusters: one of a plain group, one of groups in trouble."""
+    """Two recordings as two clusters: one of a plain group, one of groups in trouble.
+
+    The first of these by name is orderly and cannot pop.
+    """
     tables = [derived_tables("join-leave"), derived_tables("pathologies")]
+    settings = tables[1]["consumer_groups"]
+    first = min(row["consumer_group"] for row in settings)
+    tables[1]["consumer_groups"] = [
+        row | ({"ordered": True} if row["consumer_group"] == first else {}) for row in settings
+    ]
     return [
         {name: [row | {"cluster": cluster} for row in rows] for name, rows in one.items()}
         for cluster, one in zip((PLAIN, PATHOLOGIES), tables, strict=True)
@@ -71,7 +86,7 @@ def variants() -> Variants:
     mistakes: list[str] = []
     names = sorted(SCENARIO_NAMES - {"baseline"})
     files = [SCENARIOS / f"{name}.toml" for name in names]
-    found = variants_of(read_scenarios(files), read_strategies(TEXTS, mistakes), (3,))
+    found = variants_of(read_scenarios(files), read_strategies((*TEXTS, POP), mistakes), (3,))
     assert mistakes == []
     return found
 
@@ -94,15 +109,21 @@ def rates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def planned(place: Place, folder: Path, variants: Variants, output: Path, rates: Path) -> Planned:
-    result = place.plan(folder, variants, output, rates=rates)
-    return Planned(result, {name: rows_of(output, name) for name in result.tables})
+    told: list[Mapping[str, int]] = []
+
+    def begin(rows: Mapping[str, int]) -> None:
+        told.append(dict(rows))
+        assert not output.exists()
+
+    result = place.plan(folder, variants, output, rates=rates, before_writing=begin)
+    return Planned(result, {name: rows_of(output, name) for name in result.tables}, told)
 
 
 @pytest.fixture(scope="module")
 def in_process(
     folder: Path, variants: Variants, rates: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Planned:
-    return planned(Place(), folder, variants, tmp_path_factory.mktemp("process"), rates)
+    return planned(Place(), folder, variants, tmp_path_factory.mktemp("process") / "plan", rates)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +134,7 @@ def on_spark(
     rates: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Planned:
-    return planned(Place(spark), folder, variants, tmp_path_factory.mktemp("spark"), rates)
+    return planned(Place(spark), folder, variants, tmp_path_factory.mktemp("spark") / "plan", rates)
 
 
 @pytest.fixture(scope="module", params=PLACES)
@@ -150,11 +171,24 @@ def by_text(rows: list[Row]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
+def test_a_plan_says_what_it_wrote(plan: Planned, variants: Variants) -> None:
+    result = plan.result
+    assert plan.told == [dict(result.input_rows)]
+    assert result.input_rows["cluster_events"] > 0
+    assert set(result.tables) == {*PLAN_OUTPUT_TABLES, "rejected"}
+    for name, table in result.tables.items():
+        assert len(plan.tables[name]) == table.rows
+    assert (dict(result.rejected), result.warnings) == ({}, ())
+    assert {row["strategy"] for row in result.league} == {*TEXTS, POP}
+    assert len(result.scenarios) == len(variants)
+
+
 def test_a_sweep_gives_the_steps_of_separate_simulations(
     plan: Planned, recorded: list[Tables], variants: Variants
 ) -> None:
     names = ("scenario", "strategy", "change_ms", *OF_METRICS, *OF_EPOCH)
-    steps = [row for row in plan.tables["plan_steps"] if row["of_rocketmq"]]
+    steps = [row for row in plan.tables["plan_steps"] if row["strategy"] in TEXTS[:2]]
+    assert all(row["of_rocketmq"] for row in steps)
     expected = [row for tables in recorded for row in expected_steps(tables, variants)]
     assert len(steps) == len(expected) > 200
     assert by_text([{name: row[name] for name in names} for row in steps]) == by_text(expected)
@@ -175,7 +209,7 @@ def test_sticky_balanced_moves_the_minimum_and_is_labelled(plan: Planned) -> Non
 def test_the_summary_compares_the_state_before_the_first_edit_with_the_end(plan: Planned) -> None:
     rows = plan.of_plain("plan_summary")
     found = {(row["scenario"], row["strategy"]): row for row in rows}
-    assert len(found) == len(rows) == 12
+    assert len(found) == len(rows) == 16
     grown = found["add-consumers", "AVG"]
     sides = [(grown[f"members_{side}"], grown[f"queues_{side}"], grown[f"peak_queues_{side}"])
              for side in ("before", "after")]  # fmt: skip
@@ -189,8 +223,10 @@ def test_the_summary_compares_the_state_before_the_first_edit_with_the_end(plan:
 
 def test_the_league_adds_up_all_groups(plan: Planned) -> None:
     total = {row["strategy"]: row for row in plan.tables["plan_league"]}
-    assert set(total) == set(TEXTS)
+    assert set(total) == {*TEXTS, POP}
     for text, row in total.items():
+        if text == POP:
+            continue
         own = [one for one in plan.tables["plan_summary"] if one["strategy"] == text]
         assert row["moved"] == sum(one["moved"] for one in own)
         assert row["groups"] == len({(one["cluster"], one["consumer_group"]) for one in own}) > 1
@@ -200,6 +236,14 @@ def test_the_league_adds_up_all_groups(plan: Planned) -> None:
         sound = [one for one in own if one["caveat"] is None]
         moved, minimum = (sum(one[name] for one in sound) for name in ("moved", "minimum_moves"))
         assert (row["minimum_moves"], row["amplification"]) == (minimum, moved / minimum)
+
+
+def test_popping_moves_nothing_and_some_groups_cannot(plan: Planned) -> None:
+    [league] = [row for row in plan.tables["plan_league"] if row["strategy"] == POP]
+    assert league["moved"] is None
+    assert league["pop_queues"] > 0
+    # in each scenario
+    assert league["caveat"].endswith("cannot pop and stay as they are: 4 ORDERLY")
 
 
 def test_ownership_has_every_queue_before_and_after(plan: Planned) -> None:
@@ -233,6 +277,7 @@ def test_both_places_give_the_same_tables_and_results(
             for rows in (one, other)
         ]
         assert differing(*ordered) == []
+    assert any(row["shared"] for row in here.scenarios)
 
 
 @pytest.mark.unit
@@ -249,14 +294,23 @@ def test_any_order_of_rows_gives_the_same_tables(
 
 
 @pytest.mark.spark
-def test_any_order_and_partitioning_gives_the_same_steps(
+def test_any_order_and_partitioning_gives_the_same_steps_and_nothing_stays(
     spark: SparkSession, on_spark: Planned, folder: Path, variants: Variants
 ) -> None:
-    tables = quarantine(InputTables.read(spark, str(folder))).tables
-    mixed = {
-        name: frame.orderBy(*INPUT_TABLES[name].key, ascending=False).repartition(3)
-        for name, frame in tables.items()
-    }
-    again = prepare_sweep(mixed, variants, SweepOptions(partitions=3)).steps()
-    rows = [row.asDict() for row in again.collect()]
+    before = kept(spark)
+    with closing(quarantine(InputTables.read(spark, str(folder)))) as checked:
+        mixed = {
+            name: frame.orderBy(*INPUT_TABLES[name].key, ascending=False).repartition(3)
+            for name, frame in checked.tables.items()
+        }
+        with prepare_sweep(mixed, variants, SweepOptions(partitions=3)) as sweep:
+            rows = [row.asDict() for row in sweep.steps().collect()]
+            assert kept(spark) > before
+    assert kept(spark) == before
     assert by_text(rows) == by_text(on_spark.tables["plan_steps"])
+
+
+def kept(spark: SparkSession) -> int:
+    """How many frames are kept."""
+    size: int = spark.sparkContext._jsc.getPersistentRDDs().size()
+    return size

@@ -30,12 +30,14 @@ from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts.local_paths import local_path
+from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
+from rebalance_core.model.errors import UsageError
 from rebalance_core.process.audit.audit import audit_tables
 from rebalance_core.process.audit.audited import Audited
 from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
-from rebalance_core.process.audit.unwritten import audit_unwritten, tables_of_collection
+from rebalance_core.process.audit.unwritten import LedgerMeanwhile, tables_of_collection
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.observed import Observed, read_observed
 from rebalance_core.process.row_forecast import row_forecast
@@ -49,10 +51,12 @@ def audit(request: AuditRequest) -> AuditWritten:
     folder = local_path(options.output).absolute()
     with running_here("audit", options, request.settings, WRITTEN) as run:
         place = folder / PRIVATE if options.redact_clients else folder
+        _propagation(options.propagation)
         source, files = _ingested(request, run, place)
         simulated, tables = _simulated(request, source, run, place)
         say("judging every group")
-        result = audit_tables(tables, LedgerFiles(place), **request.judging)
+        with progress_of("groups judged") as progress:
+            result = audit_tables(tables, LedgerFiles(place), **request.judging, progress=progress)
         output = AuditOutput(request, run, PROCESS, {"python": python_version()})
         audited = Audited(result, place, folder, _previous(options.previous))
         return output.write(audited, simulated, files)
@@ -68,10 +72,16 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
         warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
     simulation = simulation_options(request.settings)
     checked = check_tables(inputs, max_queue_nums=simulation.max_queue_nums)
-    rows = row_forecast(checked, simulation, bad_row_limits(request.settings))
-    if rows.refusal is not None:
-        return rows, None
-    result = audit_unwritten(checked, simulation, observed, **request.judging)
+    limits = bad_row_limits(request.settings)
+    with LedgerMeanwhile() as ledger:
+        with progress_of("groups") as progress:
+            rows = row_forecast(
+                checked, simulation, limits, lambda: ledger.simulate(checked, simulation, progress)
+            )
+        if rows.refusal is not None:
+            return rows, None
+        with progress_of("groups judged") as progress:
+            result = ledger.audit(checked, observed, **request.judging, progress=progress)
     return rows, result.counts()
 
 
@@ -83,7 +93,11 @@ def _ingested(
     if collection is None:
         return request.options.input or "", []
     say(f"reading {len(collection.files):,} files of {request.options.collection}")
-    done = ingest_and_write(collection, place / INGESTED, request.assumed, before_writing=run.clear)
+    with progress_of("files") as progress:
+        done = ingest_and_write(
+            collection, place / INGESTED, request.assumed, before_writing=run.clear,
+            progress=progress,
+        )  # fmt: skip
     return str(place / INGESTED), understood(done.stats)
 
 
@@ -107,7 +121,24 @@ def _simulated(
             warn=warn,
             progress=progress,
         )
-    return simulated, {**simulated.checked.tables, **observed.tables}
+    return simulated, {
+        **simulated.checked.tables,
+        **observed.tables,
+        **_propagation(request.options.propagation),
+    }
+
+
+def _propagation(location: str | None) -> dict[str, pa.Table]:
+    """What `propagate` wrote there."""
+    if location is None:
+        return {}
+    folder = local_path(location)
+    if not (folder / PROPAGATION.name).is_dir():
+        raise UsageError(
+            f"--propagation {location}: there is no {PROPAGATION.name}; name the output of "
+            "`rebalance propagate`"
+        )
+    return {PROPAGATION.name: read_written(folder, PROPAGATION.name)}
 
 
 def _previous(location: str | None) -> PreviousAudit | None:

@@ -26,6 +26,7 @@ from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.local_paths import is_local
+from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
@@ -34,6 +35,7 @@ from rebalance_core.spark.audit.audited import Audited
 from rebalance_core.spark.audit.previous_audit import PreviousAudit, previous_audit
 from rebalance_core.spark.audit.unwritten import count_unwritten, tables_of_collection
 from rebalance_core.spark.engine.row_forecast import row_forecast
+from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and_write, sized
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
 from rebalance_core.spark.tables.check_rows import check_rows
@@ -71,10 +73,11 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
         checked, counts = check_rows(inputs, simulation.max_queue_nums, warn)
         kept.callback(checked.close)
         simulation = sized(simulation, counts, session)
-        rows = row_forecast(checked, counts, simulation, bad_row_limits(settings))
+        ledger = kept.enter_context(simulate_checked(checked, simulation))
+        rows = row_forecast(checked, counts, simulation, bad_row_limits(settings), ledger)
         if rows.refusal is not None:
             return rows, None
-        return rows, count_unwritten(checked, simulation, observed, **request.judging)
+        return rows, count_unwritten(checked, ledger, observed, **request.judging)
 
 
 def _ingested(
@@ -115,7 +118,11 @@ def _simulated(
         name: session.read.schema(table.ddl).parquet(f"{place}/{name}")
         for name, table in LEDGER_TABLES.items()
     }
-    return simulated, {**simulated.checked.tables, **observed.tables, **ledger}
+    tables = {**simulated.checked.tables, **observed.tables, **ledger}
+    if request.options.propagation is not None:
+        location = f"{spark_location(request.options.propagation)}/{PROPAGATION.name}"
+        tables[PROPAGATION.name] = session.read.schema(PROPAGATION.ddl).parquet(location)
+    return simulated, tables
 
 
 def _previous(session: SparkSession, location: str | None) -> PreviousAudit | None:

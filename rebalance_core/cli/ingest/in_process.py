@@ -2,6 +2,7 @@
 
 from rebalance_core.cli.ingest.finish import finish, say_begin
 from rebalance_core.cli.ingest.options import IngestOptions
+from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.run_record import RunRecord, python_version
 from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
@@ -21,7 +22,10 @@ def ingest(
     with running_here("ingest", options, settings, INGESTED_TABLES) as run:
         say_begin(options, collection)
         output = local_path(options.output).absolute()
-        written = ingest_and_write(collection, output, assumed, before_writing=run.clear)
+        with progress_of("files") as progress:
+            written = ingest_and_write(
+                collection, output, assumed, before_writing=run.clear, progress=progress
+            )
         return written, finish(run, PROCESS, options, written, {"python": python_version()})
 
 

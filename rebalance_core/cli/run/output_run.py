@@ -106,12 +106,14 @@ class OutputRun:
         options: JobOptions,
         config: Mapping[str, Any],
         tables: Iterable[str],
+        run_on: str | None = None,
     ) -> None:
         self.folder = folder
         self.job = job
         self._options = options
         self._config = config
         self._tables = tuple(tables)
+        self._run_on = run_on
         self._lock = OutputLock(folder, break_lock=options.break_lock)
         self._started = datetime.now(UTC)
         self._clock = time.monotonic()
@@ -175,7 +177,7 @@ class OutputRun:
             failure = explain_spark_failure(error)
             code, text = failure.exit_code, failure.line
         self.clear()
-        outcome = Outcome(outputs={})
+        outcome = Outcome(outputs={}, run_on=self._run_on)
         write_run(self.folder, self._record(STATUS_FAILED, int(code), outcome, redact_text(text)))
 
     def _record(

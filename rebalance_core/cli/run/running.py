@@ -13,6 +13,7 @@ from rebalance_core.cli.run.running_here import (
     say_broken_lock,
 )
 from rebalance_core.cli.run.session import open_session
+from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.spark_progress import spark_progress
 from rebalance_core.contracts.local_paths import is_local
@@ -31,7 +32,7 @@ def running(
     session = None if is_local(options.output) else open_for(job, options, settings)
     folder: OutputFolder
     folder = HadoopFolder(options.output, session) if session else LocalFolder(options.output)
-    with OutputRun(folder, job, options, settings.as_dict(), tables) as run:
+    with OutputRun(folder, job, options, settings.as_dict(), tables, SPARK) as run:
         say_broken_lock(run)
         session = session or open_for(job, options, settings)
         with spark_progress(session):

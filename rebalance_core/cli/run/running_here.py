@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder
 from rebalance_core.cli.run.output_lock import breakable_lock
 from rebalance_core.cli.run.output_run import OutputRun, check_output, output_errors
+from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import say
 
@@ -41,7 +42,7 @@ def running_here(
 ) -> Iterator[OutputRun]:
     """The output folder, reserved for this run."""
     folder = LocalFolder(options.output)
-    with OutputRun(folder, job, options, settings.as_dict(), tables) as run:
+    with OutputRun(folder, job, options, settings.as_dict(), tables, PROCESS) as run:
         say_broken_lock(run)
         yield run
 

@@ -222,9 +222,7 @@ class Passes:
         self, topic: int, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
     ) -> None:
         held = self._elements.held[topic]
-        self._moves.append(
-            Moves(topic, self._elements.ids[who], held[who], share, drop_us, add_us)
-        )
+        self._moves.append(Moves(topic, self._elements.ids[who], held[who], share, drop_us, add_us))
         held[who] = share
 
     def _fetch(
@@ -258,4 +256,3 @@ class Passes:
                     first = hashes if first is None else first
                     calm[rows] &= hashes == first
         return calm
-

@@ -9,11 +9,12 @@ from rebalance_core.client.process import ProcessQueue, start_process
 from rebalance_core.clockwork.draws import Timer, below
 from rebalance_core.clockwork.loop.agenda import Kind
 from rebalance_core.clockwork.loop.heartbeats import (
+    hears,
     heartbeat,
     register_silently,
     schedule_heartbeat,
 )
-from rebalance_core.clockwork.loop.membership import join, unregister
+from rebalance_core.clockwork.loop.membership import join, register, unregister
 from rebalance_core.clockwork.loop.order_locks import schedule_renewal, unlock_all
 from rebalance_core.clockwork.loop.pass_clock import PassClock, min_interval_us
 from rebalance_core.clockwork.loop.routes import first_routes, schedule_poll
@@ -22,7 +23,7 @@ from rebalance_core.clockwork.loop.world import RESUMED, Client, World
 from rebalance_core.clockwork.operations import Operation
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
-from rebalance_core.clockwork.script import Life
+from rebalance_core.clockwork.script import Life, Sighting
 from rebalance_core.clockwork.ticks import NEVER
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.versions import parse_version
@@ -59,15 +60,16 @@ def schedule_life(world: World, life: Life) -> None:
             at_us, Kind.MEMBERSHIP, partial(join, world, life, broker),
             process=index, broker=broker,
         )  # fmt: skip
-    _schedule_removals(world, life)
+    _schedule_lists(world, life)
 
 
-def _schedule_removals(world: World, life: Life) -> None:
+def _schedule_lists(world: World, life: Life) -> None:
+    """What brokers' lists see of it after its join: one of them alone, or all at its end."""
     index = life.index
-    for moment, broker in life.removed:
-        lose = partial(_lose, world, life, broker)
-        at_us = world.future.true_us(moment)
-        world.agenda.put(at_us, Kind.MEMBERSHIP, lose, process=index, broker=broker)
+    for sighting in life.sightings:
+        see = partial(_see, world, life, sighting)
+        at_us = world.future.true_us(sighting.moment)
+        world.agenda.put(at_us, Kind.MEMBERSHIP, see, process=index, broker=sighting.broker)
     for broker, at_us in enumerate(world.future.unregistered[index]):
         if life.ending is not None and at_us < NEVER:
             end = partial(unregister, world, life, world.brokers[broker], told=life.ending.told)
@@ -172,12 +174,17 @@ def _take_settings(client: Client, member: Member) -> None:
         client.process.strategy = parse_strategy(member.strategy, version=member.version)
 
 
-def _lose(world: World, life: Life, broker: int) -> None:
-    """One broker alone loses a process, or a ghost of one."""
-    client = world.clients.get(life.index)
-    if client is not None:
-        client.reachable.discard(broker)
-    unregister(world, life, world.brokers[broker], told=True)
+def _see(world: World, life: Life, sighting: Sighting) -> None:
+    """One broker alone loses a process, or a ghost of one; or the process is back."""
+    client, broker = world.clients.get(life.index), world.brokers[sighting.broker]
+    if not sighting.listed:
+        if client is not None:
+            client.reachable.discard(broker.number)
+        unregister(world, life, broker, told=sighting.told)
+    elif client is not None:
+        client.reachable.add(broker.number)
+        if hears(broker, client) and not broker.lists(client.index):
+            register(world, client, broker)
 
 
 def _go(world: World, life: Life) -> None:

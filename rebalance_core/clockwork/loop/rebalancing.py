@@ -31,7 +31,7 @@ from rebalance_core.clockwork.loop.order_locks import (
     release_after_pass,
 )
 from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
-from rebalance_core.clockwork.loop.routes import adopt, answers, known_route
+from rebalance_core.clockwork.loop.routes import adopt, known_route, subscribed, visible
 from rebalance_core.clockwork.loop.waking import schedule_pass, wake
 from rebalance_core.clockwork.loop.world import RESUMED, Broker, Client, PassBegun, World
 from rebalance_core.clockwork.operations import Operation
@@ -103,8 +103,9 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
     """``findConsumerIdList`` fetches a route that is not known; 5.5 gives up before it asks."""
     if client.process.is_broadcasting or client.version >= EMPTY_IS_UNKNOWN:
         return {}
-    found = answers(world, client, world.now_us)
-    return {topic: version for topic, version in found.items() if topic not in client.known}
+    unknown = [topic for topic in subscribed(world, client) if topic not in client.known]
+    found = {topic: visible(world, client, topic, world.now_us) for topic in unknown}
+    return {topic: version for topic, version in found.items() if version is not None}
 
 
 def _decide(world: World, one: _Pass) -> None:

@@ -11,6 +11,7 @@ from rebalance_core.clockwork.script.parts import (
     Moment,
     RouteVersion,
     Script,
+    Sighting,
 )
 from rebalance_core.clockwork.script.script_of import script_of
 
@@ -22,5 +23,6 @@ __all__ = [
     "Moment",
     "RouteVersion",
     "Script",
+    "Sighting",
     "script_of",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from rebalance_core.clockwork.draws import entity_of
-from rebalance_core.clockwork.script.parts import Ending, Life, Moment
+from rebalance_core.clockwork.script.parts import Ending, Life, Moment, Sighting
 from rebalance_core.model import events
 from rebalance_core.model.events import EXPIRED, OBSERVED, Event
 from rebalance_core.replay.group_state import GroupState
@@ -33,8 +33,8 @@ class LifeBook:
         ends = event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
         if key not in self._open:
             self._begin(key, event, state)
-        elif ends and event.broker_name is not None:
-            self._remove(key, event)
+        elif event.broker_name is not None and (ends or event.event_type == events.CONSUMER_JOIN):
+            self._see(key, event, listed=not ends)
         elif ends:
             self._end(key, event)
         else:
@@ -78,13 +78,14 @@ class LifeBook:
         return any(client_id == key[0] and (client_id, channel) != key
                    for client_id, channel in self._open)  # fmt: skip
 
-    def _remove(self, key: ProcessKey, event: Event) -> None:
+    def _see(self, key: ProcessKey, event: Event, *, listed: bool) -> None:
         broker = self.brokers.get(event.broker_name or "")
         if broker is not None:
             index = self._open[key]
             life = self.lives[index]
-            removal = (self.moment_of(event), broker)
-            self.lives[index] = replace(life, removed=(*life.removed, removal))
+            told = event.detail != EXPIRED
+            seen = Sighting(self.moment_of(event), broker, listed, told)
+            self.lives[index] = replace(life, sightings=(*life.sightings, seen))
 
     def _end(self, key: ProcessKey, event: Event) -> None:
         index = self._open.pop(key)

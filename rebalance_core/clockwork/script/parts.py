@@ -45,6 +45,23 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
+class Sighting:
+    """One broker alone sees a process, which lives on, come back or go.
+
+    Attributes:
+        moment: when.
+        broker: its number.
+        listed: the broker lists the process from now on; False: no more.
+        told: the broker tells the others; False: its scan found the process gone.
+    """
+
+    moment: Moment
+    broker: int
+    listed: bool
+    told: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Life:
     """One stay of one process in the group.
 
@@ -59,7 +76,7 @@ class Life:
         ghost: an entry in a member list that no process of its own stands behind.
         first_brokers: those it registers with at its join, in Java order.
         states: what it subscribes and whether it is suspended, from each moment on.
-        removed: moments at which one broker alone lost it.
+        sightings: what one broker alone saw of it after its join.
         ending: None while it stays.
     """
 
@@ -73,7 +90,7 @@ class Life:
     ghost: bool
     first_brokers: tuple[int, ...]
     states: tuple[tuple[Moment, Member], ...]
-    removed: tuple[tuple[Moment, int], ...] = ()
+    sightings: tuple[Sighting, ...] = ()
     ending: Ending | None = None
 
 

@@ -56,7 +56,7 @@ class _Builder:
     ) -> None:
         self._history, self._options, self._replay = history, options, replay
         self._popped = popped
-        self._partial_ms: list[int] = []
+        self._partial: dict[int, str] = {}
         self._ordered = sorted(history.events, key=lambda e: (e.event_ms, e.sequence))
         self._routes = RouteBook(self._topics())
         names = {e.broker_name for e in self._ordered if e.broker_name is not None}
@@ -108,11 +108,12 @@ class _Builder:
         return tuple(unknown)
 
     def _take(self, event: Event, state: GroupState) -> bool:
-        # One broker alone lost it: the process lives on.
-        if _is_partial_end(event):
-            if (event.client_id, event.channel_id) not in state.members:
-                return False
-            self._partial_ms.append(event.event_ms)
+        there = (event.client_id, event.channel_id) in state.members
+        if _is_partial_end(event) and not there:
+            return False
+        # One broker alone saw the process go, or come back: it lives on, and no epoch begins.
+        if _is_partial_end(event) or (there and _is_partial_join(event)):
+            self._partial.setdefault(event.event_ms, event.event_type)
         else:
             try:
                 state.apply(event)
@@ -162,11 +163,11 @@ class _Builder:
         )
 
     def _changes(self) -> tuple[Change, ...]:
-        """Epochs, and moments at which one broker alone lost a member: no epoch begins there."""
+        """Epochs, and moments at which one broker alone saw a member come or go."""
         epochs = self._replay.epochs
         causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
-        for at_ms in self._partial_ms:
-            causes.setdefault(at_ms, (events.CONSUMER_LOST,))
+        for at_ms, event_type in self._partial.items():
+            causes.setdefault(at_ms, (event_type,))
         begins: dict[int, int] = {}
         for at_ms, why in sorted(causes.items()):
             # Of changes close to each other each has its event in its own window.
@@ -205,6 +206,11 @@ class _Builder:
             key = (life.client_id, life.channel_id)
             found.append(held.pop(key, frozenset()) if there else frozenset())
         return tuple(found)
+
+
+def _is_partial_join(event: Event) -> bool:
+    """One broker alone saw the process come."""
+    return event.event_type == events.CONSUMER_JOIN and event.broker_name is not None
 
 
 def _is_partial_end(event: Event) -> bool:

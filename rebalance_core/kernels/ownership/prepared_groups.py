@@ -11,6 +11,7 @@ from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.divisions import strategies_of_groups
 from rebalance_core.kernels.codes.event_rows import type_code
+from rebalance_core.kernels.ownership.masters import groups_unsettled_by_masters
 from rebalance_core.kernels.ownership.owners.consistent_hash import (
     Rings,
     colliding_groups,
@@ -22,8 +23,6 @@ from rebalance_core.kernels.ownership.takers import pulling_groups
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.kernels.state.active_topics import RetryTopics, group_topics
 from rebalance_core.kernels.state.activity import (
-    GroupTopics,
-    LiveCounts,
     count_live,
     joined_periods,
     live_periods,
@@ -110,7 +109,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
         grid = build_grid(events, epochs, topics, read, retry.constant, brokers, routes)
         return share_topics(events, epochs, pops, grid)
 
-    reason = _reasons(coded, membership, live, topics, brokers, runs, unclear)
+    reason = _reasons(coded, epochs, brokers, runs, unclear)
     if pops.any():
         _left_for_sharing(reason, coded, membership, epochs, runs, *grids(epochs))
     left_out = reason != eligibility.REGULAR
@@ -180,18 +179,13 @@ def _by_strategy(coded: CodedGroups) -> Iterator[CodedGroups]:
 
 
 def _reasons(
-    coded: CodedGroups,
-    membership: Membership,
-    live: LiveCounts,
-    topics: GroupTopics,
-    brokers: TopicBrokers,
-    runs: Runs,
-    unclear: Ints,
+    coded: CodedGroups, epochs: Epochs, brokers: TopicBrokers, runs: Runs, unclear: Ints
 ) -> Ints:
     """Why each group is left to the replay; the first reason counts."""
     reason = coded.groups.reason.copy()
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
     found: tuple[tuple[int, Ints], ...] = (
+        (eligibility.MASTERLESS, groups_unsettled_by_masters(coded.events, epochs)),
         (eligibility.RESTART_AT_ONCE, unclear),
         (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
     )

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from rebalance_core.kernels.ownership.changes import Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.masters import masterless_queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import ranges
 from rebalance_core.kernels.state.cells import Block
@@ -60,6 +61,6 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
             "status": words(EPOCH_STATUSES, status),
             "transient": epochs.to_ms < epochs.latest_ms,
             "pop_queues": pop_queues,
-            "masterless_queues": np.zeros(count, np.int64),
+            "masterless_queues": masterless_queues(prepared.coded.events, epochs, grid),
         },
     )

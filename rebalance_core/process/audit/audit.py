@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,7 @@ def audit_tables(
     stale_hours: float = 6.0,
     not_before_ms: int | None = None,
     redact_salt: str | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> AuditResult:
     """Judge every cluster and group of the tables.
 
@@ -68,11 +69,12 @@ def audit_tables(
         stale_hours: what is older than this at the end says nothing about the present.
         not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
         redact_salt: show names for client ids, mixed with this; None: show the ids.
+        progress: told how many groups are judged, of how many.
     """
     clusters = judge_clusters(read_cluster_rows(tables), stale_hours, not_before_ms)
     judge = GroupJudge(clusters.runs, accepted, redact_salt)
     judged: dict[str, list[Row]] = {"findings": [], "group_verdicts": []}
-    for cluster, group, rows in group_cases(tables, ledger):
+    for cluster, group, rows in group_cases(tables, ledger, progress):
         for name, found in judge(cluster, group, rows).items():
             judged[name] += _whole(name, ({**row, "cluster": cluster} for row in found))
     of_ingest = tables["findings"].filter(pc.is_null(tables["findings"]["consumer_group"]))

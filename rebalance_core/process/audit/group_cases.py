@@ -6,7 +6,7 @@ of its commits the first two, the last and those at which the offset fell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import OBSERVED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.technical_columns import TECHNICAL
 from rebalance_core.engine.fan_out import GroupedRows
 from rebalance_core.engine.units import GROUP, ROWS_PER_CHUNK
@@ -26,6 +27,7 @@ from rebalance_core.process.audit.topic_states import topic_states
 from rebalance_core.process.written_tables import LedgerFiles
 
 Rows = dict[str, list[dict[str, Any]]]
+Case = tuple[str, str, Rows]
 Range = tuple[int, int]
 
 LEDGER_ROWS_AT_ONCE = 500_000
@@ -37,18 +39,26 @@ _QUEUE_END = ("cluster", *_QUEUE, "observed_ms", "min_offset", "max_offset", "he
 
 
 def group_cases(
-    tables: Mapping[str, pa.Table], ledger: LedgerFiles | None = None
-) -> Iterator[tuple[str, str, Rows]]:
+    tables: Mapping[str, pa.Table],
+    ledger: LedgerFiles | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Iterator[Case]:
     """Cluster, group and the group's rows by table, for every group; those of some are in memory.
 
     Args:
         tables: the input tables, the observed tables and findings, by name; and the ledger.
         ledger: where the ledger is, if ``tables`` has none.
+        progress: told how many groups are done, of how many.
     """
     own = by_group(case_tables(tables))
-    if ledger is None:
-        yield from _cases(own)
-        return
+    cases = _cases(own) if ledger is None else _with_ledger(own, ledger)
+    for done, case in enumerate(cases, 1):
+        yield case
+        if progress is not None:
+            progress(done, len(own))
+
+
+def _with_ledger(own: GroupedRows, ledger: LedgerFiles) -> Iterator[Case]:
     for begin, end in _ranges(own, ledger.rows_by_group()):
         names = _names(own, begin, end)
         wanted = set(names)
@@ -76,7 +86,7 @@ def _names(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:
     return list(zip(clusters.to_pylist(), groups.to_pylist(), strict=True))
 
 
-def _cases(grouped: GroupedRows) -> Iterator[tuple[str, str, Rows]]:
+def _cases(grouped: GroupedRows) -> Iterator[Case]:
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
         rows = {name: rows_of_arrow(table) for name, table in grouped.of(begin, end).items()}
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
@@ -97,7 +107,7 @@ def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     found["topics"] = _joined(topic_states(cluster_events), topics)
     if "queue_offsets" in tables:
         found["queue_offsets"] = _joined(ends_of_queues(tables["queue_offsets"]), topics)
-    for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings"):
+    for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings", PROPAGATION.name):
         if name in tables:
             found[name] = tables[name].filter(pc.is_valid(tables[name]["consumer_group"]))
     if "observed_facts" in tables:

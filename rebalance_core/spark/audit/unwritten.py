@@ -9,11 +9,10 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.audit.verdict import Count
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.spark.audit.audit import audit_tables
-from rebalance_core.spark.engine.simulate import simulate_checked
+from rebalance_core.spark.engine.ledger import Ledger
 from rebalance_core.spark.ingest.ingest import ingest
 from rebalance_core.spark.tables.observed import Observed, observed
 from rebalance_core.spark.tables.quarantine import Quarantined
@@ -35,18 +34,18 @@ def tables_of_collection(
 
 
 def count_unwritten(
-    checked: Quarantined, simulation: SimulationOptions, observations: Observed, **options: Any
+    checked: Quarantined, simulated: Ledger, observations: Observed, **options: Any
 ) -> list[Count]:
-    """How many findings there are of which kind; the ledger, kept meanwhile, is released.
+    """How many findings there are of which kind; tables, kept meanwhile, are released.
 
     Args:
         checked: the input.
-        simulation: how it is simulated.
+        simulated: its ledger, which stays open.
         observations: what it is compared with.
         options: those of `audit_tables`.
     """
     with ExitStack() as kept:
-        frames = kept.enter_context(simulate_checked(checked, simulation)).frames()
+        frames = simulated.frames()
         # Judged from several times: kept, where a run reads what it wrote.
         ledger = {name: frames[name].persist() for name in LEDGER_TABLES}
         for frame in ledger.values():

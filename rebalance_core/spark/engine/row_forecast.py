@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 from pyspark.sql import DataFrame
 
@@ -12,6 +13,7 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.engine.ledger import Ledger
 from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.tables.check_rows import complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
@@ -22,6 +24,7 @@ def row_forecast(
     counts: Mapping[str, RowCounts],
     options: SimulationOptions,
     limits: BadRowLimits,
+    ledger: Ledger | None = None,
 ) -> RowForecast:
     """Apply the limits as a run does, before the replay and with what the replay rejects.
 
@@ -30,6 +33,7 @@ def row_forecast(
         counts: its rows (`check_rows`).
         options: what would be simulated.
         limits: how many rows may be bad.
+        ledger: of the input, where it is used for more; it stays open.
     """
     known: list[Complaint] = []
 
@@ -39,8 +43,9 @@ def row_forecast(
 
     try:
         refuse_bad_rows(counts, limits, lambda: read(checked.rejected))
-        with simulate_checked(checked, options) as ledger:
-            read(ledger.rejected)
+        simulated = simulate_checked(checked, options) if ledger is None else nullcontext(ledger)
+        with simulated as rejecting:
+            read(rejecting.rejected)
         unknown = sum(each.times for each in known if each.code == UNKNOWN_MEMBER)
         counts = with_unknown_members(counts, unknown)
         refuse_bad_rows(counts, limits, lambda: known)

@@ -31,12 +31,14 @@ PLACES = {
     "broker_log": "brokers/broker-a/broker.log",
     "lock_log": "brokers/broker-a/filter.log",
     "client_log": "clients/c/rocketmq_client.log",
+    "proxy_log": "proxy/p/proxy.log",
 }
 RECORDED = {
     "namesrv_log": "*/collection/namesrv/namesrv.log*",
     "broker_log": "*/collection/brokers/*/broker.log*",
     "lock_log": "*/collection/brokers/*/filter.log*",
     "client_log": "*/collection/clients/*/rocketmq_client.log*",
+    "proxy_log": "*/collection/proxy/*/*.log*",
 }
 
 

@@ -122,7 +122,7 @@ def _together(events: Iterator[Row]) -> Iterator[list[Row]]:
     part: list[Row] = []
     for event in events:
         if part and (
-            event["kind"] != part[-1]["kind"]
+            event["event_type"] != part[-1]["event_type"]
             or event["event_ms"] - part[-1]["event_ms"] > TOGETHER_MS
         ):
             yield part

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
+from rebalance_core.clockwork.batch import play_seeds
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import Script, script_of
@@ -61,13 +61,6 @@ class Compared:
     simulated_ms: NDArray[np.float64]
     share: float
 
-    @property
-    def role(self) -> str:
-        """``itself`` of a client that the change is about, ``other``, or ``queue``."""
-        if self.what == GAP:
-            return "queue"
-        return "itself" if self.who in self.change.clients else "other"
-
     @cached_property
     def middle_ms(self) -> tuple[float, float]:
         """1st and 99th percentile of what is simulated."""
@@ -91,7 +84,7 @@ def compared(
     name: str,
     seeds: int,
     *,
-    play: Play = play_seeds_one_by_one,
+    play: Play = play_seeds,
     from_files: bool = False,
     groups: Sequence[str] = (),
 ) -> list[Compared]:
@@ -100,7 +93,7 @@ def compared(
     Args:
         name: of the recording.
         seeds: how many futures, numbered from 0.
-        play: the engine.
+        play: the engine; the default leaves irregular groups to the plain loop.
         from_files: simulate what `ingest` makes of the operators' files, not the derived tables.
         groups: these only; none: all.
     """

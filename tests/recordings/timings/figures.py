@@ -45,7 +45,7 @@ class Figures:
     """Of the comparisons of one kind.
 
     Attributes:
-        kind: of the change, with who it is about.
+        kind: of the change; of its members' latencies, or of its queues' gaps.
         version: first two numbers.
         count: how many.
         inside: within what is simulated.
@@ -72,21 +72,22 @@ class Figures:
 
 
 def by_kind(comparisons: Iterable[Compared]) -> list[Figures]:
-    """Figures of latencies by kind, who it is about and version, and of gaps by kind."""
+    """Figures of latencies by kind of change and version, and of gaps by the same."""
 
-    def key(one: Compared) -> tuple[bool, str, str, str]:
-        version = ".".join(one.version.split(".")[:2])
-        return one.what == GAP, one.change.kind, one.role, version
+    def key(one: Compared) -> tuple[bool, str, str]:
+        kind = one.change.kind
+        name = kind if kind == "kill, orderly" else kind.split(",")[0]  # §6.4 knows no other
+        return one.what == GAP, name, ".".join(one.version.split(".")[:2])
 
     ordered = sorted(comparisons, key=key)
     return [
-        figures(f"{kind}: {role}", version, list(part))
-        for (_, kind, role, version), part in groupby(ordered, key=key)
+        figures(f"{kind}: gap" if gap else kind, version, list(part))
+        for (gap, kind, version), part in groupby(ordered, key=key)
     ]
 
 
 def figures(kind: str, version: str, part: Sequence[Compared]) -> Figures:
-    """Figures of comparisons of one kind; each future of each counts alike in what is simulated."""
+    """Figures of comparisons of one kind; each future in which it happens counts alike."""
     simulated, weights = _pooled(part)
     observed = np.sort([one.observed_ms for one in part])
     quantiles = [
@@ -111,11 +112,12 @@ def figures(kind: str, version: str, part: Sequence[Compared]) -> Figures:
 
 
 def _pooled(part: Sequence[Compared]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Simulated values of all, ascending, with weights: 1 for each comparison that has any."""
+    """Simulated values of all, ascending, with weights: each comparison's share of futures."""
     its = [one for one in part if one.share]
     values = np.concatenate([one.simulated_ms for one in its] or [np.zeros(0)])
     weights = np.concatenate(
-        [np.full(len(one.simulated_ms), 1 / len(one.simulated_ms)) for one in its] or [np.zeros(0)]
+        [np.full(len(one.simulated_ms), one.share / len(one.simulated_ms)) for one in its]
+        or [np.zeros(0)]
     )
     order = np.argsort(values, kind="stable")
     return values[order], weights[order]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+import numpy as np
+
+from tests.recordings.timings.calibration import samples
 from tests.recordings.timings.compared import OVERLOADED, Compared
 from tests.recordings.timings.explained import log_line, why
 from tests.recordings.timings.figures import ENOUGH, Figures, by_kind
@@ -16,11 +19,13 @@ SHORTEST_S = 1.0
 
 
 def page(of_tables: Sequence[Compared], of_files: Sequence[Compared], seeds: int) -> str:
-    """Markdown: coverage by recording, figures by kind of the comparison half, what is outside."""
+    """Markdown: samples, coverage, figures by kind of the comparison half, what is outside."""
     trusted = [one for one in of_tables if one.change.recording not in OVERLOADED]
     half = [one for one in trusted if not one.change.calibrates]
     parts = [
-        f"{seeds:,} futures of each recording.",
+        "### What the delays were taken from",
+        *_samples(),
+        f"### Coverage by recording, {seeds:,} futures each",
         *_coverage(of_tables, of_files),
         "### By kind, the comparison half alone",
         *_kinds(by_kind(half)),
@@ -31,6 +36,17 @@ def page(of_tables: Sequence[Compared], of_files: Sequence[Compared], seeds: int
         *_outside(of_files, from_files=True),
     ]
     return "\n\n".join(parts)
+
+
+def _samples() -> Iterator[str]:
+    rows = [
+        "| delay, ms | samples | least | median | 95 % | 99 % | most |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for what, values in sorted(samples().items()):
+        cells = [f"{value:,.0f}" for value in np.quantile(values, [0, 0.5, 0.95, 0.99, 1])]
+        rows.append(f"| {what} | {len(values)} | {' | '.join(cells)} |")
+    yield "\n".join(rows)
 
 
 def _coverage(of_tables: Sequence[Compared], of_files: Sequence[Compared]) -> Iterator[str]:
@@ -59,7 +75,7 @@ def _coverage(of_tables: Sequence[Compared], of_files: Sequence[Compared]) -> It
 
 def _kinds(found: Iterable[Figures]) -> Iterator[str]:
     rows = [
-        "| change: who | version | n | inside | p1 to p99 | widest / window, s | "
+        "| change | version | n | inside | p1 to p99 | widest / window, s | "
         "median: observed, simulated, s | p99: observed, simulated, s | Wasserstein, s | KS |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]

@@ -131,16 +131,41 @@ def gaps(line: Timeline, changes: list[Change]) -> dict[tuple[int, Queue], Times
         By (number of the change, queue): (seeds,) milliseconds without an owner until it was taken
         again, less those with more than one; NaN in futures in which it did not change hands.
     """
+    times = owner_times(line, changes)
+    value = times.nobody_ms - times.several_ms
+    return {
+        (changes[at].number, line.queues[queue]): np.where(
+            times.moved[at, queue], value[at, queue], np.nan
+        )
+        for at, queue in np.argwhere(times.moved.any(axis=2)).tolist()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class OwnerTimes:
+    """Arrays of shape (changes, queues, seeds).
+
+    Attributes:
+        nobody_ms: without an owner, from the first giving up until somebody took the queue again;
+            0 if nobody did before the next change.
+        several_ms: with more than one.
+        moved: either of both happened.
+    """
+
+    nobody_ms: Times
+    several_ms: Times
+    moved: NDArray[np.bool_]
+
+
+def owner_times(line: Timeline, changes: list[Change]) -> OwnerTimes:
+    """How long each queue had no owner, or several, after each change."""
     same = np.zeros(len(line.at_ms), bool)
     same[:-1] = (line.seed[1:] == line.seed[:-1]) & (line.queue[1:] == line.queue[:-1])
     following = np.where(same, np.append(line.at_ms[1:], np.inf), np.inf)
     total = np.cumsum(line.delta)
     first = np.flatnonzero(np.append(True, ~same[:-1]))
-    before = np.zeros(len(line.at_ms), np.int64)
-    if len(first):
-        lengths = np.diff(np.append(first, len(line.at_ms)))
-        before = np.repeat(total[first] - line.delta[first], lengths)
-    owners = total - before
+    lengths = np.diff(np.append(first, len(line.at_ms)))
+    owners = total - np.repeat(total[first] - line.delta[first], lengths)
     begins = np.array([change.begin_ms for change in changes])
     untils = np.array([change.until_ms for change in changes], float)
     place = np.searchsorted(begins, line.at_ms, side="right") - 1
@@ -148,17 +173,14 @@ def gaps(line: Timeline, changes: list[Change]) -> dict[tuple[int, Queue], Times
     inside = (place >= 0) & (line.at_ms < until)
     nobody = inside & (owners == 0) & (following < until)
     several = inside & (owners > 1)
-    value = np.where(nobody, following - line.at_ms, 0.0)
-    value -= np.where(several, (np.minimum(following, until) - line.at_ms), 0.0)
     shape = len(changes), len(line.queues), line.seeds
-    sums, moved = np.zeros(shape), np.zeros(shape, bool)
-    where = (nobody | several).nonzero()[0]
-    cell = place[where], line.queue[where], line.seed[where]
-    np.add.at(sums, cell, value[where])
-    moved[cell] = True
-    return {
-        (changes[at].number, line.queues[queue]): np.where(
-            moved[at, queue], sums[at, queue], np.nan
-        )
-        for at, queue in np.argwhere(moved.any(axis=2)).tolist()
-    }
+    sums = []
+    for which in (nobody, several):
+        spans = np.zeros(shape)
+        cell = place[which], line.queue[which], line.seed[which]
+        np.add.at(spans, cell, (np.minimum(following, until) - line.at_ms)[which])
+        sums.append(spans)
+    moved = np.zeros(shape, bool)
+    which = nobody | several
+    moved[place[which], line.queue[which], line.seed[which]] = True
+    return OwnerTimes(sums[0], sums[1], moved)

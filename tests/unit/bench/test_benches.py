@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.ingest.collection.collected_file import LOGS, identify
 from tests.bench.benches import BENCHES, FULL, LISTS, QUICK, Bench
 from tests.bench.page import page
 from tests.bench.report import MORE, Figure, Report, Table
@@ -36,6 +37,18 @@ def test_a_bench_has_the_options_that_it_is_given(bench: Bench) -> None:
     assert given <= options_of(bench.module)
 
 
+def test_every_kind_of_log_is_measured_on_recorded_lines() -> None:
+    pytest.importorskip("pyspark")
+    from tests.bench.passes.log_lines import PLACES, recorded_lines
+
+    assert PLACES.keys() == set(LOGS)
+    for kind, place in PLACES.items():
+        file = identify(place, 1)
+        assert file is not None
+        assert file.kind == kind
+        assert recorded_lines(kind).count(b"\n") > 10, f"no recording has lines of {kind}"
+
+
 def test_names_are_distinct() -> None:
     assert len(set(NAMES)) == len(NAMES)
 
@@ -58,7 +71,8 @@ def test_the_page_is_honest() -> None:
     assert "| 1,234 | 0.5 |\n| x |  |\n\nA note." in text
     assert "Left out: Kafka: no registry." in text
     assert "beside other work" not in text
-    assert "`make bench-full` has not been run to its end here: small-runs, day," in text
+    assert "- `make bench`: small-runs, fleets," in text
+    assert "- `make bench-full`: small-runs, day," in text
 
 
 def test_a_bench_that_failed_is_named() -> None:
@@ -72,4 +86,4 @@ def test_full_results_come_first_and_a_busy_machine_is_named() -> None:
     assert "| f | 1 x |" in text
     assert "| q |" not in text
     assert "beside other work (load 4.2)" in text
-    assert "to its end here: small-runs, fleets," in text
+    assert "- `make bench-full`: small-runs, fleets," in text

@@ -52,9 +52,10 @@ def test_who_is_missing_in_a_list_drops_everything_and_takes_it_again() -> None:
         assert [at for at, _ in future.takes("z", dropped[0])]
 
 
-def test_a_process_that_comes_back_to_the_broker_mends_the_split() -> None:
+@pytest.mark.parametrize("channel", ["z/1", "z/2"], ids=["same channel", "new channel"])
+def test_a_process_that_comes_back_to_the_broker_mends_the_split(channel: str) -> None:
     lost = happens(80_900, "CONSUMER_LOST", "z", broker_name="b")
-    back = joins(140_300, "z", "z/2", broker_name="b")
+    back = joins(140_300, "z", channel, broker_name="b")
     for future in futures(*THREE, lost, back, **V5):
         assert [len(who) for who in future.owners(170_000).values()] == [1] * 8
 
@@ -99,6 +100,20 @@ def test_a_thawed_brokers_duplicates_leave_queues_without_owner(versions: dict[s
         orphaned += any(future.orphans(at) for at in range(95_000, 150_000, 5_000))
         assert len(future.script.lives) == 12
     assert orphaned == 20
+
+
+@pytest.mark.parametrize("detail", [None, "EXPIRED"])
+def test_a_broker_tells_of_a_closed_connection_and_not_of_one_its_scan_finds(
+    detail: str | None,
+) -> None:
+    lost = happens(80_900, "CONSUMER_LOST", "z", broker_name="b", detail=detail)
+    for future in futures(*THREE, lost, **V5):
+        told = [
+            one
+            for one in future.passes("x")
+            if one.trigger == "woken" and 80_900 < ms(one.begin_us) < 82_500
+        ]
+        assert bool(told) == (detail is None)
 
 
 def test_when_the_duplicates_are_gone_so_are_the_orphans() -> None:

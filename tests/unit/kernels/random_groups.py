@@ -14,6 +14,7 @@ from tests.unit.kernels.random_steps import (
     CLIENTS,
     COME,
     LISTS,
+    MASTERS,
     MODES,
     OBSERVED,
     ONE_FOR_ALL,
@@ -30,6 +31,7 @@ from tests.unit.replay.histories import numbered
 GROUPS = tuple((cluster, name) for cluster in "cd" for name in ("g", "😀g", "\uff5eg"))
 TRAITS = (
     "twins", "sleep", "list", "own strategies", "own models", "many topics", "pop", "own modes",
+    "masters",
 )  # fmt: skip
 """What the members of some groups do, and all others do not."""
 MANY_TOPICS = tuple(f"M{number:02}" for number in range(70))
@@ -123,6 +125,9 @@ def groups(
         story.tell(step)
     with_traits = STEPS_WITH_MODES if "pop" in mine else STEPS_WITH_TRAITS
     for after_ms, step in draw(with_traits if mine else STEPS):
+        story.at_ms += after_ms
+        story.tell(step)
+    for after_ms, step in draw(MASTERS) if "masters" in mine else ():
         story.at_ms += after_ms
         story.tell(step)
     moments = sorted({event.event_ms for event in story.events})

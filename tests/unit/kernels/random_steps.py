@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rebalance_core.model.events import Event
+from rebalance_core.model.events import ACTING, MASTER_DOWN, MASTER_MODES, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.config import Config
@@ -132,6 +132,20 @@ MODE = st.fixed_dictionaries(
         "share": SHARE,
     }
 )
+MASTER = st.fixed_dictionaries(
+    {
+        "step": st.just("master"),
+        "broker": BROKER,
+        "how": st.sampled_from(("MASTER_DOWN", "MASTER_DOWN", "MASTER_UP")),
+        "mode": st.sampled_from((None, *MASTER_MODES, ACTING)),
+    }
+)
+MASTERS = st.lists(st.tuples(AFTER_MS, MASTER), min_size=1, max_size=5).flatmap(
+    lambda turns: st.sampled_from((0, 54_000, *(500_000,) * 6)).map(
+        lambda after_ms: [(turns[0][0] + after_ms, turns[0][1]), *turns[1:]]
+    )
+)
+"""Most of them after all windows of what happened before."""
 STEP = st.one_of(
     COME,
     COME,
@@ -199,7 +213,7 @@ class Story:
                 self._come(step)
             case "go":
                 self._go(step)
-            case "twin" | "twin goes" | "sleep" | "mode":
+            case "twin" | "twin goes" | "sleep" | "mode" | "master":
                 self._tell_of_trait(step)
             case "all go":
                 for client in step["order"]:
@@ -235,6 +249,9 @@ class Story:
                 self.twins.pop(twin, None)
             case "sleep" if "sleep" in self.traits:
                 self._say_of_one(step)
+            case "master" if "masters" in self.traits:
+                mode = step["mode"] if step["how"] == MASTER_DOWN else None
+                self._say(step["how"], broker_name=step["broker"], detail=mode)
             case "mode" if "pop" in self.traits:
                 share = step["share"]
                 detail = "PULL" if share is None else f"POP(share_queue_num={share})"

@@ -8,6 +8,7 @@ import pytest
 
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.model.events import Event
+from rebalance_core.protocol.windows import NOTIFIED_MS, ORDER_LOCK_MS
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.strategies import parse_strategy
 from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.unit
 
 BOTH = (topic(0, 4), join(0, "x"), join(9_000, "y"))
 LATER = (*BOTH, leave(99_000, "x"))
+LAST_LOCKS_MS = 99_000 + NOTIFIED_MS + ORDER_LOCK_MS
 FIRST, LAST = "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_LAST_OFFSET"
 ASCII = "CONSISTENT_HASH(virtual_nodes=2, platform_charset=US-ASCII)"
 ROOMS = "MACHINE_ROOM_NEARBY-AVG(client_rooms=x:r|y:r, broker_rooms=a:r)"
@@ -152,6 +154,25 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "a member repeats the default", later(join(9, "z", rebalance_mode="CLIENT"))),
     # masters
     ("MASTERLESS", "a master that went", later(event(10_000, "MASTER_DOWN", broker_name="a"))),
+    ("MASTERLESS", "before the last change", later(event(98_999, "MASTER_DOWN", broker_name="a"))),
+    ("MASTERLESS", "in the window of the last change and a lock's life",
+     later(event(LAST_LOCKS_MS, "MASTER_DOWN", broker_name="a"))),
+    ("REGULAR", "after it", later(event(LAST_LOCKS_MS + 1, "MASTER_DOWN", broker_name="a"))),
+    ("REGULAR", "gone and back",
+     later(event(300_000, "MASTER_DOWN", broker_name="a"), topic(0, 2, broker="b"),
+           event(310_000, "MASTER_DOWN", broker_name="b"),
+           event(320_000, "MASTER_UP", broker_name="a"))),
+    ("REGULAR", "gone for no time at all, then a change",
+     later(event(10_000, "MASTER_DOWN", broker_name="a"),
+           event(10_000, "MASTER_UP", broker_name="a"))),
+    ("MASTERLESS", "of an orderly group",
+     later(event(300_000, "MASTER_DOWN", broker_name="a"), ordered=True)),
+    ("REGULAR", "of an orderly group for which a slave acts",
+     later(event(300_000, "MASTER_DOWN", broker_name="a", detail="ACTING"), ordered=True)),
+    ("REGULAR", "of one that takes no locks",
+     later(event(300_000, "MASTER_DOWN", broker_name="a"), ordered=True, consumer_type="PULL")),
+    ("REGULAR", "of a group without members",
+     group(topic(0, 4), event(10_000, "MASTER_DOWN", broker_name="a"))),
     ("REGULAR", "a master that was never gone", later(event(10_000, "MASTER_UP", broker_name="a"))),
     # members
     ("REGULAR", "a suspended member", later(event(10_000, "CONSUMER_SUSPEND", "y"))),

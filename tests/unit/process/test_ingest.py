@@ -30,12 +30,15 @@ def test_the_tables_read_back(
     monkeypatch.setattr(module, "ROWS_PER_BATCH", rows_at_once)
     expected = ingest_collection(COLLECTION)
     begun: list[bool] = []
+    told: list[tuple[int, int]] = []
     done = ingest_and_write(
         open_collection(COLLECTION),
         tmp_path,
         before_writing=lambda: begun.append(any(tmp_path.iterdir())),
+        progress=lambda done, total: told.append((done, total)),
     )
     assert begun == [False]
+    assert told == [(read, len(done.stats)) for read in range(1, len(done.stats) + 1)]
     assert tuple(done.tables) == tuple(INGESTED_TABLES)
     for name in INGESTED_TABLES:
         rows = expected.tables.get(name, [])

@@ -4,12 +4,16 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import AUDITED_TABLES
+from rebalance_core.engine import ledger_pass
+from rebalance_core.engine.prepared import Prepared, prepare_tables
+from rebalance_core.process import unknown_members
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "pathologies" / "collection"
@@ -101,12 +105,21 @@ def test_a_dry_run_says_what_would_be_read_and_written(
 
 
 def test_a_dry_run_ends_as_the_run_would(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(DATA / "join-leave" / "tables", tmp_path / "in")
     words = ("--input", tmp_path / "in", "--output", tmp_path / "out", "--json")
+    prepared: list[object] = []
+
+    def counted(*arguments: Any) -> Prepared:
+        prepared.append(arguments)
+        return prepare_tables(*arguments)
+
+    for module in (ledger_pass, unknown_members):
+        monkeypatch.setattr(module, "prepare_tables", counted)
     dry, out, _ = run(capsys, *words, "--dry-run")
     foretold = json.loads(out)
+    assert len(prepared) == 1  # simulated once
     code, out, _ = run(capsys, *words)
     facts = json.loads(out)
     assert (dry, foretold["verdict"]["verdict"]) == (code, facts["verdict"])

@@ -226,8 +226,11 @@ def test_every_group_gets_its_rows(
         for row in tables[name]
         if row.get("consumer_group")
     }
-    found = {(cluster, group): rows for cluster, group, rows in group_cases(arrow)}
+    told: list[tuple[int, int]] = []
+    cases = group_cases(arrow, progress=lambda done, total: told.append((done, total)))
+    found = {(cluster, group): rows for cluster, group, rows in cases}
     assert found.keys() == named
+    assert told == [(done, len(named)) for done in range(1, len(named) + 1)]
     for (cluster, group), rows in found.items():
         place = {"cluster": cluster, "consumer_group": group}
         topics = plain_topics(tables, cluster, group)

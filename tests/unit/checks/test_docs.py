@@ -6,7 +6,7 @@ import pytest
 
 from rebalance_core.checks.rules import ISSUE_CODES
 
-SEMANTICS = Path(__file__).resolve().parents[2] / "docs/semantics.md"
+SEMANTICS = Path(__file__).resolve().parents[3] / "docs/semantics.md"
 
 
 @pytest.mark.parametrize("code", ISSUE_CODES)

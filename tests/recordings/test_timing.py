@@ -1,0 +1,159 @@
+"""What members did and when, against what the clockwork says they may do.
+
+``make fidelity`` compares every recording with 1,000 futures and writes docs/fidelity.md; here are
+fewer futures of fewer recordings, and the page is held to what was observed.
+"""
+
+from functools import cache
+from statistics import mean
+
+import numpy as np
+import pytest
+
+from rebalance_core.clockwork.batch import play_seeds
+from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.script import script_of
+from tests.recordings.tables import DATA, derived_tables, histories, rows
+from tests.recordings.timings.__main__ import PAGE
+from tests.recordings.timings.actions import observed_actions
+from tests.recordings.timings.changes import Change, changes_of
+from tests.recordings.timings.client_logs import marks_of
+from tests.recordings.timings.compared import Compared, client_names, compared, corrected_tables
+from tests.recordings.timings.explained import why
+from tests.recordings.timings.figures import window_s
+from tests.recordings.timings.page import BEGIN, END
+from tests.recordings.timings.timeline import (
+    GAP,
+    OwnerTimes,
+    observed_timeline,
+    owner_times,
+    simulated_timeline,
+)
+from tests.recordings.truth import read_truth
+
+SEEDS = 60
+PLAYED = ("broker-loss-4.9", "join-leave", "orderly", "scale-out", "silent-loss", "timing")
+ROUTE_CHANGES = ("queues", "topic created", "broker down")
+
+
+@cache
+def of(name: str) -> list[Compared]:
+    return compared(name, SEEDS)
+
+
+def everything() -> list[Compared]:
+    return [one for name in PLAYED for one in of(name)]
+
+
+def test_observed_latencies_are_simulated() -> None:
+    latencies = [one for one in everything() if one.what != GAP]
+    outside = [one for one in latencies if not one.is_inside]
+    assert len(latencies) >= 370
+    assert all(one.share for one in latencies), [one for one in latencies if not one.share]
+    assert len(outside) <= 0.06 * len(latencies), [
+        (one.change, one.who, one.what, one.observed_ms) for one in outside
+    ]
+    # Few futures: p1 to p99 is then nearly all of them, so this is no weaker than above.
+    assert mean(one.is_in_the_middle for one in latencies) >= 0.9
+
+
+def test_hardly_anything_is_outside_for_no_known_reason() -> None:
+    unknown = [
+        (one.change, one.who, one.what, one.observed_ms)
+        for one in everything()
+        if not one.is_inside and why(one, from_files=False) is None
+    ]
+    assert len(unknown) <= 0.02 * len(everything()), unknown
+
+
+def test_what_is_simulated_is_no_wider_than_the_window() -> None:
+    wide = [
+        (one.change, one.who, one.what, one.middle_ms)
+        for one in everything()
+        if one.what != GAP
+        and one.share > 0.1
+        and one.middle_ms[1] - one.middle_ms[0] > window_s(one.change.kind) * 1_000
+    ]
+    assert not wide
+
+
+def test_gaps_after_route_changes_cluster_at_whole_waits() -> None:
+    """rocketmq.md §13: members in step act together, or one or two waits of 20 s apart."""
+    near = [
+        float(
+            np.mean(np.abs(one.simulated_ms - 20_000 * np.round(one.simulated_ms / 20_000)) < 1_500)
+        )
+        for one in of("timing")
+        if one.what == GAP and one.change.kind in ROUTE_CHANGES
+    ]
+    assert len(near) >= 20
+    assert mean(near) > 0.7
+
+
+@cache
+def owners(name: str, group: str) -> tuple[list[Change], OwnerTimes, OwnerTimes]:
+    """Changes of a group, how long queues had no or several owners: observed, simulated."""
+    truth, tables = read_truth(name), corrected_tables(name)
+    changes = [one for one in changes_of(name, tables, truth.end_ms) if one.group == group]
+    actions = observed_actions(truth, marks_of(name), tables["cluster_events"])
+    history = next(one for one in histories(tables) if one.consumer_group == group)
+    script = script_of(history, ClockOptions())
+    log = play_seeds(script, range(SEEDS), ClockOptions())
+    names = client_names(truth, tables, script)
+    observed = observed_timeline([one for one in actions if one.group == group])
+    simulated = simulated_timeline(script, log, SEEDS, names)
+    return changes, owner_times(observed, changes), owner_times(simulated, changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "kind"),
+    [
+        ("timing", "payment-service", "broker up"),  # the fresh broker's partial list
+        ("timing", "payment-service", "broker down"),  # views apart until everybody has polled
+        ("timing", "ledger-service", "kill, orderly"),  # its locks have to expire
+        ("orderly", "ledger-posting", "kill, orderly"),
+    ],
+)
+def test_queues_without_and_with_several_owners_come_out(name: str, group: str, kind: str) -> None:
+    changes, observed, simulated = owners(name, group)
+    at = [number for number, change in enumerate(changes) if change.kind == kind]
+    assert at
+    for number in at:
+        for seen, made in ((observed.nobody_ms, simulated.nobody_ms),
+                           (observed.several_ms, simulated.several_ms)):  # fmt: skip
+            futures = made[number].sum(axis=0)
+            slack_ms = 2_000
+            assert futures.min() - slack_ms <= seen[number].sum() <= futures.max() + slack_ms
+
+
+def test_an_orderly_queue_of_a_killed_member_is_blocked_until_its_lock_expires() -> None:
+    changes, observed, simulated = owners("timing", "ledger-service")
+    for number, change in enumerate(changes):
+        if change.kind == "kill, orderly":
+            longest = simulated.nobody_ms[number].max(axis=0)
+            assert 40_000 < observed.nobody_ms[number].max() < 60_000
+            assert (longest > 38_000).all()
+            assert (longest < 64_000).all()
+            assert simulated.several_ms[number].max() == 0
+
+
+def test_the_page_counts_what_was_observed() -> None:
+    made = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    for name in PLAYED:
+        counts = [sum((one.what == GAP) == gap for one in of(name)) for gap in (False, True)]
+        row = next(line for line in made.splitlines() if line.startswith(f"| {name} |"))
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert [cells[1], cells[4]] == [str(count) for count in counts]
+
+
+def test_half_of_the_changes_calibrates_and_both_versions_are_in_each_half() -> None:
+    halves: dict[bool, set[str]] = {True: set(), False: set()}
+    count = {True: 0, False: 0}
+    for path in sorted(DATA.glob("*/tables")):
+        truth = read_truth(path.parent.name)
+        version = rows(path / "consumer_groups.jsonl")[0]["client_version"]
+        for change in changes_of(truth.name, derived_tables(truth.name), truth.end_ms):
+            halves[change.calibrates].add(version)
+            count[change.calibrates] += 1
+    assert halves[True] == halves[False] == {"4.9.7", "5.3.3", "5.5.0"}
+    assert 0.4 < count[True] / sum(count.values()) < 0.6
