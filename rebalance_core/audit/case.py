@@ -53,7 +53,8 @@ class GroupCase:
     consumer_load, group_metrics), input rows of the group (consumer_groups, committed_offsets;
     cluster_events: those that name the group), ``queue_offsets`` of its topics, ``topics`` (the
     last TOPIC_CONFIG or TOPIC_DELETED of each topic it subscribes or has offsets of, by broker),
-    observed_ownership, observed_members, observed_facts, and ingest's ``findings`` on the group.
+    observed_ownership, observed_members, observed_facts, ingest's ``findings`` on the group, and
+    ``propagation``, if its changes were simulated over time.
     """
 
     cluster: str

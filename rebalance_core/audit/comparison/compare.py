@@ -19,6 +19,7 @@ from rebalance_core.audit.comparison.observations import (
 )
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.comparison.proxied_members import proxied_members
+from rebalance_core.audit.comparison.simulated_range import Unsettled
 from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
 from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
@@ -51,6 +52,7 @@ class ComparisonResult:
         last_round_ms: when the last round of dumps began.
         differences: outside every window, of all rounds.
         unasked: brokers of the group that no consumerConnection of the last round asked.
+        unsettled: what differed in the last round inside a window, the latest after its change.
     """
 
     verdict: str
@@ -60,6 +62,7 @@ class ComparisonResult:
     last_round_ms: int = 0
     differences: tuple[Difference, ...] = ()
     unasked: tuple[str, ...] = ()
+    unsettled: Unsettled | None = None
 
 
 def compare(case: GroupCase) -> ComparisonResult:
@@ -87,6 +90,7 @@ def _compared(case: GroupCase) -> ComparisonResult:
     round_ = last_round(observed)
     start_ms = round_[0].at_ms
     differences: list[Difference] = []
+    unsettled: list[Unsettled] = []
     changes = _changes_between(start_ms, newest, case)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
@@ -96,10 +100,16 @@ def _compared(case: GroupCase) -> ComparisonResult:
             )
         elif at_ms >= start_ms:
             changes.append(change)
+            found = {one.queue for each in at_once for one in _differences(each, prediction)}
+            if found and change["from_ms"] <= at_ms:
+                unsettled.append(Unsettled(change["from_ms"], at_ms, len(found)))
     explained = tuple(classified(differences, observed, case, prediction))
     still = [one for one in explained if one.at_ms >= start_ms]
     verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
-    return ComparisonResult(verdict, reason, len(observed), newest, start_ms, explained)
+    latest = max(unsettled, key=lambda one: one.seen_ms - one.change_ms, default=None)
+    return ComparisonResult(
+        verdict, reason, len(observed), newest, start_ms, explained, unsettled=latest
+    )
 
 
 def _verdict(still: list[Difference], changes: list[Row]) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ from rebalance_core.audit.comparison.difference import (
     UNEXPLAINED,
     Difference,
 )
+from rebalance_core.audit.comparison.simulated_range import lateness
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
@@ -35,6 +36,11 @@ _DIFFERS = {
     UNEXPLAINED: (ERROR, "Dump the group again; compare the client's log with the ledger."),
 }
 
+LATE_REMEDY = (
+    "Dump again in a minute. If it still differs look for lost notifications and blocked timers "
+    "(STARVED_TIMERS) of the members named."
+)
+
 COMPARISON_RULES: dict[str, Rule] = {
     why: Rule(
         f"OWNERSHIP_DIFFERS_{why}",
@@ -49,7 +55,7 @@ COMPARISON_RULES: dict[str, Rule] = {
         "GROUP_UNSTABLE",
         INFO,
         "The group changed while it was dumped, or had not settled: what differs proves nothing.",
-        "epochs and diffs around the moments of the dumps",
+        "epochs and diffs around the moments of the dumps; propagation, where it is given",
         "Nothing; dump again if it matters.",
     ),
     UNKNOWN: Rule(
@@ -69,12 +75,16 @@ def comparison_findings(
     """The findings of one group's comparison, each with its rule."""
     group = case.consumer_group
     if result.verdict == UNSTABLE:
+        late = None if result.unsettled is None else lateness(case, result.unsettled)
         yield (
             COMPARISON_RULES[UNSTABLE],
             Finding(
-                f"{group} changed while it was dumped ({result.reason}).",
-                {"change": result.reason, "looks": result.observations},
+                f"{group} changed while it was dumped ({result.reason})."
+                f"{'' if late is None else late.words}",
+                {"change": result.reason, "looks": result.observations}
+                | ({} if late is None else late.evidence),
                 last_ms=result.dumped_ms,
+                remedy=LATE_REMEDY if late is not None and late.late else None,
             ),
         )
     if result.verdict == UNKNOWN:

@@ -74,7 +74,7 @@ def starved_timers(facts: Iterable[Row], broker_events: Iterable[Row]) -> Iterat
     for row in facts:
         if row["kind"] == "HEARTBEAT_FAILED":
             pid = row["details"].get("pid")
-            name = row["details"].get("log", "") + (f", pid {pid}" if pid else "")
+            name = f"clients/{row['details'].get('log', '')}" + (f", pid {pid}" if pid else "")
             failed.setdefault(name, []).append(row)
     starved = [
         process

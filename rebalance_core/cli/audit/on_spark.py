@@ -26,6 +26,7 @@ from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.local_paths import is_local
+from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
@@ -117,7 +118,11 @@ def _simulated(
         name: session.read.schema(table.ddl).parquet(f"{place}/{name}")
         for name, table in LEDGER_TABLES.items()
     }
-    return simulated, {**simulated.checked.tables, **observed.tables, **ledger}
+    tables = {**simulated.checked.tables, **observed.tables, **ledger}
+    if request.options.propagation is not None:
+        location = f"{spark_location(request.options.propagation)}/{PROPAGATION.name}"
+        tables[PROPAGATION.name] = session.read.schema(PROPAGATION.ddl).parquet(location)
+    return simulated, tables
 
 
 def _previous(session: SparkSession, location: str | None) -> PreviousAudit | None:

@@ -28,6 +28,7 @@ class AuditOptions(JobOptions):
     write_accepted: str | None = None
     previous: str | None = None
     redact_clients: bool = False
+    propagation: str | None = None
 
     def judging(
         self, settings: AuditSettings, accepted: tuple[Acceptance, ...], now: datetime
@@ -64,6 +65,11 @@ def add_audit_options(parser: argparse.ArgumentParser) -> None:
         "--previous", metavar="DIR", help="the previous run's output, to compare with"
     )
     parser.add_argument(
+        "--propagation",
+        metavar="DIR",
+        help="output of `rebalance propagate`: how late a group that had not settled is",
+    )
+    parser.add_argument(
         "--redact-clients", action="store_true", help="no client id or address in the output"
     )
 
@@ -73,7 +79,9 @@ def read_audit_options(arguments: argparse.Namespace, argv: tuple[str, ...]) -> 
     mistakes = list(_mistakes(arguments))
     if mistakes:
         raise UsageError("\n".join(mistakes))
-    names = ("collection", "input", "output", "accepted", "write_accepted", "previous")
+    names = (
+        "collection", "input", "output", "accepted", "write_accepted", "previous", "propagation",
+    )  # fmt: skip
     return AuditOptions(
         **common_values(arguments, argv),
         **{name: getattr(arguments, name) for name in names},

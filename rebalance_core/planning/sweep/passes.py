@@ -7,7 +7,7 @@ rows once per strategy. Under hypothetical strategies each group is replayed ins
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -69,7 +69,7 @@ class Sweep:
     first_ms: Mapping[str, int]
     ownership_of: frozenset[tuple[str, str]] | None = None
     popped: Sequence[tuple[int, RequestMode]] = ()
-    transitions: Transitions = Transitions()
+    transitions: Transitions = field(default_factory=Transitions)
 
 
 def sweep_of(

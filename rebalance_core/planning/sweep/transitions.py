@@ -2,8 +2,9 @@
 
 The steps of a plan are simulated over time, in as many futures as wanted. Nobody knows the phases
 of timers in a history that has not happened, so all of them are random, and edited events happen at
-the millisecond they name. A client that two variants have in common has the same timers in both:
-what differs between them is the change, not chance.
+the millisecond they name. Messages go on coming as they did on the whole. A client that two
+variants have in common has the same timers in both: what differs between them is the change, not
+chance.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from rebalance_core.clockwork.measure.measured import Measured
 from rebalance_core.clockwork.measure.partial import propagation
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.engine.propagation.pieces import played
 from rebalance_core.engine.units import GROUP
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.time_units import HOUR_MS, SECOND_MS
 from rebalance_core.planning.sweep.history_names import given_name
-from rebalance_core.replay.history import GroupHistory
+from rebalance_core.replay.history import GroupHistory, QueueOffset
 
 TRANSITIONS = "transitions"
 """The pass, beside those of `passes`."""
@@ -28,12 +33,12 @@ FUTURES = 50
 """With so many the mean of a sum is within a tenth of that of 1,000 (docs/planning.md)."""
 CLOCK = ClockOptions(phases=RANDOM_PHASES, exact_times=True)
 
-SUMS = {
-    "orphan_queue_seconds": "orphan_queue_seconds",
-    "double_queue_seconds": "double_queue_seconds",
-    "expected_replayed_messages": "replayed_messages",
-}
-"""Columns of the pass: sums over the counted steps of a column of ``propagation``."""
+GAPS, OVERLAPS, REPLAYED = SUMS = (
+    "orphan_queue_seconds",
+    "double_queue_seconds",
+    "expected_replayed_messages",
+)
+"""Columns of the pass that are added up over counted steps, and over groups."""
 SLOWEST = "convergence_ms_p99"
 TRANSITION_SCHEMA = pa.schema(
     [
@@ -97,21 +102,61 @@ class Transitions:
 def transition_row(history: GroupHistory, futures: int, first_ms: int = -1) -> Row:
     """The sums of a group over its steps from a time on: means over futures.
 
-    Topics whose queues members share, and retry topics, are left out. Cost: that of the replay,
-    and linear in futures.
+    A queue counts from its drop to its next start, however many steps lie between: those of a
+    deploy run into each other. One that nobody takes does not count: it is ``orphaned_after``.
+    Topics whose queues members share, and retry topics, are left out. Cost: that of the replay, and
+    linear in futures.
 
     Args:
         history: of the group.
         futures: how many; the seeds 0 to futures - 1.
         first_ms: steps before do not count; -1: all do.
     """
-    options = PropagationOptions(seeds=futures, handover_seeds=0, clock=CLOCK)
-    parts = (slice_of.partial for slice_of in played(history, options, range(futures)))
-    steps = [row for row in propagation(parts).to_pylist() if row["change_ms"] >= first_ms]
-    sums = {name: _sum([row[column] for row in steps]) for name, column in SUMS.items()}
-    slowest = max((row[SLOWEST] for row in steps), default=0)
-    named = {"cluster": history.cluster, "consumer_group": history.consumer_group}
-    return {**named, **sums, SLOWEST: slowest}
+    options = PropagationOptions(seeds=futures, handover_seeds=futures, clock=CLOCK)
+    slices = list(played(with_rates_going_on(history), options, range(futures)))
+    parts = propagation(each.partial for each in slices).to_pylist()
+    steps = [row for row in parts if row["change_ms"] >= first_ms]
+    gap_ms, overlap_ms = _between(slices, first_ms)
+    return {
+        "cluster": history.cluster,
+        "consumer_group": history.consumer_group,
+        GAPS: gap_ms / (SECOND_MS * futures),
+        OVERLAPS: overlap_ms / (SECOND_MS * futures),
+        REPLAYED: _sum([row["replayed_messages"] for row in steps]),
+        SLOWEST: max((row[SLOWEST] for row in steps), default=0),
+    }
+
+
+def _between(slices: Iterable[Measured], first_ms: int) -> tuple[int, int]:
+    """Sums of gaps and overlaps over all futures, ms."""
+    totals = [0, 0]
+    for each in slices:
+        rows = each.handovers
+        taken = pc.and_(
+            pc.is_valid(rows["start_ms"]), pc.greater_equal(rows["change_ms"], first_ms)
+        )
+        counted = rows.filter(taken)
+        for place, name in enumerate(("gap_ms", "overlap_ms")):
+            totals[place] += pc.sum(counted[name]).as_py() or 0
+    return totals[0], totals[1]
+
+
+def with_rates_going_on(history: GroupHistory) -> GroupHistory:
+    """The history with messages coming on after its last observation, at each queue's mean rate."""
+    observed: dict[MessageQueue, list[QueueOffset]] = {}
+    for row in sorted(history.queue_offsets or (), key=lambda row: row.observed_ms):
+        observed.setdefault(row.queue, []).append(row)
+    end_ms = max((event.event_ms for event in history.events), default=0) + HOUR_MS
+    later = []
+    for rows in observed.values():
+        first, last = rows[0], rows[-1]
+        if first.observed_ms < last.observed_ms < end_ms:
+            rate = (last.max_offset - first.max_offset) / (last.observed_ms - first.observed_ms)
+            come = max(0, round(rate * (end_ms - last.observed_ms)))
+            later.append(replace(last, observed_ms=end_ms, max_offset=last.max_offset + come))
+    if not later:
+        return history
+    return replace(history, queue_offsets=(*(history.queue_offsets or ()), *later))
 
 
 def transition_table(rows: Sequence[Row]) -> pa.Table:

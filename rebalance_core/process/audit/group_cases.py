@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import OBSERVED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.technical_columns import TECHNICAL
 from rebalance_core.engine.fan_out import GroupedRows
 from rebalance_core.engine.units import GROUP, ROWS_PER_CHUNK
@@ -106,7 +107,7 @@ def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     found["topics"] = _joined(topic_states(cluster_events), topics)
     if "queue_offsets" in tables:
         found["queue_offsets"] = _joined(ends_of_queues(tables["queue_offsets"]), topics)
-    for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings"):
+    for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings", PROPAGATION.name):
         if name in tables:
             found[name] = tables[name].filter(pc.is_valid(tables[name]["consumer_group"]))
     if "observed_facts" in tables:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import OBSERVED_TABLES, SIMULATED_TABLES, Table
+from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model import events
 from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
@@ -57,6 +58,8 @@ def case_frames(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         frames["queue_offsets"] = ends.join(topics, on=["cluster", "topic"], how="inner")
     for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings"):
         frames[name] = tables[name].where(sf.col("consumer_group").isNotNull())
+    if PROPAGATION.name in tables:
+        frames[PROPAGATION.name] = tables[PROPAGATION.name]
     routes = missing_routes(tables["observed_facts"], topics)
     frames["observed_facts"] = frames["observed_facts"].unionByName(routes)
     return frames

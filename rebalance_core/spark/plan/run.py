@@ -166,6 +166,8 @@ def _write(tables: _Tables, sweep: PreparedSweep, rates: DataFrame | None) -> No
     """Every table; what builds on another one reads it as it was written."""
     steps = tables.write("plan_steps", sweep.steps())
     loads = None if rates is None else sweep.peak_rates(rates)
-    summary = tables.write("plan_summary", plan_summary(steps, sweep.starts(), loads, sweep.transitions()))
+    summary = tables.write(
+        "plan_summary", plan_summary(steps, sweep.starts(), loads, sweep.transitions())
+    )
     tables.write("plan_league", plan_league(steps, summary))
     tables.write("plan_ownership", sweep.ownership())

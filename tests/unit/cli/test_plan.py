@@ -80,7 +80,9 @@ def figures(scenario: str, strategy: str, **values: Any) -> dict[str, Any]:
         "mean_peak_ratio": 1.25, "worst_peak_ratio": 1.5, "frozen": 0, "idle": 1, "orphaned": 0,
         "shared": False, "pop_queues_after": 0, "min_clients_per_queue": None,
         "max_clients_per_queue": None, "unreached": None, "min_redelivery_s": None,
-        "max_redelivery_s": None, "cannot_pop": 0,
+        "max_redelivery_s": None, "cannot_pop": 0, "orphan_queue_seconds": None,
+        "double_queue_seconds": None, "expected_replayed_messages": None,
+        "convergence_ms_p99": None,
     }  # fmt: skip
     return row | values
 
@@ -109,3 +111,17 @@ def test_the_summary_has_a_table_a_scenario_and_says_what_is_left_out() -> None:
     assert text.startswith("Plan in o: 4 variants (4.0 s on Spark)")
     assert "League: all scenarios together" in text
     assert "  AVG: left out: 2" in text
+
+
+def test_what_is_expected_until_changes_settle_has_a_table_of_its_own() -> None:
+    asked = options("--strategy", "STICKY_BALANCED", "--strategy", "AVG")
+    timed = {"orphan_queue_seconds": 12.34, "double_queue_seconds": 3.0,
+             "expected_replayed_messages": 1234.4, "convergence_ms_p99": 3210}  # fmt: skip
+    rows = [figures("baseline", "AVG", **timed), figures("baseline", "STICKY_BALANCED")]
+    text = render_plan(plan_facts(asked, rows, [], {}, 4.0, "process"))
+    lines = [line.split() for line in text.splitlines()]
+    assert ["until", "changes", "settle", "orphan", "s", "double", "s", "read", "again",
+            "settled", "after"] in lines  # fmt: skip
+    assert ["AVG", "12.3", "3.0", "1,234", "3.2", "s"] in [
+        [word for word in line if word != "*"] for line in lines
+    ]

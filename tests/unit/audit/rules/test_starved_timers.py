@@ -54,7 +54,7 @@ def test_a_route_change_learnt_late() -> None:
     (one,) = starved_timers([failed("a", 9)], [event("BROKER_DOWN", 2)])
     assert one.severity == "WARNING"
     assert "still went there 7 min after the broker was out of the routes" in one.summary
-    assert one.evidence["processes"] == "c1, pid 7"
+    assert one.evidence["processes"] == "clients/c1, pid 7"
 
 
 def test_a_broker_that_came_back_meanwhile() -> None:

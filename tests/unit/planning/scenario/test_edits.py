@@ -84,6 +84,17 @@ def test_rolling_restart_changes_every_id_once() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("order", "expected"), [("first_first", [1, 2, 3, 4]), ("last_first", [4, 3, 2, 1])]
+)
+def test_rolling_restart_in_the_order_of_client_ids(order: str, expected: list[int]) -> None:
+    text = f'kind = "rolling_restart"; group = "g"; percent = 25; order = "{order}"'
+    rows, _ = edited(dump(4), text)
+    number_of = {process(n)["client_id"]: n for n in range(1, 5)}
+    gone = [row["client_id"] for row in rows if row["event_type"] == "CONSUMER_LEAVE"]
+    assert [number_of[client_id] for client_id in gone] == expected
+
+
 def test_an_instance_name_keeps_its_id_on_another_channel() -> None:
     named = {"client_id": "10.0.0.1@web", "channel_id": None}
     rows, _ = edited(

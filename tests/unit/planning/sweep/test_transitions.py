@@ -1,0 +1,155 @@
+"""What changes cost until they settle: sums over simulated futures, counted by hand where small."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.model import events
+from rebalance_core.model.events import Event
+from rebalance_core.model.group_settings import BROADCASTING, GroupSettings
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.planning.scenario.file import read_scenarios
+from rebalance_core.planning.scenario.scenario import Scenario
+from rebalance_core.planning.sweep.plan_options import PlanConfig
+from rebalance_core.planning.sweep.transitions import (
+    Transitions,
+    transition_row,
+    with_rates_going_on,
+)
+from rebalance_core.planning.variants import read_strategies, variants_of
+from rebalance_core.process.plan.run import run_plan
+from rebalance_core.replay.history import GroupHistory, QueueOffset
+from tests.plans import rows_of
+
+TREE = Path(__file__).resolve().parents[4]
+BEGIN = 1_795_000_000_000
+MINUTE = 60_000
+
+
+def event(number: int, at_ms: int, kind: str, **fields: Any) -> Event:
+    return Event(BEGIN + at_ms, number, kind, **fields)
+
+
+def member(number: int, at_ms: int, kind: str, client: str) -> Event:
+    topics = ("T",) if kind == events.CONSUMER_JOIN else None
+    return event(
+        number, at_ms, kind, client_id=client, channel_id=f"{client}:1", subscriptions=topics
+    )
+
+
+def history(*more: Event, **settings: Any) -> GroupHistory:
+    """Two members at rest that read four queues, then what is given."""
+    there = [
+        event(0, 0, events.BROKER_UP, broker_name="a"),
+        event(1, 0, events.TOPIC_CONFIG, topic="T", broker_name="a", read_queue_nums=4,
+              write_queue_nums=4, perm=6),
+        member(2, 1 * MINUTE, events.CONSUMER_JOIN, "10.0.0.1@1#1"),
+        member(3, 1 * MINUTE, events.CONSUMER_JOIN, "10.0.0.2@1#1"),
+    ]  # fmt: skip
+    offsets = tuple(
+        QueueOffset(MessageQueue("T", "a", queue), BEGIN + at_ms, 0, at_ms // 10)
+        for queue in range(4)
+        for at_ms in (0, 2 * MINUTE)
+    )
+    return GroupHistory(
+        "c",
+        "g",
+        GroupSettings(**settings),
+        (*there, *more),
+        offsets,
+        (),
+    )
+
+
+LEAVE = member(4, 20 * MINUTE, events.CONSUMER_LEAVE, "10.0.0.2@1#1")
+AFTER = BEGIN + 10 * MINUTE
+
+
+def test_two_queues_wait_for_the_next_pass_of_the_member_that_stays() -> None:
+    row = transition_row(history(LEAVE), 20, AFTER)
+    # told at once, it passes within its minimum interval of 1 s
+    assert 0 < row["orphan_queue_seconds"] <= 2 * 1.5
+    assert row["double_queue_seconds"] == 0
+    assert row["expected_replayed_messages"] == 0
+    assert 0 < row["convergence_ms_p99"] < 1_500
+
+
+def test_who_is_lost_has_committed_up_to_five_seconds_before() -> None:
+    lost = replace(LEAVE, event_type=events.CONSUMER_LOST)
+    row = transition_row(history(lost), 50, AFTER)
+    # 2 queues of 100 messages a second: 500 at the mean, 1,000 at most
+    assert 300 < row["expected_replayed_messages"] < 700
+
+
+def test_steps_before_the_first_edit_do_not_count() -> None:
+    assert transition_row(history(LEAVE), 5, BEGIN + 30 * MINUTE)["orphan_queue_seconds"] == 0
+    everything = transition_row(history(LEAVE), 5)["orphan_queue_seconds"]
+    assert everything > transition_row(history(LEAVE), 5, AFTER)["orphan_queue_seconds"]
+
+
+def test_a_queue_that_nobody_takes_does_not_count() -> None:
+    both = member(5, 20 * MINUTE, events.CONSUMER_LEAVE, "10.0.0.1@1#1")
+    row = transition_row(history(LEAVE, both), 5, AFTER)
+    assert row["orphan_queue_seconds"] == 0
+    back = member(6, 20 * MINUTE + 30_000, events.CONSUMER_JOIN, "10.0.0.3@1#1")
+    row = transition_row(history(LEAVE, both, back), 5, AFTER)
+    assert 4 * 29 < row["orphan_queue_seconds"] < 4 * 33
+
+
+def test_who_broadcasts_hands_nothing_over() -> None:
+    row = transition_row(history(LEAVE, message_model=BROADCASTING), 5, AFTER)
+    assert row["orphan_queue_seconds"] == row["double_queue_seconds"] == 0
+
+
+def test_messages_go_on_coming_at_their_mean_rate() -> None:
+    going_on = with_rates_going_on(history(LEAVE))
+    last = max(going_on.queue_offsets or (), key=lambda row: row.observed_ms)
+    passed_ms = last.observed_ms - BEGIN
+    assert last.max_offset == pytest.approx(passed_ms / 10, abs=1)
+    unknown = replace(history(LEAVE), queue_offsets=None)
+    assert with_rates_going_on(unknown) is unknown
+    row = transition_row(unknown, 5, AFTER)
+    assert row["expected_replayed_messages"] is None
+    assert row["orphan_queue_seconds"] > 0
+
+
+def test_draws_are_those_of_the_given_cluster_whoever_edits_it() -> None:
+    transitions = Transitions(5, frozenset({("c", "g")}))
+    assert transitions.wants("c\x1f3", "g")
+    assert not transitions.wants("c\x1f3", "h")
+    assert not Transitions(0).wants("c", "g")
+    edited = replace(history(LEAVE), cluster="c\x1f3")
+    ((_, row),) = transitions.rows(edited, [(7, None)], {"c\x1f3": AFTER})
+    assert row == transition_row(history(LEAVE), 5, AFTER) | {"cluster": "c\x1f3"}
+
+
+def restart(name: str, **keys: Any) -> Scenario:
+    (given,) = read_scenarios([str(TREE / "conf/scenarios/rolling-restart.toml")])
+    (edit,) = given.edits
+    return replace(given, name=name, edits=(replace(edit, **keys),))
+
+
+def test_the_pace_of_a_restart(tmp_path: Path) -> None:
+    scenarios = [
+        restart("one", percent=1.0, every=MINUTE),
+        restart("halves", percent=50.0, every=MINUTE),
+        restart("all", percent=100.0, every=MINUTE),
+    ]
+    inputs = read_input_tables(str(TREE / "demo/steady/tables"))
+    variants = variants_of(scenarios, read_strategies(["AVG", "STICKY_BALANCED"], []), (0,))
+    run_plan(inputs, variants, tmp_path / "plan", PlanConfig(group="checkout", futures=10))
+    rows = {
+        (row["scenario"], row["strategy"]): row
+        for row in rows_of(tmp_path / "plan", "plan_summary")
+    }
+    orphan = {name: rows[name, "AVG"]["orphan_queue_seconds"] for name in ("one", "halves", "all")}
+    assert orphan["halves"] < orphan["one"] < orphan["all"] / 4
+    # 32 queues have nobody for 15 s
+    assert 32 * 15 < orphan["all"] < 32 * 18
+    assert rows["halves", "STICKY_BALANCED"]["orphan_queue_seconds"] is None
+    run_plan(inputs, variants, tmp_path / "none", PlanConfig(group="checkout", futures=0))
+    untimed = rows_of(tmp_path / "none", "plan_summary")
+    assert {row["orphan_queue_seconds"] for row in untimed} == {None}
