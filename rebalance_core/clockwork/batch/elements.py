@@ -101,6 +101,11 @@ class Elements:
         soon = ~balanced & (self.min_interval[who] > 0)
         self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
 
+    def settle(self, who: Ints, balanced: NDArray[np.bool_]) -> None:
+        """Take note of the answers to requests for order locks."""
+        soon = ~balanced & (self.min_interval[who] > 0)
+        self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
+
     def put_out_of_step(self, who: Ints, woken: Times) -> None:
         """What unlogged moves the clocks of passes, of elements that have come to `rest`.
 

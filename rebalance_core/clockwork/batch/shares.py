@@ -61,6 +61,24 @@ class QueueSets:
         sets = [(self.sets[code // many], self.sets[code % many]) for code in codes.tolist()]
         return np.array([self.number(of(a, b)) for a, b in sets], np.int32)[places]
 
+    def granted(
+        self,
+        wanted: NDArray[np.int32],
+        places: NDArray[np.int64],
+        queues: NDArray[np.int64],
+        got: NDArray[np.bool_],
+    ) -> NDArray[np.int32]:
+        """The sets without the (place, queue) pairs that were not granted."""
+        found = wanted.copy()
+        missing = np.unique(places[~got])
+        kept: dict[int, list[int]] = {place: [] for place in missing.tolist()}
+        rows = np.flatnonzero(got & np.isin(places, missing))
+        for place, queue in zip(places[rows].tolist(), queues[rows].tolist(), strict=True):
+            kept[place].append(queue)
+        for place, its in kept.items():
+            found[place] = self.number(its)
+        return found
+
     def adds(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.bool_]:
         """True where the set after has a queue that the one before has not."""
         many = len(self.sets)
