@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
-from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.futures import LATER, Futures
 from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.delays import OUT_OF_STEP
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
@@ -54,7 +54,7 @@ class Elements:
         self.ends_us = futures.ends_us[lives].reshape(-1)
         self.balances = futures.balances[lives].reshape(-1)
         self.beats = futures.beats[lives].reshape(-1)
-        self.later_us = futures.later_us[lives].reshape(-1)
+        self.later_us = futures.later_us[:, lives].reshape(LATER, len(self.ids))
         self.ended = futures.ticks.ended[lives].reshape(-1)
         self.limit = np.minimum(self.ended, segment.end_us)
         traits = [futures.traits[life] for life in lives.tolist()]
@@ -88,11 +88,24 @@ class Elements:
     def next_begin(self, who: Ints, woken: Times) -> Times:
         """When the next pass of each begins, ``woken`` being its first wake-up not used."""
         last = self.last_end[who]
-        later = self.later_us[who]
-        woken = np.where(later > self.used[who], np.minimum(woken, later), woken)
+        woken = np.minimum(woken, self.next_later(who))
         soonest = np.maximum(woken, last + self.min_interval[who])
         begin: Times = np.minimum(last + self.wait[who], soonest)
         return begin
+
+    def next_later(self, who: Ints) -> Times:
+        """The first wake-up that a pass of each put down for itself; `NEVER`."""
+        later = self.later_us[:, who]
+        found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0)
+        return found
+
+    def wake_later(self, who: Ints, at_us: Times) -> Ints:
+        """Put wake-ups down; returns those for whom there is no room."""
+        for slot in self.later_us:
+            free = slot[who] <= self.used[who]
+            slot[who[free]] = at_us[free]
+            who, at_us = who[~free], at_us[~free]
+        return who
 
     def follow(self, who: Ints, begin: Times, end: Times, balanced: NDArray[np.bool_]) -> None:
         """Take note of passes that were run."""
@@ -114,7 +127,7 @@ class Elements:
         at, past = self.rest[who], self._rests_past[who]
         there = (self._comes[who] < at) & (self.ended[who] >= at)
         there &= (self.last_end[who] <= at) & (woken >= at)
-        there &= (self.later_us[who] <= self.used[who]) | (self.later_us[who] >= at)
+        there &= self.next_later(who) >= at
         change = np.array([number for _, number in self._rests])[past]
         share = np.uint64(round(OUT_OF_STEP * (1 << DRAW_BITS)))
         words = self.words[who]
@@ -131,8 +144,9 @@ class Elements:
     def keep(self) -> None:
         """Hand the state to the next segment."""
         futures, lives, shape = self.futures, self.lives, (len(self.lives), len(self.futures.seeds))
-        for name in ("asks_us", "ends_us", "balances", "beats", "later_us"):
+        for name in ("asks_us", "ends_us", "balances", "beats"):
             getattr(futures, name)[lives] = getattr(self, name).reshape(shape)
+        futures.later_us[:, lives] = self.later_us.reshape(LATER, *shape)
         futures.asked[:, lives] = self.asked.reshape(len(futures.script.topics), *shape)
         futures.used[lives] = self.used.reshape(shape)
         futures.number[lives] = self.number.reshape(shape)

@@ -22,6 +22,10 @@ from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
 
 
+LATER = 6
+"""So many wake-ups that passes put down for themselves may be pending at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trait:
     """What a life is like, from its first state.
@@ -64,7 +68,7 @@ class Futures:
         ends_us: (lives, S) when that pass ends.
         balances: (lives, S) it is balanced if it gets all locks.
         beats: (lives, S) it sends a heartbeat even if it gets none.
-        later_us: (lives, S) wake-up that a pass put down for itself.
+        later_us: (LATER, lives, S) wake-ups that passes put down for themselves.
         fetched: (topics, lives, S) version of the route that a pass fetched; -1: none.
         registered: by broker life: (lives, S) since when the member list has the life.
     """
@@ -100,7 +104,7 @@ class Futures:
         self.ends_us = np.full(shape, BEFORE_ALL, np.int64)
         self.balances = np.ones(shape, bool)
         self.beats = np.zeros(shape, bool)
-        self.later_us = np.full(shape, BEFORE_ALL, np.int64)
+        self.later_us = np.full((LATER, *shape), BEFORE_ALL, np.int64)
         self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
 
     @cached_property

@@ -224,7 +224,8 @@ class Passes:
         its.asks_us[who] = NEVER
         end = its.ends_us[who]
         later = refused & ~its.is_v4[who]
-        its.later_us[who] = np.where(later, end + REBALANCE_LATER_MS * MS_US, its.later_us[who])
+        crowded = its.wake_later(who[later], end[later] + REBALANCE_LATER_MS * MS_US)
+        self._locks.odd[its.seed[crowded]] = True
         return Outcome(
             end_us=end,
             balanced=its.balances[who] & ~refused,

@@ -178,8 +178,7 @@ class _SegmentPlay:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
         until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
-        later = its.later_us[who]
-        until = np.minimum(until, np.where(later > its.used[who], later, NEVER))
+        until = np.minimum(until, its.next_later(who))
         until = np.minimum(np.minimum(until, self._segment.end_us), its.rest[who])
         rows = np.flatnonzero(its.last_end[who] + its.wait[who] < until)
         if len(rows):
