@@ -1,8 +1,9 @@
 """Order locks of the brokers, with the futures as an axis (rocketmq.md §7).
 
 Of each queue only the last taker is remembered: when it was granted the lock, until when it holds
-the queue, and when it unlocks. Renewals by ``lockAll`` are arithmetic. Futures in which somebody
-else gets the lock of a queue that its holder still has are *odd*: they are left to the plain loop.
+the queue, and when it unlocks; and who was *robbed*: somebody else got the lock of a queue that it
+still had. Renewals by ``lockAll`` are arithmetic. Futures in which a robbed member's renewal could
+matter, and the like, are *odd*: they are left to the plain loop.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class OrderLocks:
         self._graceful = np.array([e.ending is not None and e.ending.graceful for e in script.lives])
         self._forced = np.array([trait.version >= FORCED_UNLOCK for trait in futures.traits])
         self._gap = np.full(size, BEFORE_ALL, np.int64)
+        self._robbed = np.full(size, _NOBODY, np.int64)  # a life that holds what another has locked
+        self._robbed_until = np.full(size, BEFORE_ALL, np.int64)
         self._losses = [
             SortedRows(-np.stack(self._losing(broker), axis=1))
             for broker in range(len(script.brokers))
@@ -69,6 +72,8 @@ class OrderLocks:
     def give_up(self, lives: Ints, queues: Ints, seeds: Ints, at_us: Times) -> None:
         """Queues are given up, and unlocked at once or later."""
         at = queues * self._seeds + seeds
+        robbed = at[self._robbed[at] == lives]
+        self._robbed_until[robbed] = at_us[self._robbed[at] == lives]
         ours = self._holder[at] == lives
         at, lives, queues, seeds, at_us = (each[ours] for each in (at, lives, queues, seeds, at_us))
         backlog = self._has_backlog(queues, seeds)
@@ -103,7 +108,14 @@ class OrderLocks:
         held = (self._owner[at] != _NOBODY) & (self._until[at] > at_us) & (ended > at_us)
         pending = mine & (self._release[at] > at_us) & (self._release[at] < NEVER)
         twice = pending & (gap > at_us)
-        self.odd[seeds[granted & ((held & (holder != lives)) | twice)]] = True
+        robs = held & (holder != lives)
+        freed = ~mine & (self._owner[at] != _NOBODY)
+        since = np.where(renewed <= lost, lost, renewed)
+        still = self._robbed_until[at]
+        unclear = (robs & (still > at_us)) | (freed & (still > since)) | twice
+        self.odd[seeds[granted & unclear]] = True
+        rob = at[granted & robs]
+        self._robbed[rob], self._robbed_until[rob] = self._holder[rob], self._until[rob]
         got = at[granted]
         # an unlock under way frees the queue although it has been taken again
         kept = np.where(mine, gap, BEFORE_ALL)
