@@ -21,7 +21,6 @@ from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
 
-
 LATER = 6
 """So many wake-ups that passes put down for themselves may be pending at once."""
 

@@ -52,7 +52,8 @@ class OrderLocks:
         self._release = np.full(size, NEVER, np.int64)
         self._broker = np.array(script.broker_of_queue, np.int64)
         self.odd = np.zeros(self._seeds, bool)
-        self._graceful = np.array([e.ending is not None and e.ending.graceful for e in script.lives])
+        endings = [life.ending for life in script.lives]
+        self._graceful = np.array([each is not None and each.graceful for each in endings], bool)
         self._forced = np.array([trait.version >= FORCED_UNLOCK for trait in futures.traits])
         self._gap = np.full(size, BEFORE_ALL, np.int64)
         self._robbed = np.full(size, _NOBODY, np.int64)  # a life that holds what another has locked
@@ -123,7 +124,7 @@ class OrderLocks:
         self._owner[got], self._holder[got] = self._client[lives[granted]], lives[granted]
         self._granted[got] = at_us[granted]
         self._until[got], self._release[got] = NEVER, NEVER
-        return granted
+        return np.asarray(granted, bool)
 
     def _last_renewal(self, lives: Ints, seeds: Ints, at_us: Times) -> Times:
         first = self._futures.ticks.timers_start[lives, seeds] + FIRST_LOCK_RENEWAL_US
@@ -173,7 +174,7 @@ class OrderLocks:
         for stretch in script.lockless:
             if stretch.broker == broker:
                 since = self._futures.ticks.true_us(stretch.since)[seeds]
-                until = NEVER
+                until = np.full(len(seeds), NEVER)
                 if stretch.until is not None:
                     until = self._futures.ticks.true_us(stretch.until)[seeds]
                 found &= ~((since <= at_us) & (at_us < until))

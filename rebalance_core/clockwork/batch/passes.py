@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import MemberLists
-from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, QueueSets, Shares
 from rebalance_core.clockwork.batch.order_locks import OrderLocks
+from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, QueueSets, Shares
 from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
 from rebalance_core.clockwork.loop.rebalancing import COLD_PASSES, SAMPLE_AFTER_US

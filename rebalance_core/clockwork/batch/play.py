@@ -18,7 +18,12 @@ from rebalance_core.clockwork.batch.segments import segments_of
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.loop import play as loop
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.ownership_log import OwnershipLog, in_succession, merged, ownership_log
+from rebalance_core.clockwork.ownership_log import (
+    OwnershipLog,
+    in_succession,
+    merged,
+    ownership_log,
+)
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 

@@ -123,7 +123,7 @@ class _SegmentPlay:
                 self._register(asks, its.used[asks], outcome)
 
     def _soonest(self, begin: Times) -> Times:
-        """(elements,) when each begins a pass, asks for locks or comes to rest; `NEVER`: not now."""
+        """(elements,) when each does something that others may depend on; `NEVER`: not now."""
         its = self._elements
         passes = np.minimum(begin, its.rest)
         passes = np.where(passes < its.limit, passes, NEVER)
@@ -137,7 +137,8 @@ class _SegmentPlay:
         first = soonest.reshape(-1, len(self._futures.seeds)).min(axis=0)
         who = np.flatnonzero((soonest == its.asks_us) & (soonest < NEVER))
         who = who[soonest[who] == first[its.seed[who]]]
-        return who[np.unique(its.seed[who], return_index=True)[1]]
+        one_each = np.unique(its.seed[who], return_index=True)[1]
+        return np.asarray(who[one_each], np.int64)
 
     def keep(self) -> None:
         """Hand everything to the next segment."""
