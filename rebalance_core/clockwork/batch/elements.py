@@ -12,7 +12,7 @@ from rebalance_core.clockwork.delays import OUT_OF_STEP
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US
 from rebalance_core.clockwork.loop.play import rested
-from rebalance_core.clockwork.ticks import NEVER, Times
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.queue import is_retry_topic
 
 Ints = NDArray[np.int64]
@@ -78,6 +78,7 @@ class Elements:
         self._comes = np.minimum(
             futures.ticks.created[lives], futures.ticks.registered[lives].min(axis=1, initial=NEVER)
         ).reshape(-1)
+        self._comes[self.observed] = BEFORE_ALL
         self._rests = self._times_of_rest(segment)
         self.rest = np.full(len(self.ids), self._rests[0][0], np.int64)
         self._rests_past = np.zeros(len(self.ids), np.int64)
