@@ -9,10 +9,15 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
+from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.engine.facts import COUNTED, LedgerFacts
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.process.simulate import simulate
+from rebalance_core.spark.engine.summary import facts_of
 from rebalance_core.spark.engine.write_pass import LedgerFolder, RejectedTask
+from tests.recordings.tables import DATA
 
 REJECTED = LEDGER_TABLES["rejected"]
 ROWS = [
@@ -64,3 +69,21 @@ def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder:
 
     with LedgerFolder(folder) as ledger, pytest.raises(UsageError, match="hosts of their own"):
         ledger.write(spark.createDataFrame(ROWS[:1], REJECTED.plain_ddl), Elsewhere(task.folder))
+
+
+def test_what_spark_wrote_is_summed_up_as_what_tasks_write(spark: SparkSession) -> None:
+    """Epochs of a group lie in several partitions; the last one counts."""
+    inputs = read_input_tables(str(DATA / "pathologies" / "tables"))
+    ledger = simulate(inputs).tables()
+    expected = LedgerFacts()
+    for name in COUNTED:
+        for batch in ledger[name].combine_chunks().to_batches():
+            expected.add(name, batch)
+    frames = {
+        name: spark.createDataFrame(ledger[name].to_pylist(), LEDGER_TABLES[name].plain_ddl)
+        for name in COUNTED
+    }
+    found = facts_of(frames | {"epochs": frames["epochs"].repartition(3)})
+    assert found.totals(20) == expected.totals(20)
+    assert found.totals(20)["groups"] > 3
+    assert found.rejected == expected.rejected

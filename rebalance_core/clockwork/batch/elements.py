@@ -52,7 +52,7 @@ class Elements:
         self.ended = futures.ticks.ended[lives].reshape(-1)
         self.limit = np.minimum(self.ended, segment.end_us)
         traits = [futures.traits[life] for life in lives.tolist()]
-        self.min_interval = self._of_lives([each.min_interval_us for each in traits])
+        self.min_interval = np.array([each.min_interval_us for each in traits], np.int64)[self.life]
         self.broadcasting = self._of_lives([each.broadcasting for each in traits])
         self.asks_nobody = self._of_lives([each.asks_nobody for each in traits])
         self.heartbeats = self._of_lives([each.heartbeats for each in traits])
@@ -140,5 +140,5 @@ class Elements:
         ]
         return [*times, (NEVER, 0)]
 
-    def _of_lives(self, values: list[int] | list[bool]) -> NDArray[np.int64]:
-        return np.array(values)[self.life]
+    def _of_lives(self, values: list[bool]) -> NDArray[np.bool_]:
+        return np.array(values, bool)[self.life]

@@ -63,14 +63,26 @@ class KnownRoutes:
             self._learn(topic, segment) if topic in futures.topics else []
             for topic in range(len(self._versions))
         ]
-        self.fetched = futures.fetched[:, lives].reshape(len(self._versions), len(lives) * len(futures.seeds))
+        self.fetched = futures.fetched[:, lives].reshape(
+            len(self._versions), len(lives) * len(futures.seeds)
+        )
         """(topics, elements): what passes fetched, and fetch."""
         brokers = len(futures.script.brokers)
+        self.blind = self._blind(segment)
+        """(elements,) some route may still be fetched by a pass."""
         self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
+
+    def _blind(self, segment: Segment) -> NDArray[np.bool_]:
+        blind = np.zeros(self.fetched.shape[1], bool)
+        everyone = np.arange(len(blind))
+        for topic in self._futures.topics:
+            begin = np.full(len(blind), segment.begin_us)
+            blind |= self.at(topic, everyone, begin) == UNKNOWN
+        return blind
 
     def at(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
         """The version of a topic's route that each element knows; `UNKNOWN`."""
-        known = self.fetched[topic][elements].astype(np.int64)
+        known: NDArray[np.int64] = self.fetched[topic][elements].astype(np.int64)
         for each in self._learned[topic]:
             known = np.where(each.at_us[elements] <= at_us, np.maximum(known, each.version), known)
         return known
@@ -131,7 +143,9 @@ class KnownRoutes:
         futures, lives = self._futures, self._lives
         created = futures.ticks.created[lives]
         versions = self._versions[topic]
-        first, last = _span(versions, segment, futures.options.late_ms * MS_US)
+        there = [futures.script.lives[life] for life in lives]
+        from_start_us = max((1 + e.joined.event_us for e in there if e.observed), default=0)
+        first, last = _span(versions, segment, futures.options.late_ms * MS_US, from_start_us)
         rows = futures.ticks.route_visible_us(topic)[first:last]
         visible = [row + futures.ticks.route_lag[lives] for row in rows]
         # tick -1: known from the start
@@ -179,12 +193,14 @@ class KnownRoutes:
         return np.where(tick < 0, BEFORE_ALL, started + FIRST_POLL_US + tick * POLL_US + delay)
 
 
-def _span(versions: tuple[RouteVersion, ...], segment: Segment, late_us: int) -> tuple[int, int]:
+def _span(
+    versions: tuple[RouteVersion, ...], segment: Segment, late_us: int, from_start_us: int
+) -> tuple[int, int]:
     """Which versions may be known in a segment: from the last one that everybody has, on."""
     margin = SECOND_US + LONGEST_WAY_US + late_us + POLL_US + ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)
-    while last > 0 and times[last - 1] >= segment.end_us + LONGEST_WAY_US:
+    while last > 0 and times[last - 1] >= max(segment.end_us + LONGEST_WAY_US, from_start_us):
         last -= 1
     for number in range(0 if segment.is_first else last):
         lasts = number + 1 == len(versions) or times[number + 1] - times[number] > margin

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.futures import Futures
-from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
+from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.delays import COLD_ADD_AFTER, DROP_AFTER, PASS_LENGTH, PASS_TAIL
 from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
@@ -23,7 +23,6 @@ from rebalance_core.clockwork.ticks import (
     Times,
 )
 from rebalance_core.model.ordering import java_string_key
-
 
 LONGEST_PASS_US = max(
     PASS_LENGTH.longest, DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
@@ -141,7 +140,7 @@ class MemberLists:
         since, known = self._again(broker, since, np.broadcast_to(up, since.shape), down, ended)
         until = np.minimum(futures.ticks.unregistered[lives, broker], down)
         begin, end = self._segment.since_us, self._segment.end_us
-        if known is not None and not (known < self._heard_us).any():
+        if known is not None and not (self._routes.blind.any() or (known < self._heard_us).any()):
             known = None
         moves = ((since >= begin) & (since < end)) | ((until >= begin) & (until < end))
         moving = moves.any(axis=1) | (known is not None)

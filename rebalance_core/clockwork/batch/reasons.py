@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from rebalance_core.clockwork.script import Script
+from rebalance_core.model.group_settings import PUSH
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 
 REGULAR = "REGULAR"
@@ -26,14 +29,15 @@ def reason_of(script: Script) -> str:
     """`REGULAR`, or why every future of the script goes through the plain loop."""
     lives = script.lives
     members = [[member for _, member in life.states] for life in lives]
-    if script.settings.ordered:
+    its = script.settings
+    if its.ordered and its.consumer_type == PUSH:
         return ORDERLY
     if len({member.subscriptions for each in members for member in each}) > 1:
         return MIXED_SUBSCRIPTIONS
     if any(
         (a.strategy, a.version, a.message_model) != (b.strategy, b.version, b.message_model)
         for each in members
-        for a, b in zip(each, each[1:], strict=False)
+        for a, b in pairwise(each)
     ):
         return EDITED_MEMBER
     if any(member.suspended for each in members for member in each):

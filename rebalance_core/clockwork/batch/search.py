@@ -32,4 +32,5 @@ class SortedRows:
             skipped = self._flat[low + half - 1] <= at_us
             low = low + np.where(skipped, half, 0)
             size = size - half
-        return self._flat[low]
+        found: Times = self._flat[low]
+        return found

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures
-from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import LONGEST_PASS_US, MemberList, MemberLists
 from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
 from rebalance_core.clockwork.batch.search import SortedRows
+from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.batch.wake_ups import WakeUps
 from rebalance_core.clockwork.loop.rebalancing import (
@@ -62,6 +62,7 @@ class _SegmentPlay:
         self._elements = Elements(futures, segment, lives)
         self._wake_ups = WakeUps(futures, segment, lives, self._lists.lists)
         self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves)
+        self._blind = self._routes.blind.reshape(len(lives), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
         versions = [futures.traits[life].version for life in lives.tolist()]
@@ -85,7 +86,7 @@ class _SegmentPlay:
         its = self._elements
         everyone = np.arange(len(its.ids))
         while True:
-            begin = self._next_begin(everyone, np.zeros(len(everyone)))
+            begin = self._next_begin(everyone, np.zeros(len(everyone), np.int64))
             soonest = np.minimum(begin, its.rest)
             if not (soonest < its.limit).any():
                 return
@@ -131,7 +132,7 @@ class _SegmentPlay:
         seed = its.seed[who]
         until = self._changes.first_after(seed, seen_us)
         for place in self.fresh:
-            until = np.minimum(until, _next_change(place, its.seed[who], seen_us))
+            until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
         until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
         until = np.minimum(np.minimum(until, self._segment.end_us), its.rest[who])
@@ -158,7 +159,8 @@ class _SegmentPlay:
         found = np.full(len(begin), NEVER, np.int64)
         for place in self.fresh:
             assert place.known is not None
-            soonest = np.maximum(begin, place.known.reshape(-1) - LONGEST_PASS_US)
+            known = np.where(self._routes.blind, begin, place.known.reshape(-1) - LONGEST_PASS_US)
+            soonest = np.maximum(begin, known)
             missing = (place.since.reshape(-1) > begin) & ~place.joins.reshape(-1)
             found = np.where(missing, np.minimum(found, soonest), found)
         first: Times = found.reshape(-1, len(self._futures.seeds)).min(axis=0)
@@ -166,7 +168,7 @@ class _SegmentPlay:
 
     def _register(self, who: Ints, begin: Times, outcome: Outcome) -> None:
         """What the passes tell fresh brokers: by their heartbeat, and from 5.2 on by asking."""
-        its, topics = self._elements, range(len(outcome.sampled))
+        topics = range(len(outcome.sampled))
         beats = np.flatnonzero(outcome.notifies)
         fetched = who[outcome.fetched]
         for place in self.fresh:
@@ -215,13 +217,13 @@ class _SegmentPlay:
                 each.refresh()
 
 
-def _next_change(place: MemberList, seed: Ints, seen_us: Times) -> Times:
+def _next_change(place: MemberList, seed: Ints, seen_us: Times, blind: NDArray[np.bool_]) -> Times:
     """When a fresh list changes next; at once where a pass may change it any time."""
     assert place.known is not None
     found = np.full(len(seed), NEVER, np.int64)
     for life in place.moving.tolist():
         since, known = place.since[life][seed], place.known[life][seed]
-        open_ = (known <= seen_us) & (since > seen_us)
+        open_ = ((known <= seen_us) | blind[life][seed]) & (since > seen_us)
         for at in (since, place.until[life][seed], known):
             found = np.where(at > seen_us, np.minimum(found, at), found)
         found = np.where(open_, seen_us, found)

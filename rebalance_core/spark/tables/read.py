@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.conform import refuse_missing_columns
+from rebalance_core.checks.conform import conform, refuse_missing_columns
 from rebalance_core.checks.reading.csv_rows import header_names
+from rebalance_core.checks.reading.json_rows import ReadRows
 from rebalance_core.checks.reading.locations import (
     entries_of,
     format_of_table,
     local_files,
     not_found,
+    unknown_names,
 )
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.technical_columns import SOURCE, TECHNICAL
 from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.sources import Source, source_of
+from rebalance_core.spark.tables.sources import Batches, Source, source_of
 from rebalance_core.spark.tables.text_frames import csv_source, json_source
+
+_FILE, _ROW = "_source_file", "_source_row"
+"""Where a row of a Parquet file stands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +168,27 @@ def _nothing(spark: SparkSession, table: Table) -> Source:
 
 def _parquet(spark: SparkSession, table: Table, path: str) -> Source:
     rows = spark.read.parquet(path)
-    names = [sf.col(f"`{name}`") for name in rows.columns if name not in TECHNICAL]
-    # a URI turns + into a space only in its query, so url_decode must not see one
-    file = sf.expr("try_url_decode(replace(_metadata.file_name, '+', '%2B'))")
-    source = sf.concat_ws(":", file, sf.col("_metadata.row_index") + 1)
-    return source_of(table, rows.select(*names, source.alias(SOURCE)))
+    names = [name for name in rows.columns if name not in TECHNICAL]
+    columns = [sf.col(f"`{name}`") for name in names]
+    place = [sf.col("_metadata.file_name").alias(_FILE), sf.col("_metadata.row_index").alias(_ROW)]
+    refuse_missing_columns(table, [*names, SOURCE])
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for batch in batches:
+            given = pa.Table.from_batches([batch]).drop_columns([_FILE, _ROW])
+            numbered = given.append_column(SOURCE, _places(batch[_FILE], batch[_ROW]))
+            yield ReadRows(conform(table, numbered), frozenset())
+
+    unknown = unknown_names(table, names, TECHNICAL)
+    return Source(table, rows.select(*columns, *place), read, unknown)
+
+
+def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
+    """``file:row`` from the parts of Spark's ``_metadata``, where names are as in a URI."""
+    of_files = files.dictionary_encode()
+    names = pa.array([unquote(name) for name in of_files.dictionary.to_pylist()], pa.string())
+    number = pc.add(rows, 1).cast(pa.string())
+    return pc.binary_join_element_wise(names.take(of_files.indices), number, ":")
 
 
 def _csv(spark: SparkSession, table: Table, path: str) -> Source:

@@ -1,7 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
-import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -59,6 +58,7 @@ public final class Assignors {
     static final int NOBODY = -1;
 
     private static final int RUNS = 7;
+    private static final long LOOK_MILLISECONDS = 100;
 
     public static void main(String[] arguments) throws Exception {
         double cap = Double.parseDouble(arguments[1]);
@@ -82,8 +82,7 @@ public final class Assignors {
     private static String measured(String name, String[] field, double enough) throws Exception {
         State before = field[2].equals("-") ? null : new State(field[1], field[2], field[3]);
         State after = new State(field[1], field[4], field[5]);
-        // What else runs on the machine does not count, nor does the collector's work.
-        ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+        long thread = Thread.currentThread().getId();
         Contestant first = contestant(name);
         Contestant second = contestant(name);
         int[][] held = null;
@@ -97,12 +96,12 @@ public final class Assignors {
         int runs = 0;
         Object assigned = null;
         while (runs < RUNS && spent < enough) {
-            long begin = clock.getCurrentThreadCpuTime();
+            double begin = seconds(thread);
             if (before != null) {
                 first.assign();
             }
             assigned = second.assign();
-            double seconds = (clock.getCurrentThreadCpuTime() - begin) / 1e9;
+            double seconds = seconds(thread) - begin;
             best = Math.min(best, seconds);
             spent += seconds;
             runs++;
@@ -153,11 +152,15 @@ public final class Assignors {
         return moves;
     }
 
-    /** Ends this process when a point takes longer than the cap. */
-    private static Thread capped(String id, double seconds) {
+    /** Ends this process when this thread has spent more processor time on a point than the cap. */
+    private static Thread capped(String id, double cap) {
+        long worker = Thread.currentThread().getId();
+        double end = seconds(worker) + cap;
         Thread timer = new Thread(() -> {
             try {
-                Thread.sleep((long) (1000 * seconds));
+                while (seconds(worker) < end) {
+                    Thread.sleep(LOOK_MILLISECONDS);
+                }
                 System.out.println(id + "\tcapped");
                 System.out.flush();
                 Runtime.getRuntime().halt(0);
@@ -168,6 +171,11 @@ public final class Assignors {
         timer.setDaemon(true);
         timer.start();
         return timer;
+    }
+
+    /** Processor seconds of a thread; what else runs, the collector too, is not counted. */
+    private static double seconds(long thread) {
+        return ManagementFactory.getThreadMXBean().getThreadCpuTime(thread) / 1e9;
     }
 
     /** Names that sort like their numbers. */

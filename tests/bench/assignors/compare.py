@@ -39,7 +39,7 @@ def compare(cap: float = 10.0, enough: float = 0.5, everything: int = 0) -> Repo
     """Run all on all points.
 
     Args:
-        cap: Seconds after which a released assignor is stopped on a point.
+        cap: Processor seconds after which a released assignor is stopped on a point.
         enough: Seconds after which a point is not run once more.
         everything: 1: RocketMQ's loop with its sorting on every point, too.
     """
@@ -58,7 +58,7 @@ def compare(cap: float = 10.0, enough: float = 0.5, everything: int = 0) -> Repo
     _hold_equal(points, kernels, answers)
     return Report(
         "Kernels and assignors",
-        ABOUT + f" Released assignors were stopped after {cap:.0f} s on a point.",
+        ABOUT + f" Released assignors were stopped after {cap:.0f} s of processor time on a point.",
         figures=tuple(_figures(kernels, answers)),
         tables=_tables(points, kernels, answers),
     )

@@ -56,7 +56,7 @@ class Released:
         Args:
             assignor: One of `ROCKETMQ` and `KAFKA`.
             points: Small ones first: a capped point costs a JVM.
-            cap: Seconds after which a point, with its preparation, is given up.
+            cap: Processor seconds after which a point, with its preparation, is given up.
             enough: Seconds after which a point is not run once more.
         """
         found: dict[Point, Answer] = {}

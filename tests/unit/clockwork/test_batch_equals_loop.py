@@ -1,0 +1,114 @@
+"""The batch holds to the plain loop: the same log, to the microsecond, for random groups."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from rebalance_core.clockwork.batch import play_seeds, reason_of
+from rebalance_core.clockwork.batch.reasons import REGULAR
+from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
+from rebalance_core.clockwork.options import PHASES, ClockOptions
+from rebalance_core.clockwork.ownership_log import OwnershipLog
+from rebalance_core.clockwork.script import script_of
+from rebalance_core.model import events
+from rebalance_core.model.events import EXPIRED
+from rebalance_core.replay.history import GroupHistory
+from tests.unit.kernels.random_groups import groups
+
+pytestmark = pytest.mark.unit
+
+T0_MS = 1_700_000_000_000
+FUTURES = 4
+EXAMPLES, MANY_EXAMPLES = 40, 10_000
+COLUMNS = ("seed", "life", "queue", "at_us", "delta")
+TRAITS = ("twins", "own strategies", "own models")
+
+OPTIONS = st.builds(
+    ClockOptions,
+    phases=st.sampled_from(PHASES),
+    exact_times=st.booleans(),
+    lost_notices=st.sampled_from((0.0, 0.0, 0.3)),
+    late_share=st.sampled_from((0.0, 0.0, 0.5)),
+    late_ms=st.sampled_from((0, 45_000)),
+)
+VERSIONS = st.sampled_from(("4.9", "5.0", "5.1", "5.2", "5.3", "5.4", "5.5"))
+AFTER_MS = st.sampled_from((0, 0, 500, 123, 7_321))
+
+
+@dataclass
+class Tally:
+    """What the examples of a run were about."""
+
+    reasons: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+
+
+def alike(history: GroupHistory, after_ms: int, **its: str) -> GroupHistory:
+    """The group with members that subscribe alike, no lost host and no member that sleeps."""
+    left_out = (
+        events.SUBSCRIBE, events.UNSUBSCRIBE, events.CONSUMER_SUSPEND, events.CONSUMER_RESUME
+    )  # fmt: skip
+    kept = []
+    for event in history.events:
+        if event.event_type in left_out:
+            continue
+        if event.event_type == events.CONSUMER_JOIN:
+            event = replace(event, subscriptions=None)
+        if event.event_type == events.BROKER_DOWN and event.detail == EXPIRED:
+            event = replace(event, detail=None)
+        kept.append(replace(event, event_ms=T0_MS + after_ms + event.event_ms))
+    return replace(history, events=tuple(kept), settings=replace(history.settings, **its))
+
+
+def rows_of(log: OwnershipLog) -> list[tuple[int, ...]]:
+    return list(zip(*(getattr(log, column).tolist() for column in COLUMNS), strict=True))
+
+
+def compare(history: GroupHistory, options: ClockOptions, tally: Tally) -> None:
+    script = script_of(history, options)
+    reason = reason_of(script)
+    tally.reasons[reason] += 1
+    if reason != REGULAR:
+        return
+    seeds = np.arange(FUTURES) * 977 + len(history.events)
+    found = rows_of(play_seeds(script, seeds, options))
+    assert found == rows_of(play_seeds_one_by_one(script, seeds.tolist(), options))
+    tally.rows += len(found)
+
+
+def equal_in(examples: int, seed: int) -> Tally:
+    tally = Tally()
+
+    def check(
+        history: GroupHistory, options: ClockOptions, after_ms: int, client: str, broker: str
+    ) -> None:
+        its = alike(history, after_ms, client_version=client, broker_version=broker)
+        compare(its, options, tally)
+
+    quiet = settings(
+        max_examples=examples, deadline=None, database=None, print_blob=False,
+        phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    any_groups = groups(traits=TRAITS) | groups()
+    arguments = given(any_groups, OPTIONS, AFTER_MS, VERSIONS, VERSIONS)
+    quiet(hypothesis.seed(seed)(arguments(check)))()
+    return tally
+
+
+def test_random_groups_have_the_log_of_the_loop(seed: int) -> None:
+    tally = equal_in(EXAMPLES, seed)
+    assert tally.reasons[REGULAR] > EXAMPLES / 5
+    assert tally.rows > EXAMPLES
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(14_400)
+def test_ten_thousand_random_groups_have_the_log_of_the_loop(seed: int) -> None:
+    tally = equal_in(MANY_EXAMPLES, seed)
+    print(f"seed {seed}: 0 differences in {MANY_EXAMPLES} examples\n{tally}")
+    assert tally.reasons[REGULAR] > MANY_EXAMPLES / 4
