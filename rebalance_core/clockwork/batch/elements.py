@@ -49,6 +49,12 @@ class Elements:
         self.wait = futures.wait[lives].reshape(-1)
         self.held = futures.held[:, lives].reshape(len(futures.script.topics), len(self.ids))
         self.used = futures.used[lives].reshape(-1)
+        self.asks_us = futures.asks_us[lives].reshape(-1)
+        self.asked = futures.asked[:, lives].reshape(self.held.shape)
+        self.ends_us = futures.ends_us[lives].reshape(-1)
+        self.balances = futures.balances[lives].reshape(-1)
+        self.beats = futures.beats[lives].reshape(-1)
+        self.later_us = futures.later_us[lives].reshape(-1)
         self.ended = futures.ticks.ended[lives].reshape(-1)
         self.limit = np.minimum(self.ended, segment.end_us)
         traits = [futures.traits[life] for life in lives.tolist()]
@@ -82,6 +88,8 @@ class Elements:
     def next_begin(self, who: Ints, woken: Times) -> Times:
         """When the next pass of each begins, ``woken`` being its first wake-up not used."""
         last = self.last_end[who]
+        later = self.later_us[who]
+        woken = np.where(later > self.used[who], np.minimum(woken, later), woken)
         soonest = np.maximum(woken, last + self.min_interval[who])
         begin: Times = np.minimum(last + self.wait[who], soonest)
         return begin
@@ -101,6 +109,7 @@ class Elements:
         at, past = self.rest[who], self._rests_past[who]
         there = (self._comes[who] < at) & (self.ended[who] >= at)
         there &= (self.last_end[who] <= at) & (woken >= at)
+        there &= (self.later_us[who] <= self.used[who]) | (self.later_us[who] >= at)
         change = np.array([number for _, number in self._rests])[past]
         share = np.uint64(round(OUT_OF_STEP * (1 << DRAW_BITS)))
         words = self.words[who]
@@ -117,6 +126,9 @@ class Elements:
     def keep(self) -> None:
         """Hand the state to the next segment."""
         futures, lives, shape = self.futures, self.lives, (len(self.lives), len(self.futures.seeds))
+        for name in ("asks_us", "ends_us", "balances", "beats", "later_us"):
+            getattr(futures, name)[lives] = getattr(self, name).reshape(shape)
+        futures.asked[:, lives] = self.asked.reshape(len(futures.script.topics), *shape)
         futures.used[lives] = self.used.reshape(shape)
         futures.number[lives] = self.number.reshape(shape)
         futures.last_end[lives] = self.last_end.reshape(shape)

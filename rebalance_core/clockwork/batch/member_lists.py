@@ -43,6 +43,7 @@ class MemberList:
         until: (lives, S) when it loses each life, if it has it.
         fed: (lives, S) the registration is that of a pass.
         joins: (lives, S) the registration is part of a join.
+        joining: (lives, S) until when a life is about to register as it joins.
         told: (lives,) the others are told when a life goes.
         known: (lives, S) of a fresh one: since when each life knows it; else None.
         moving: lives that come or go in the segment in some future.
@@ -57,6 +58,7 @@ class MemberList:
     until: Times
     fed: NDArray[np.bool_]
     joins: NDArray[np.bool_]
+    joining: Times
     told: NDArray[np.bool_]
     known: Times | None
     moving: NDArray[np.int64]
@@ -136,8 +138,8 @@ class MemberLists:
         broker = futures.script.broker_lives[number].broker
         up, down = futures.broker_lives[number]
         ended = futures.ticks.ended[lives]
-        joins, since = self._joined(number, ended)
-        since, known = self._again(broker, since, np.broadcast_to(up, since.shape), down, ended)
+        joins, joining, since = self._joined(number, ended)
+        since, known = self._again(broker, since, np.maximum(up, joining), down, ended)
         until = np.minimum(futures.ticks.unregistered[lives, broker], down)
         begin, end = self._segment.since_us, self._segment.end_us
         if known is not None and not (self._routes.blind.any() or (known < self._heard_us).any()):
@@ -158,13 +160,14 @@ class MemberLists:
             until=until,
             fed=np.zeros(since.shape, bool),
             joins=joins,
+            joining=joining,
             told=np.array([ending is not None and ending.told for ending in endings]),
             known=known,
             moving=np.flatnonzero(moving),
             settled=settled,
         )
 
-    def _joined(self, number: int, ended: Times) -> tuple[NDArray[np.bool_], Times]:
+    def _joined(self, number: int, ended: Times) -> tuple[NDArray[np.bool_], Times, Times]:
         """Registrations at joins; and those of earlier segments."""
         futures, lives = self._futures, self._lives
         life = futures.script.broker_lives[number]
@@ -176,15 +179,17 @@ class MemberLists:
             created = futures.ticks.created[lives].ravel()
             reads = self._routes.reads(life.broker, np.arange(self._size), created)
             there = reads.reshape(at.shape) & (up <= self._segment.begin_us)
+            there &= ended > self._segment.begin_us
             at[observed] = np.where(there[observed], np.maximum(up, BEFORE_ALL), NEVER)
         joins = (up <= at) & (at < down) & (at < ended)
         earlier = futures.registered.setdefault(
             number, np.full((len(futures.script.lives), len(futures.seeds)), NEVER)
         )[lives]
-        return joins, np.where(joins, at, earlier)
+        joining = np.where(at < NEVER, at, BEFORE_ALL)
+        return joins, joining, np.where(joins, at, earlier)
 
     def _again(
-        self, broker: int, since: Times, up: Times, down: Times, ended: Times
+        self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
     ) -> tuple[Times, Times | None]:
         """Registrations by heartbeat tick, and since when a life without one knows the broker."""
         missing = since >= NEVER
@@ -194,7 +199,7 @@ class MemberLists:
         # what the last heartbeat before the segment did counts
         rested = self._segment.after_gap and not self._segment.is_first
         begin = self._segment.begin_us - (HEARTBEAT_US if rested else 0)
-        floor = np.maximum(up, begin)
+        floor = np.maximum(open_us, begin)
         known = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)
         known = np.where(missing & (known < down) & (known < ended), known, NEVER)
         first = started + FIRST_HEARTBEAT_US

@@ -194,6 +194,7 @@ class _SegmentPlay:
         since = place.since.reshape(-1)
         earlier = (at < since[who]) & (at < its.ended[who]) & ~place.joins.reshape(-1)[who]
         earlier &= (place.up[seed] <= at) & (at < place.down[seed])
+        earlier &= place.joining.reshape(-1)[who] <= at
         since[who[earlier]] = at[earlier]
         place.fed.reshape(-1)[who[earlier]] = True
         return bool(earlier.any())
@@ -204,6 +205,7 @@ class _SegmentPlay:
         its = self._elements
         started = self._futures.ticks.timers_start[its.lives].reshape(-1)[who]
         known = np.maximum(end, place.up[its.seed[who]])
+        known = np.maximum(known, place.joining.reshape(-1)[who])
         first = started + FIRST_HEARTBEAT_US
         at = first + np.maximum(-((first - known) // HEARTBEAT_US), 0) * HEARTBEAT_US
         reads = self._routes.reads(place.broker, who, at)
