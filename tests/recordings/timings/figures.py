@@ -76,7 +76,8 @@ def by_kind(comparisons: Iterable[Compared]) -> list[Figures]:
 
     def key(one: Compared) -> tuple[bool, str, str]:
         kind = one.change.kind
-        name = kind if kind == "kill, orderly" else kind.split(",")[0]  # rocketmq.md §6.4 knows no other
+        # rocketmq.md §6.4 knows no other.
+        name = kind if kind == "kill, orderly" else kind.split(",")[0]
         return one.what == GAP, name, ".".join(one.version.split(".")[:2])
 
     ordered = sorted(comparisons, key=key)
