@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
-from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.futures import LATER, Futures
 from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.delays import OUT_OF_STEP
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US
 from rebalance_core.clockwork.loop.play import rested
-from rebalance_core.clockwork.ticks import NEVER, Times
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.queue import is_retry_topic
 
 Ints = NDArray[np.int64]
@@ -49,6 +49,12 @@ class Elements:
         self.wait = futures.wait[lives].reshape(-1)
         self.held = futures.held[:, lives].reshape(len(futures.script.topics), len(self.ids))
         self.used = futures.used[lives].reshape(-1)
+        self.asks_us = futures.asks_us[lives].reshape(-1)
+        self.asked = futures.asked[:, lives].reshape(self.held.shape)
+        self.ends_us = futures.ends_us[lives].reshape(-1)
+        self.balances = futures.balances[lives].reshape(-1)
+        self.beats = futures.beats[lives].reshape(-1)
+        self.later_us = futures.later_us[:, lives].reshape(LATER, len(self.ids))
         self.ended = futures.ticks.ended[lives].reshape(-1)
         self.limit = np.minimum(self.ended, segment.end_us)
         traits = [futures.traits[life] for life in lives.tolist()]
@@ -72,6 +78,7 @@ class Elements:
         self._comes = np.minimum(
             futures.ticks.created[lives], futures.ticks.registered[lives].min(axis=1, initial=NEVER)
         ).reshape(-1)
+        self._comes[self.observed] = BEFORE_ALL
         self._rests = self._times_of_rest(segment)
         self.rest = np.full(len(self.ids), self._rests[0][0], np.int64)
         self._rests_past = np.zeros(len(self.ids), np.int64)
@@ -82,14 +89,34 @@ class Elements:
     def next_begin(self, who: Ints, woken: Times) -> Times:
         """When the next pass of each begins, ``woken`` being its first wake-up not used."""
         last = self.last_end[who]
+        woken = np.minimum(woken, self.next_later(who))
         soonest = np.maximum(woken, last + self.min_interval[who])
         begin: Times = np.minimum(last + self.wait[who], soonest)
         return begin
+
+    def next_later(self, who: Ints) -> Times:
+        """The first wake-up that a pass of each put down for itself; `NEVER`."""
+        later = self.later_us[:, who]
+        found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0)
+        return found
+
+    def wake_later(self, who: Ints, at_us: Times) -> Ints:
+        """Put wake-ups down; returns those for whom there is no room."""
+        for slot in self.later_us:
+            free = slot[who] <= self.used[who]
+            slot[who[free]] = at_us[free]
+            who, at_us = who[~free], at_us[~free]
+        return who
 
     def follow(self, who: Ints, begin: Times, end: Times, balanced: NDArray[np.bool_]) -> None:
         """Take note of passes that were run."""
         self.used[who], self.last_end[who] = begin, end
         self.number[who] += 1
+        soon = ~balanced & (self.min_interval[who] > 0)
+        self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
+
+    def settle(self, who: Ints, balanced: NDArray[np.bool_]) -> None:
+        """Take note of the answers to requests for order locks."""
         soon = ~balanced & (self.min_interval[who] > 0)
         self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
 
@@ -101,6 +128,7 @@ class Elements:
         at, past = self.rest[who], self._rests_past[who]
         there = (self._comes[who] < at) & (self.ended[who] >= at)
         there &= (self.last_end[who] <= at) & (woken >= at)
+        there &= self.next_later(who) >= at
         change = np.array([number for _, number in self._rests])[past]
         share = np.uint64(round(OUT_OF_STEP * (1 << DRAW_BITS)))
         words = self.words[who]
@@ -117,6 +145,10 @@ class Elements:
     def keep(self) -> None:
         """Hand the state to the next segment."""
         futures, lives, shape = self.futures, self.lives, (len(self.lives), len(self.futures.seeds))
+        for name in ("asks_us", "ends_us", "balances", "beats"):
+            getattr(futures, name)[lives] = getattr(self, name).reshape(shape)
+        futures.later_us[:, lives] = self.later_us.reshape(LATER, *shape)
+        futures.asked[:, lives] = self.asked.reshape(len(futures.script.topics), *shape)
         futures.used[lives] = self.used.reshape(shape)
         futures.number[lives] = self.number.reshape(shape)
         futures.last_end[lives] = self.last_end.reshape(shape)

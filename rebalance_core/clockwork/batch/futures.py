@@ -15,11 +15,14 @@ from rebalance_core.clockwork.draws import entity_of, words_of
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US, min_interval_us
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.ticks import BEFORE_ALL, Ticks, Times
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
+
+LATER = 6
+"""So many wake-ups that passes put down for themselves may be pending at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,12 @@ class Futures:
         number: (lives, S) of the next pass.
         wait: (lives, S) until the next pass if nobody wakes the client.
         held: (topics, lives, S) numbers of the sets of queues that are held.
+        asks_us: (lives, S) when a pass under way asks for order locks; `NEVER`.
+        asked: (topics, lives, S) the share that it wants then.
+        ends_us: (lives, S) when that pass ends.
+        balances: (lives, S) it is balanced if it gets all locks.
+        beats: (lives, S) it sends a heartbeat even if it gets none.
+        later_us: (LATER, lives, S) wake-ups that passes put down for themselves.
         fetched: (topics, lives, S) version of the route that a pass fetched; -1: none.
         registered: by broker life: (lives, S) since when the member list has the life.
     """
@@ -73,6 +82,12 @@ class Futures:
     wait: Times = field(init=False)
     held: NDArray[np.int32] = field(init=False)
     fetched: NDArray[np.int16] = field(init=False)
+    asks_us: Times = field(init=False)
+    asked: NDArray[np.int32] = field(init=False)
+    ends_us: Times = field(init=False)
+    balances: NDArray[np.bool_] = field(init=False)
+    beats: NDArray[np.bool_] = field(init=False)
+    later_us: Times = field(init=False)
     registered: dict[int, Times] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,6 +98,12 @@ class Futures:
         self.number = np.zeros(shape, np.int64)
         self.wait = np.full(shape, WAIT_US, np.int64)
         self.held = np.zeros((len(self.script.topics), *shape), np.int32)
+        self.asks_us = np.full(shape, NEVER, np.int64)
+        self.asked = np.zeros(self.held.shape, np.int32)
+        self.ends_us = np.full(shape, BEFORE_ALL, np.int64)
+        self.balances = np.ones(shape, bool)
+        self.beats = np.zeros(shape, bool)
+        self.later_us = np.full((LATER, *shape), BEFORE_ALL, np.int64)
         self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
 
     @cached_property

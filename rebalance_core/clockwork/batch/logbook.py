@@ -34,7 +34,7 @@ class Logbook:
         for move in moves:
             dropped = move.drop_us < ended[move.elements]
             added = move.add_us < ended[move.elements]
-            self._put(move, dropped, move.drop_us, _without, GIVEN_UP)
+            self._put(move, dropped, move.drop_us, frozenset.difference, GIVEN_UP)
             self._put(move, added, move.add_us, _added, TAKEN)
             cut = np.flatnonzero(~added)
             if len(cut):
@@ -58,38 +58,15 @@ class Logbook:
         difference: Callable[[frozenset[int], frozenset[int]], frozenset[int]],
         delta: int,
     ) -> None:
-        many = len(self._sets.sets)
-        codes, places = np.unique(
-            move.before[rows].astype(np.int64) * many + move.after[rows], return_inverse=True
-        )
-        sets = self._sets.sets
-        numbers = [
-            self._sets.number(difference(sets[code // many], sets[code % many]))
-            for code in codes.tolist()
-        ]
-        if numbers:
-            self._rows(move.elements[rows], np.array(numbers, np.int32)[places], at_us[rows], delta)
+        if rows.any():
+            sets = self._sets.combined(difference, move.before[rows], move.after[rows])
+            self._rows(move.elements[rows], sets, at_us[rows], delta)
 
     def _rows(self, elements: Ints, sets: NDArray[np.int32], at_us: Times, delta: int) -> None:
         """One row for each queue of a set."""
-        used, places = np.unique(sets, return_inverse=True)
-        queues = [sorted(self._sets.sets[number]) for number in used.tolist()]
-        sizes = np.array([len(each) for each in queues], np.int64)
-        flat = np.array([queue for each in queues for queue in each], np.int32)
-        begins = np.cumsum(sizes) - sizes
-        size = sizes[places]
-        total = int(size.sum())
-        if not total:
-            return
-        offset = np.arange(total) - np.repeat(np.cumsum(size) - size, size)
-        self._columns.append(
-            (
-                np.repeat(elements, size),
-                flat[np.repeat(begins[places], size) + offset],
-                np.repeat(at_us, size),
-                delta,
-            )
-        )
+        rows, queues = self._sets.pairs(sets)
+        if len(rows):
+            self._columns.append((elements[rows], queues.astype(np.int32), at_us[rows], delta))
 
     def _log(self) -> OwnershipLog:
         columns = self._columns
@@ -105,10 +82,6 @@ class Logbook:
             at_us=np.concatenate([each[2] for each in columns]),
             delta=np.concatenate([np.full(len(each[0]), each[3], np.int8) for each in columns]),
         ).in_order()
-
-
-def _without(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
-    return before - after
 
 
 def _added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:

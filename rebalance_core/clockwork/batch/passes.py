@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import MemberLists
+from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, QueueSets, Shares
 from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
 from rebalance_core.clockwork.loop.pass_effects import COLD_PASSES
 from rebalance_core.clockwork.loop.rebalancing import SAMPLE_AFTER_US
-from rebalance_core.clockwork.ticks import Times
+from rebalance_core.clockwork.options import MS_US
+from rebalance_core.clockwork.ticks import NEVER, Times
+from rebalance_core.model.timers import REBALANCE_LATER_MS
 
 Ints = NDArray[np.int64]
 
@@ -74,6 +77,7 @@ class Passes:
         shares: by topic.
         sets: of queues.
         moves: changes of what is held are put down here.
+        locks: of the brokers, if the group is orderly.
     """
 
     def __init__(
@@ -84,8 +88,9 @@ class Passes:
         shares: list[Shares],
         sets: QueueSets,
         moves: list[Moves],
+        locks: OrderLocks | None,
     ) -> None:
-        self._sets = sets
+        self._sets, self._locks = sets, locks
         self._elements, self._routes, self._lists = elements, routes, lists
         self._shares, self._moves = shares, moves
         self._versions = elements.futures.script.routes
@@ -115,6 +120,8 @@ class Passes:
                 fetches.append((topic, *self._fetch(topic, who, begin, known, outcome)))
         self._act(who, begin, shares, outcome)
         outcome.notifies &= its.heartbeats[who]
+        if self._locks is not None:
+            self._wait_for_locks(who, outcome)
         for topic, whose, versions in fetches:
             known = self._routes.fetched[topic]
             known[whose] = np.maximum(known[whose], versions)
@@ -146,10 +153,87 @@ class Passes:
         last_us = drop_us + np.where(takes, add, 0)
         tail = PASS_TAIL.many(draws_of(words, Timer.PASS_TAIL, number))
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
+        if self._locks is not None:
+            dropped = self._drop(mine, acts, shares, changes, drop_us)
+            outcome.notifies[acts] = dropped | its.notifies_always[mine]
+            its.asks_us[mine] = np.where(takes, last_us, NEVER)
+            return
         for topic, share, changed in zip(self._topics, shares, changes, strict=True):
             rows = changed[acts]
             if rows.any():
                 self._move(topic, mine[rows], share[acts[rows]], drop_us[rows], last_us[rows])
+
+    def _drop(
+        self,
+        mine: Ints,
+        acts: Ints,
+        shares: list[NDArray[np.int32]],
+        changes: list[NDArray[np.bool_]],
+        drop_us: Times,
+    ) -> NDArray[np.bool_]:
+        """The first step of passes that take order locks: what is not assigned is given up."""
+        assert self._locks is not None
+        its = self._elements
+        dropped = np.zeros(len(mine), bool)
+        for topic, share, changed in zip(self._topics, shares, changes, strict=True):
+            held, wanted = its.held[topic][mine], share[acts]
+            wanted = np.where(changed[acts], wanted, held)
+            its.asked[topic][mine] = wanted
+            kept = self._sets.combined(frozenset.intersection, held, wanted)
+            rows = np.flatnonzero(kept != held)
+            if len(rows):
+                dropped[rows] = True
+                gone = self._sets.combined(frozenset.difference, held[rows], kept[rows])
+                places, queues = self._sets.pairs(gone)
+                whose = mine[rows][places]
+                lives = its.lives[its.life[whose]]
+                self._locks.give_up(lives, queues, its.seed[whose], drop_us[rows][places])
+                self._move(topic, mine[rows], kept[rows], drop_us[rows], drop_us[rows])
+        return dropped
+
+    def _wait_for_locks(self, who: Ints, outcome: Outcome) -> None:
+        """Put down what passes that are to ask for locks have come to."""
+        its = self._elements
+        asks = np.flatnonzero(its.asks_us[who] < NEVER)
+        mine = who[asks]
+        its.ends_us[mine] = outcome.end_us[asks]
+        its.balances[mine] = outcome.balanced[asks]
+        its.beats[mine] = outcome.notifies[asks]
+        outcome.notifies[asks] = False
+
+    def ask_for_locks(self, who: Ints) -> Outcome:
+        """The second step: what is assigned is taken, as far as its locks are granted."""
+        assert self._locks is not None
+        its = self._elements
+        at = its.asks_us[who]
+        refused, added = np.zeros(len(who), bool), np.zeros(len(who), bool)
+        for topic in self._topics:
+            held = its.held[topic][who]
+            wanted = self._sets.combined(_added, held, its.asked[topic][who])
+            places, queues = self._sets.pairs(wanted)
+            if not len(places):
+                continue
+            lives = its.lives[its.life[who]][places]
+            granted = self._locks.ask(lives, queues, its.seed[who][places], at[places])
+            got = self._sets.granted(wanted, places, queues, granted)
+            refused |= got != wanted
+            rows = np.flatnonzero(got != 0)
+            added[rows] = True
+            now = self._sets.combined(frozenset.union, held[rows], got[rows])
+            if len(rows):
+                self._move(topic, who[rows], now, at[rows], at[rows])
+        its.asks_us[who] = NEVER
+        end = its.ends_us[who]
+        later = refused & ~its.is_v4[who]
+        crowded = its.wake_later(who[later], end[later] + REBALANCE_LATER_MS * MS_US)
+        self._locks.odd[its.seed[crowded]] = True
+        return Outcome(
+            end_us=end,
+            balanced=its.balances[who] & ~refused,
+            notifies=(added & its.heartbeats[who]) | its.beats[who],
+            sampled=[],
+            fetched=np.zeros(len(who), bool),
+        )
 
     def _share(
         self, topic: int, who: Ints, begin: Times, known: Ints, outcome: Outcome
@@ -257,3 +341,7 @@ class Passes:
                     first = hashes if first is None else first
                     calm[rows] &= hashes == first
         return calm
+
+
+def _added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
+    return after - before

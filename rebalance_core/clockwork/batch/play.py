@@ -10,14 +10,20 @@ from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.logbook import Logbook
+from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.passes import Moves
-from rebalance_core.clockwork.batch.reasons import REGULAR, reason_of
+from rebalance_core.clockwork.batch.reasons import REGULAR, reason_of, takes_locks
 from rebalance_core.clockwork.batch.segment_play import play_segment
 from rebalance_core.clockwork.batch.segments import segments_of
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.loop import play as loop
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.ownership_log import OwnershipLog, in_succession, ownership_log
+from rebalance_core.clockwork.ownership_log import (
+    OwnershipLog,
+    in_succession,
+    merged,
+    ownership_log,
+)
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 
@@ -64,21 +70,41 @@ def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions)
     futures = Futures(script, seeds, options)
     sets = QueueSets()
     shares = [Shares(futures, topic, sets) for topic in range(len(script.topics))]
-    _hold_at_first(futures, sets)
+    locks = OrderLocks(futures) if takes_locks(script) else None
+    _hold_at_first(futures, sets, locks)
     moves: list[Moves] = []
     come, gone = _stays(futures)
     for segment in segments_of(script):
         lives = np.flatnonzero((come < segment.end_us) & (gone > segment.since_us))
         if len(lives):
-            play_segment(futures, segment, lives, shares, sets, moves)
-    return Logbook(futures, sets).log(moves)
+            play_segment(futures, segment, lives, shares, sets, moves, locks)
+    log = Logbook(futures, sets).log(moves)
+    return log if locks is None else _with_odd_futures(log, locks.odd, script, seeds, options)
 
 
-def _hold_at_first(futures: Futures, sets: QueueSets) -> None:
+def _with_odd_futures(
+    log: OwnershipLog,
+    odd: NDArray[np.bool_],
+    script: Script,
+    seeds: NDArray[np.int64],
+    options: ClockOptions,
+) -> OwnershipLog:
+    """The log with the futures that the plain loop has to play."""
+    places = np.flatnonzero(odd)
+    if not len(places):
+        return log
+    played = loop.play_seeds_one_by_one(script, seeds[places].tolist(), options)
+    renumbered = replace(played, seed=places[played.seed].astype(np.int32))
+    return merged([log.take(np.flatnonzero(~odd[log.seed])), renumbered])
+
+
+def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) -> None:
     """Who was there before the log holds what the first epoch says."""
     script = futures.script
     there = futures.ticks.ended > script.changes[0].begin_us
     for life, queues in enumerate(script.initial):
+        if locks is not None:
+            locks.hold_at_first(life, np.array(sorted(queues), np.int64), there[life])
         for topic in range(len(script.topics)):
             its = [queue for queue in queues if script.topic_of_queue[queue] == topic]
             futures.held[topic, life] = np.where(there[life], sets.number(its), 0)

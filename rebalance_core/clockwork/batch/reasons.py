@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rebalance_core.clockwork.script import Script
-from rebalance_core.model.group_settings import PUSH
+from rebalance_core.model.group_settings import BROADCASTING, PUSH
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 
 REGULAR = "REGULAR"
 """The futures are played at once."""
-ORDERLY = "ORDERLY"
+SHARED_LOCKS = "SHARED_LOCKS"
+"""Several processes of an orderly group have, or may have, one client id, or take every queue."""
 MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
 """Every heartbeat may change a broker's table of topics (rocketmq.md §6.2)."""
 EDITED_MEMBER = "EDITED_MEMBER"
@@ -29,9 +30,8 @@ def reason_of(script: Script) -> str:
     """`REGULAR`, or why every future of the script goes through the plain loop."""
     lives = script.lives
     members = [[member for _, member in life.states] for life in lives]
-    its = script.settings
-    if its.ordered and its.consumer_type == PUSH:
-        return ORDERLY
+    if takes_locks(script) and _shares_locks(script):
+        return SHARED_LOCKS
     if len({member.subscriptions for each in members for member in each}) > 1:
         return MIXED_SUBSCRIPTIONS
     if any(
@@ -49,3 +49,16 @@ def reason_of(script: Script) -> str:
     if any(member.strategy.startswith(CONFIG_STRATEGY) for each in members for member in each):
         return CONFIG
     return REGULAR
+
+
+def takes_locks(script: Script) -> bool:
+    """The group's members take order locks."""
+    its = script.settings
+    return its.ordered and its.consumer_type == PUSH
+
+
+def _shares_locks(script: Script) -> bool:
+    """A lock is a client id's: two processes of one id, also one after the other, share it."""
+    lives = script.lives
+    broadcasts = any(m.message_model == BROADCASTING for life in lives for _, m in life.states)
+    return broadcasts or len({life.client_id for life in lives}) < len(lives)

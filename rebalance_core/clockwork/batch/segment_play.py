@@ -14,6 +14,7 @@ from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import LONGEST_PASS_US, MemberList, MemberLists
+from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
 from rebalance_core.clockwork.batch.search import SortedRows
 from rebalance_core.clockwork.batch.segments import Segment
@@ -31,7 +32,7 @@ Ints = NDArray[np.int64]
 
 def play_segment(
     futures: Futures, segment: Segment, lives: Ints, shares: list[Shares], sets: QueueSets,
-    moves: list[Moves],
+    moves: list[Moves], locks: OrderLocks | None,
 ) -> None:  # fmt: skip
     """Run all passes of a segment.
 
@@ -42,9 +43,12 @@ def play_segment(
         shares: by topic.
         sets: of queues.
         moves: changes of what is held are put down here.
+        locks: of the brokers, if the group is orderly.
     """
-    play = _SegmentPlay(futures, segment, lives, shares, sets, moves)
-    if play.fresh:
+    play = _SegmentPlay(futures, segment, lives, shares, sets, moves, locks)
+    if locks is not None:
+        play.run_with_locks()
+    elif play.fresh:
         play.run_in_order()
     else:
         play.run()
@@ -54,14 +58,14 @@ def play_segment(
 class _SegmentPlay:
     def __init__(
         self, futures: Futures, segment: Segment, lives: Ints, shares: list[Shares],
-        sets: QueueSets, moves: list[Moves],
+        sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
     ) -> None:  # fmt: skip
         self._futures, self._segment = futures, segment
         self._routes = KnownRoutes(futures, segment, lives)
         self._lists = MemberLists(futures, segment, lives, self._routes)
         self._elements = Elements(futures, segment, lives)
         self._wake_ups = WakeUps(futures, segment, lives, self._lists.lists)
-        self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves)
+        self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves, locks)
         self._blind = self._routes.blind.reshape(len(lives), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
@@ -97,6 +101,45 @@ class _SegmentPlay:
             outcome = self._run(who, begin[who])
             self._register(who, begin[who], outcome)
 
+    def run_with_locks(self) -> None:
+        """Also in order of time: the requests for order locks."""
+        its = self._elements
+        everyone = np.arange(len(its.ids))
+        while True:
+            begin = self._next_begin(everyone, np.zeros(len(everyone), np.int64))
+            soonest = self._soonest(begin)
+            if not (soonest < NEVER).any():
+                return
+            first = self._first_registration(soonest)
+            begin = self._next_begin(everyone, first[its.seed])
+            asks = self._asking(self._soonest(begin))
+            due = (begin < its.limit) & (begin < its.rest) & (its.asks_us == NEVER)
+            who = np.flatnonzero(due & (begin <= first[its.seed]))
+            if len(who):
+                self._register(who, begin[who], self._run(who, begin[who]))
+            if len(asks):
+                outcome = self._passes.ask_for_locks(asks)
+                its.settle(asks, outcome.balanced)
+                self._register(asks, its.used[asks], outcome)
+
+    def _soonest(self, begin: Times) -> Times:
+        """(elements,) when each does something that others may depend on; `NEVER`: not now."""
+        its = self._elements
+        passes = np.minimum(begin, its.rest)
+        passes = np.where(passes < its.limit, passes, NEVER)
+        over = NEVER if self._segment.before_gap else self._segment.end_us
+        asks = np.where((its.asks_us < over) & (its.asks_us < its.ended), its.asks_us, NEVER)
+        return np.where(its.asks_us < NEVER, asks, passes)
+
+    def _asking(self, soonest: Times) -> Ints:
+        """Who asks for locks before anybody else of the future does anything."""
+        its = self._elements
+        first = soonest.reshape(-1, len(self._futures.seeds)).min(axis=0)
+        who = np.flatnonzero((soonest == its.asks_us) & (soonest < NEVER))
+        who = who[soonest[who] == first[its.seed[who]]]
+        one_each = np.unique(its.seed[who], return_index=True)[1]
+        return np.asarray(who[one_each], np.int64)
+
     def keep(self) -> None:
         """Hand everything to the next segment."""
         self._elements.keep()
@@ -110,7 +153,7 @@ class _SegmentPlay:
         begin = its.next_begin(who, woken)
         while True:
             rests = (its.rest[who] <= begin) & (its.rest[who] <= known_until)
-            rests &= its.rest[who] < its.limit[who]
+            rests &= (its.rest[who] < its.limit[who]) & (its.asks_us[who] == NEVER)
             rows = np.flatnonzero(rests)
             if not len(rows):
                 return begin
@@ -120,7 +163,8 @@ class _SegmentPlay:
     def _run(self, who: Ints, begin: Times) -> Outcome:
         outcome = self._passes.run(who, begin)
         self._elements.follow(who, begin, outcome.end_us, outcome.balanced)
-        told = ~outcome.fetched  # what a pass fetches, its next one sees
+        # what a pass fetches, its next one sees
+        told = ~outcome.fetched & (self._elements.asks_us[who] == NEVER)
         self._skip_idle(who[told], begin[told] + SAMPLE_AFTER_US)
         return outcome
 
@@ -135,6 +179,7 @@ class _SegmentPlay:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
         until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
+        until = np.minimum(until, its.next_later(who))
         until = np.minimum(np.minimum(until, self._segment.end_us), its.rest[who])
         rows = np.flatnonzero(its.last_end[who] + its.wait[who] < until)
         if len(rows):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Script
@@ -24,6 +25,7 @@ class Segment:
         end_us: and before.
         changes: numbers of the changes that begin in it.
         after_gap: nothing was followed just before it.
+        before_gap: nothing is followed just after it.
         is_first: nothing was followed before it at all.
     """
 
@@ -31,6 +33,7 @@ class Segment:
     end_us: int
     changes: range
     after_gap: bool
+    before_gap: bool
     is_first: bool
 
     @property
@@ -42,16 +45,18 @@ class Segment:
 def segments_of(script: Script) -> Iterator[Segment]:
     """The segments of a script, in order; those of one stretch touch."""
     for stretch in stretches_of(script):
-        first, begin_us = stretch.changes.start, stretch.begin_us
+        cuts = [(stretch.begin_us, stretch.changes.start)]
         for number in stretch.changes[1:]:
             cut_us = script.changes[number].begin_us
-            if cut_us - begin_us >= SHORTEST_US:
-                yield _segment(begin_us, cut_us, range(first, number), stretch.begin_us)
-                first, begin_us = number, cut_us
-        last = range(first, stretch.changes.stop)
-        yield _segment(begin_us, stretch.end_us, last, stretch.begin_us)
-
-
-def _segment(begin_us: int, end_us: int, changes: range, stretch_begin_us: int) -> Segment:
-    after_gap = begin_us == stretch_begin_us
-    return Segment(begin_us, end_us, changes, after_gap, after_gap and changes.start == 0)
+            if cut_us - cuts[-1][0] >= SHORTEST_US:
+                cuts.append((cut_us, number))
+        cuts.append((stretch.end_us, stretch.changes.stop))
+        for (begin_us, first), (end_us, last) in pairwise(cuts):
+            yield Segment(
+                begin_us=begin_us,
+                end_us=end_us,
+                changes=range(first, last),
+                after_gap=begin_us == stretch.begin_us,
+                before_gap=end_us == stretch.end_us,
+                is_first=first == 0,
+            )

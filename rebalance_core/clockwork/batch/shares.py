@@ -36,6 +36,49 @@ class QueueSets:
             self.sets.append(key)
         return self._numbers[key]
 
+    def pairs(self, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(place, queue) of every queue of every set in a column of sets."""
+        used, places = np.unique(numbers, return_inverse=True)
+        queues = [sorted(self.sets[number]) for number in used.tolist()]
+        sizes = np.array([len(each) for each in queues], np.int64)
+        flat = np.array([queue for each in queues for queue in each], np.int64)
+        begins = np.cumsum(sizes) - sizes
+        size = sizes[places]
+        total = int(size.sum())
+        offset = np.arange(total) - np.repeat(np.cumsum(size) - size, size)
+        rows = np.repeat(np.arange(len(numbers)), size)
+        return rows, flat[np.repeat(begins[places], size) + offset]
+
+    def combined(
+        self,
+        of: Callable[[frozenset[int], frozenset[int]], frozenset[int]],
+        first: NDArray[np.int32],
+        second: NDArray[np.int32],
+    ) -> NDArray[np.int32]:
+        """The set that a function makes of each two sets."""
+        many = len(self.sets)
+        codes, places = np.unique(first.astype(np.int64) * many + second, return_inverse=True)
+        sets = [(self.sets[code // many], self.sets[code % many]) for code in codes.tolist()]
+        return np.array([self.number(of(a, b)) for a, b in sets], np.int32)[places]
+
+    def granted(
+        self,
+        wanted: NDArray[np.int32],
+        places: NDArray[np.int64],
+        queues: NDArray[np.int64],
+        got: NDArray[np.bool_],
+    ) -> NDArray[np.int32]:
+        """The sets without the (place, queue) pairs that were not granted."""
+        found = wanted.copy()
+        missing = np.unique(places[~got])
+        kept: dict[int, list[int]] = {place: [] for place in missing.tolist()}
+        rows = np.flatnonzero(got & np.isin(places, missing))
+        for place, queue in zip(places[rows].tolist(), queues[rows].tolist(), strict=True):
+            kept[place].append(queue)
+        for place, its in kept.items():
+            found[place] = self.number(its)
+        return found
+
     def adds(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.bool_]:
         """True where the set after has a queue that the one before has not."""
         many = len(self.sets)

@@ -135,7 +135,12 @@ def clockwork(seeds: int = 500, changes: int = 20) -> Report:
         ]  # fmt: skip
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures.append(Figure("futures: peak memory of the process", tidy(peak), unit="MiB"))
-    columns = ("group", "ms a future", "ms for 1,000 futures of a change", "plain loop, ms a future")
+    columns = (
+        "group",
+        "ms a future",
+        "ms, 1,000 futures of a change",
+        "plain loop, ms a future",
+    )
     return Report("Many futures", ABOUT, tuple(figures), (Table(columns, tuple(rows)),))
 
 

@@ -32,7 +32,7 @@ WINDOWS_S = {
     "resume": 20.0,
     "suspend": 20.0,
 }
-"""The windows of rocketmq.md §6.4 as §13 corrects them, seconds; see `window_s`."""
+"""The windows of rocketmq.md §6.4 as rocketmq.md §13 corrects them, seconds; see `window_s`."""
 
 
 def window_s(kind: str) -> float:
@@ -76,7 +76,8 @@ def by_kind(comparisons: Iterable[Compared]) -> list[Figures]:
 
     def key(one: Compared) -> tuple[bool, str, str]:
         kind = one.change.kind
-        name = kind if kind == "kill, orderly" else kind.split(",")[0]  # §6.4 knows no other
+        # rocketmq.md §6.4 knows no other.
+        name = kind if kind == "kill, orderly" else kind.split(",")[0]
         return one.what == GAP, name, ".".join(one.version.split(".")[:2])
 
     ordered = sorted(comparisons, key=key)

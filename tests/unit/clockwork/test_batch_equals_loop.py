@@ -16,7 +16,7 @@ from rebalance_core.clockwork.options import PHASES, ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import script_of
 from rebalance_core.model import events
-from rebalance_core.model.events import EXPIRED
+from rebalance_core.model.events import EXPIRED, Event
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.random_groups import groups
 
@@ -48,12 +48,16 @@ class Tally:
     rows: int = 0
 
 
-def alike(history: GroupHistory, after_ms: int, **its: str) -> GroupHistory:
-    """The group with members that subscribe alike, no lost host and no member that sleeps."""
+def alike(history: GroupHistory, after_ms: int, client: str, broker: str) -> GroupHistory:
+    """The group with members that subscribe alike, no lost host and no member that sleeps.
+
+    Each stay in an orderly group has a client id of its own.
+    """
     left_out = (
         events.SUBSCRIBE, events.UNSUBSCRIBE, events.CONSUMER_SUSPEND, events.CONSUMER_RESUME
     )  # fmt: skip
-    kept = []
+    kept: list[Event] = []
+    stays: Counter[tuple[str | None, str | None]] = Counter()
     for event in history.events:
         if event.event_type in left_out:
             continue
@@ -61,8 +65,14 @@ def alike(history: GroupHistory, after_ms: int, **its: str) -> GroupHistory:
             event = replace(event, subscriptions=None)
         if event.event_type == events.BROKER_DOWN and event.detail == EXPIRED:
             event = replace(event, detail=None)
+        key = event.client_id, event.channel_id
+        if history.settings.ordered and event.client_id is not None:
+            event = replace(event, client_id=f"{event.client_id}-{key[1]}-{stays[key]}")
+        if event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST):
+            stays[key] += 1
         kept.append(replace(event, event_ms=T0_MS + after_ms + event.event_ms))
-    return replace(history, events=tuple(kept), settings=replace(history.settings, **its))
+    its = replace(history.settings, client_version=client, broker_version=broker)
+    return replace(history, events=tuple(kept), settings=its)
 
 
 def rows_of(log: OwnershipLog) -> list[tuple[int, ...]]:
@@ -87,8 +97,7 @@ def equal_in(examples: int, seed: int) -> Tally:
     def check(
         history: GroupHistory, options: ClockOptions, after_ms: int, client: str, broker: str
     ) -> None:
-        its = alike(history, after_ms, client_version=client, broker_version=broker)
-        compare(its, options, tally)
+        compare(alike(history, after_ms, client, broker), options, tally)
 
     quiet = settings(
         max_examples=examples, deadline=None, database=None, print_blob=False,

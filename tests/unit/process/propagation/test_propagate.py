@@ -14,6 +14,7 @@ from rebalance_core.engine.propagation import pieces
 from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.process.propagation import propagate as service
 from rebalance_core.process.propagation.propagate import propagate
+from rebalance_core.process.simulate import simulate
 from tests.unit.process.propagation.inputs import (
     lost_at_one_broker,
     unknown_member,
@@ -129,3 +130,18 @@ def test_a_run_that_is_given_up_leaves_no_process(
     with pytest.raises(KeyboardInterrupt):
         propagate(inputs, FEW, processes=2)
     assert set(active_children()) == others
+
+
+def test_the_windows_of_diffs_contain_what_is_simulated(inputs: InputTables) -> None:
+    """An action of a member comes no later than the ledger's ``latest_ms`` of the change."""
+    latest: dict[tuple[str, int], int] = {}
+    for row in simulate(inputs).diffs.to_pylist():
+        if row["kind"] != "INITIAL" and not row["topic"].startswith("%RETRY%"):
+            key = row["consumer_group"], row["change_ms"]
+            latest[key] = max(latest.get(key, 0), row["latest_ms"])
+    made = propagate(inputs, PropagationOptions(seeds=300, handover_seeds=0))
+    changes = made[PROPAGATION.name].to_pylist()
+    assert len(changes) == len(latest)
+    for row in changes:
+        over_ms = row["change_ms"] + row["convergence_ms_max"]
+        assert over_ms <= latest[row["consumer_group"], row["change_ms"]], row
