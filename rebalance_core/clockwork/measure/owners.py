@@ -22,7 +22,8 @@ class OwnerTimes:
 
     Attributes:
         convergence_ms: from the change to the last queue given up or taken; 0: none was.
-        orphan_ms: time x readable queues without an owner, from the change to that action.
+        orphan_ms: time x readable queues without an owner, from the change to the next one, or as
+            long as it is followed.
         double_ms: time x (owners - 1) of readable queues, over the same time.
     """
 
@@ -68,9 +69,10 @@ def owner_times(
         if not count_owners:
             continue
         owners.look_at(readable.mask(change_ms))
-        orphans, doubles = owners.orphans * over_ms, owners.doubles * over_ms
+        followed_ms = int(windows.followed_ms[number])
+        orphans, doubles = owners.orphans * followed_ms, owners.doubles * followed_ms
         steps = owners.step(seed, log.queue[rows].astype(np.int64), log.delta[rows])
-        left_ms = over_ms[seed] - np.maximum(at_ms - change_ms, 0)
+        left_ms = np.maximum(followed_ms - np.maximum(at_ms - change_ms, 0), 0)
         # Whole numbers below 2 ** 53: the sums of floats are exact.
         times.orphan_ms[number] = orphans + _sums(seed, steps.orphans * left_ms, seeds)
         times.double_ms[number] = doubles + _sums(seed, steps.doubles * left_ms, seeds)

@@ -20,12 +20,14 @@ class Windows:
         run: the number of its run.
         run_change_ms: the first change of its run.
         run_end_ms: until when its run is simulated.
+        followed_ms: from the change to the next one, at most as long as a change is simulated.
     """
 
     change_ms: Ints
     run: Ints
     run_change_ms: Ints
     run_end_ms: Ints
+    followed_ms: Ints
     _begin_us: Ints
 
     def change_of(self, at_us: Ints) -> Ints:
@@ -48,10 +50,13 @@ def windows_of(script: Script) -> Windows:
     end_ms = end_us // MS_US
     run_end_ms = np.zeros(len(changes), np.int64)
     np.maximum.at(run_end_ms, run, end_ms)
+    following_ms = np.append(change_ms[1:], 0)
+    touched = np.append(~alone[1:], False)
     return Windows(
         change_ms=change_ms,
         run=run,
         run_change_ms=change_ms[first],
         run_end_ms=run_end_ms[run],
+        followed_ms=np.maximum(np.where(touched, following_ms, end_ms) - change_ms, 0),
         _begin_us=newest_us,
     )

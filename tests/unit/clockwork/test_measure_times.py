@@ -44,10 +44,10 @@ def test_what_is_done_before_the_change_takes_no_time() -> None:
     assert (row["convergence_ms_max"], row["orphan_queue_seconds"]) == (0, 0)
 
 
-def test_a_queue_that_stays_alone_counts_to_the_last_action() -> None:
+def test_a_queue_that_stays_alone_counts_as_long_as_the_change_is_followed() -> None:
     made = two_members().measured((0, "c1", 2, 0, -1), (0, "c1", 3, 0, -1), (0, "c2", 3, 4_000, 1))
     (row,) = rows(made.partial)
-    assert row["orphan_queue_seconds"] == 8
+    assert row["orphan_queue_seconds"] == 240 + 4
 
 
 def test_queues_of_a_broker_that_is_down_are_nobodys() -> None:
@@ -142,14 +142,19 @@ def naive(group: Group, log: OwnershipLog, seed: int) -> list[tuple[int, int, in
         end = begins[number + 1] if number + 1 < len(begins) else 10**9
         mine = [at for at, _, _ in rows if begins[number] <= at < end]
         over = max([at - start for at in mine], default=0)
+        until = starts[number + 1] if number + 1 < len(starts) else start + 240_000
+        calm = min(until, max((at for at, _, _ in rows), default=start) + 1)
         orphan = double = 0
-        for ms in range(start, start + max(0, over)):
+        for ms in range(start, calm + 1):
             owners = Counter(q for held in script.initial for q in held)
             for at, queue, delta in rows:
-                if at <= ms:
+                # What is done before its change was logged counts from then on.
+                if at < end and max(at, start if at >= begins[number] else at) <= ms:
                     owners[queue] += delta
-            orphan += sum(owners[queue] == 0 for queue in readable[start])
-            double += sum(max(0, owners[queue] - 1) for queue in readable[start])
+            alone = sum(owners[queue] == 0 for queue in readable[start])
+            more = sum(max(0, owners[queue] - 1) for queue in readable[start])
+            rest = 1 if ms < calm else until - calm
+            orphan, double = orphan + alone * rest, double + more * rest
         found.append((max(0, over), orphan, double))
     return found
 
