@@ -59,7 +59,7 @@ PROPAGATION = Table(
         gap_ms_p95 BIGINT 95 % of these queues in all futures, ms
         gap_ms_p99 BIGINT 99 %, ms
         gap_ms_max BIGINT the longest, ms; 0: no queue passed from client to client
-        orphan_queue_seconds DOUBLE queues x seconds without owner, to the next change, at most 240 s: mean
+        orphan_queue_seconds DOUBLE queues x seconds without owner until the next change: mean
         double_queue_seconds DOUBLE time x (owners - 1) of readable queues, s: mean over seeds
         replayed_messages? DOUBLE messages read again: mean over seeds; null: a rate is not known
         """
