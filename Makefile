@@ -14,7 +14,7 @@ STAMP := .venv/setup.stamp
 LANES := unit or conformance or spark or jobs
 NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
-SIDE_BY_SIDE := -n 2 --dist loadgroup
+SIDE_BY_SIDE := -n 2
 
 .PHONY: help setup demo test test-unit test-all oracle conformance fidelity mutants notebook bench \
   bench-full bench-check lint format dist docs lock clean

@@ -54,7 +54,8 @@ from rebalance_core.planning import (
     consumer_counts, movement, planning_strategy, what_if,
 )
 from rebalance_core.report import (
-    draw_league, draw_load, draw_moves, draw_ownership, draw_producers, draw_what_if, save_picture,
+    draw_convergence, draw_league, draw_load, draw_moves, draw_ownership, draw_producers,
+    draw_what_if, draw_worst_future, save_picture,
 )
 def show(figure, name):
     """The picture in the notebook, and as a file where PLAN_PICTURES says so."""
@@ -436,4 +437,94 @@ print(
     f" the mean, the busiest consumer {old['busiest_consumer']:.2f} times, and"
     f" {old['not_back_after_5_min']:.0f} of {model.producers} producers do not use the broker again in"
     f" the five minutes behind: plan consumers for that peak, or upgrade the clients first."
+)
+
+# %% [markdown]
+# ## 8. The deploy afterwards: how fast?
+#
+# A deploy restarts every consumer. Each restart moves queues twice, and until all members have acted
+# some queues have no owner and others have two. `rebalance plan` simulates that over time, in many
+# futures, as nobody knows where everybody's timers will stand. The example (`demo/steady`) is a group
+# at rest: 12 consumers, 32 queues, 100 messages a second in each; a process needs 15 s to restart.
+
+# %%
+from rebalance_core.planning.scenario.file import read_scenarios
+from rebalance_core.planning.sweep.plan_options import PlanConfig
+from rebalance_core.planning.sweep.transitions import simulated_handovers
+from rebalance_core.planning.variants import read_strategies, variants_of as plan_variants
+from rebalance_core.process.plan.planned_histories import planned_histories
+from rebalance_core.process.plan.run import run_plan
+
+FUTURES = 50
+steady = read_input_tables(str(TREE / "demo/steady/tables"))
+(restart,) = read_scenarios([TREE / "conf/scenarios/rolling-restart.toml"])
+
+
+def pace(name, percent, every_s, order="random"):
+    """A rolling restart at another pace, or in another order."""
+    edit = replace(restart.edits[0], percent=percent, every=every_s * 1000, order=order)
+    return replace(restart, name=name, edits=(edit,))
+
+
+paces = [
+    pace("one a minute", 1.0, 60), pace("one in 5 s", 1.0, 5),
+    pace("a quarter a minute", 25.0, 60), pace("half a minute", 50.0, 60),
+    pace("all at once", 100.0, 60), pace("one a minute, first first", 1.0, 60, "first_first"),
+    pace("one a minute, last first", 1.0, 60, "last_first"),
+]
+mistakes = []
+asked = ["AVG", "CONSISTENT_HASH(virtual_nodes=200)"]
+with tempfile.TemporaryDirectory() as folder:
+    run_plan(
+        steady, plan_variants(paces, read_strategies(asked, mistakes), (0,)), Path(folder) / "plan",
+        PlanConfig(group="checkout", futures=FUTURES),
+    )
+    summary = pd.read_parquet(Path(folder) / "plan/plan_summary")
+deploys = summary[summary["scenario"] != "baseline"].set_index(["scenario", "strategy"])
+deploys = deploys.loc[[(each.name, name) for name in asked for each in paces]].reset_index()
+deploys["settled_s"] = deploys["convergence_ms_p99"] / 1000
+print(deploys[["scenario", "strategy", "moved", "orphan_queue_seconds", "double_queue_seconds",
+               "expected_replayed_messages", "settled_s"]].round(1).to_string(index=False))
+
+# %% [markdown]
+# Queues without an owner wait; what two owners read at once is read twice. How long single steps
+# take, over all steps and futures:
+
+# %%
+drawn = ["one a minute", "one in 5 s", "half a minute"]
+variants = plan_variants([each for each in paces if each.name in drawn],
+                         read_strategies(["AVG"], mistakes), (0,))
+futures = pd.concat(
+    simulated_handovers(history, FUTURES).to_pandas()
+    .query("change_ms >= @first_ms").assign(pace=name)
+    for name, first_ms, history in planned_histories(steady, variants, "checkout")
+    if first_ms >= 0
+)
+show(draw_convergence(futures, by="pace"), "convergence")
+
+# %% [markdown]
+# And the worst of these futures at one consumer a minute, queue by queue: the leaver's queues wait
+# until the others have been told and have run a pass, and as AVG shifts nearly every share, members
+# that act at slightly different times leave gaps, or both hold a queue.
+
+# %%
+show(draw_worst_future(futures[futures["pace"] == "one a minute"]), "worst-future")
+
+# %%
+of = deploys[deploys["strategy"] == "AVG"].set_index("scenario")
+ring = deploys[deploys["strategy"] != "AVG"].set_index("scenario").loc["one a minute"]
+slow, half, whole_group = (of.loc[name] for name in ("one a minute", "half a minute", "all at once"))
+print(
+    f"DEPLOY: under AVG as many at once as the rest can carry. Two halves, a minute apart, cost"
+    f" {half['orphan_queue_seconds']:.0f} queue-seconds without an owner and"
+    f" {half['expected_replayed_messages']:,.0f} messages read twice; one by one it is"
+    f" {slow['orphan_queue_seconds']:.0f} and {slow['expected_replayed_messages']:,.0f}, as each step"
+    f" shifts most shares. All at once costs {whole_group['orphan_queue_seconds']:.0f}: nobody reads"
+    f" for the 15 s of a restart.\n"
+    f"Under CONSISTENT_HASH one by one is cheapest, {ring['orphan_queue_seconds']:.0f} and"
+    f" {ring['expected_replayed_messages']:,.0f}: a step moves little but the leaver's own queues.\n"
+    f"The order hardly matters: {of.loc['one a minute, first first', 'orphan_queue_seconds']:.0f} and"
+    f" {of.loc['one a minute, last first', 'orphan_queue_seconds']:.0f} queue-seconds from the first or"
+    f" the last on. The slowest step of {FUTURES} futures settled after {slow['settled_s']:.0f} s:"
+    f" wait no longer."
 )

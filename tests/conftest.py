@@ -9,11 +9,13 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parent
 LANES = ("unit", "conformance", "spark", "jobs", "bench", "oracle")
-JVM_LANES = ("spark", "jobs", "oracle")
-ALONE = ("jobs/test_cli_process.py", "jobs/test_explain_job.py")
+WITH_SESSION = ("tests/spark/", "tests/jobs/", "tests/oracle/")
+ALONE = ("tests/jobs/test_cli_process.py", "tests/jobs/test_explain_job.py")
 """Files whose tests share no session; those that need a JVM start one in a process of their own."""
 LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | {"recordings": "conformance"}
 
@@ -37,23 +39,33 @@ SESSION_SETTINGS = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark every test with the lane whose folder it lies in, unless it names one itself.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
+    """One worker begins with all tests that share the session: two at once starve each other."""
+    from xdist.scheduler import LoadScopeScheduling
 
-    Of several workers (`--dist loadgroup`) one runs all tests that share the session: starting a
-    second one costs 13 s, and two that plan at once starve each other.
-    """
+    class OneWithSession(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
+        def _split_scope(self, nodeid: str) -> str:
+            return "session" if shares_session(nodeid) else nodeid
+
+    return OneWithSession(config, log)
+
+
+def shares_session(nodeid: str) -> bool:
+    """All tests of these folders, but those that run in a process or start a JVM of their own."""
+    return nodeid.startswith(WITH_SESSION) and not (
+        nodeid.startswith(ALONE) or "[process" in nodeid
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test with the lane whose folder it lies in, unless it names one itself."""
     for item in items:
-        if TESTS not in item.path.parents:
-            continue
-        path = item.path.relative_to(TESTS).as_posix()
-        lane = LANE_OF_FOLDER.get(path.partition("/")[0])
-        if lane is not None and not any(item.get_closest_marker(name) for name in LANES):
-            item.add_marker(lane)
-        needs_jvm = any(item.get_closest_marker(name) for name in JVM_LANES)
-        if needs_jvm and path not in ALONE and config.pluginmanager.hasplugin("xdist"):
-            item.add_marker(pytest.mark.xdist_group("session"))
+        named = any(item.get_closest_marker(lane) for lane in LANES)
+        if TESTS in item.path.parents and not named:
+            lane = LANE_OF_FOLDER.get(item.path.relative_to(TESTS).parts[0])
+            if lane is not None:
+                item.add_marker(lane)
 
 
 def pytest_report_header() -> str:

@@ -17,27 +17,33 @@ if TYPE_CHECKING:
     from rebalance_core.report.plots.moves import draw_moves
     from rebalance_core.report.plots.owners_over_time import draw_ownership
     from rebalance_core.report.plots.producers import draw_producers
+    from rebalance_core.report.plots.simulated.convergence import draw_convergence
+    from rebalance_core.report.plots.simulated.future import draw_worst_future
     from rebalance_core.report.plots.strategy_points import draw_league
     from rebalance_core.report.plots.style import save_picture
     from rebalance_core.report.plots.what_if.picture import draw_what_if
 
 _PICTURES = {
+    "draw_convergence": "simulated.convergence",
     "draw_league": "strategy_points",
     "draw_load": "load",
     "draw_moves": "moves",
     "draw_ownership": "owners_over_time",
     "draw_producers": "producers",
     "draw_what_if": "what_if.picture",
+    "draw_worst_future": "simulated.future",
     "save_picture": "style",
 }
 
 __all__ = [
+    "draw_convergence",
     "draw_league",
     "draw_load",
     "draw_moves",
     "draw_ownership",
     "draw_producers",
     "draw_what_if",
+    "draw_worst_future",
     "save_picture",
 ]
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import AUDITED_TABLES, INGESTED_TABLES, INPUT_TABLES, Table
 from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.spark.propagation import propagate
 from tests.recordings.tables import DATA
 from tests.unit.process.propagation.inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
@@ -87,8 +88,9 @@ def test_producers_leave_the_same(tmp_path: Path) -> None:
         assert process["outputs"]["publish_choices"]["rows"]
 
 
-def test_propagate_leaves_the_same(tmp_path: Path) -> None:
-    """One group in several pieces on Spark, rows that name an unknown process, a dry run."""
+def test_propagate_leaves_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups in several pieces on Spark, a row that names an unknown process."""
+    monkeypatch.setattr(propagate, "PIECE_CELLS", 200)
     words: tuple[object, ...] = ("propagate", "--seeds", 40, "--handover-seeds", 3, "--input")
     words += (write_tables(tmp_path / "in", unknown_member()),)
     process, spark = (made(tmp_path / place, *words, "--run-on", place) for place in PLACES)

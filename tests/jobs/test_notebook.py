@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 TREE = Path(__file__).resolve().parents[2]
-MOST_SECONDS = 120  # measured: 5 s on two idle cores
+MOST_SECONDS = 240  # measured: 14 s of processor time
 
 
 @pytest.mark.unit
@@ -28,5 +28,10 @@ def test_it_runs_and_recommends(tmp_path: Path) -> None:
     assert "moves 14 queues; no balanced result could do with fewer than 10" in answer
     assert "CONSISTENT_HASH(virtual_nodes=10) does not fit" in answer
     drawn = {path.stem for path in tmp_path.glob("*.png")}
-    assert drawn == {"moves", "load", "ownership", "bands", "league", "what-if", "producers"}
+    assert drawn == {
+        "moves", "load", "ownership", "bands", "league", "what-if", "producers", "convergence",
+        "worst-future",
+    }  # fmt: skip
     assert "Switch it on, with clients of 5.1.4 or newer" in done.stdout
+    assert "DEPLOY: under AVG as many at once as the rest can carry" in done.stdout
+    assert "The order hardly matters" in done.stdout

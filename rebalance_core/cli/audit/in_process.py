@@ -33,7 +33,6 @@ from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
-from rebalance_core.model.errors import UsageError
 from rebalance_core.process.audit.audit import audit_tables
 from rebalance_core.process.audit.audited import Audited
 from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
@@ -51,7 +50,6 @@ def audit(request: AuditRequest) -> AuditWritten:
     folder = local_path(options.output).absolute()
     with running_here("audit", options, request.settings, WRITTEN) as run:
         place = folder / PRIVATE if options.redact_clients else folder
-        _propagation(options.propagation)
         source, files = _ingested(request, run, place)
         simulated, tables = _simulated(request, source, run, place)
         say("judging every group")
@@ -132,13 +130,7 @@ def _propagation(location: str | None) -> dict[str, pa.Table]:
     """What `propagate` wrote there."""
     if location is None:
         return {}
-    folder = local_path(location)
-    if not (folder / PROPAGATION.name).is_dir():
-        raise UsageError(
-            f"--propagation {location}: there is no {PROPAGATION.name}; name the output of "
-            "`rebalance propagate`"
-        )
-    return {PROPAGATION.name: read_written(folder, PROPAGATION.name)}
+    return {PROPAGATION.name: read_written(local_path(location), PROPAGATION.name)}
 
 
 def _previous(location: str | None) -> PreviousAudit | None:

@@ -9,11 +9,14 @@ from typing import Any
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.settings.settings import AuditSettings
-from rebalance_core.contracts.local_paths import is_local
+from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.severities import ERROR, SEVERITIES
 from rebalance_core.model.time_units import HOUR_MS
+
+PROPAGATION = "propagation"
+"""The table of `propagate` that an audit may read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +102,12 @@ def _mistakes(arguments: argparse.Namespace) -> Iterator[str]:
         yield (
             f"--collection {arguments.collection}: must be a folder that driver and executors "
             "mount; copy it there first"
+        )
+    given = arguments.propagation
+    if given and is_local(given) and not (local_path(given) / PROPAGATION).is_dir():
+        yield (
+            f"--propagation {given}: there is no folder {PROPAGATION} in it; name the output of "
+            "`rebalance propagate`"
         )
     if arguments.fail_on.upper() not in SEVERITIES:
         hint = did_you_mean(arguments.fail_on, SEVERITIES)

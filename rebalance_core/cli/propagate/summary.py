@@ -126,11 +126,11 @@ def _advice(slowest: Sequence[Row]) -> Iterator[str]:
 def _left_out(facts: Row) -> Iterator[str]:
     yield from wrap(NOT_SIMULATED, WIDTH)
     for name, text in (
-        ("groups_with_shared_topics", "groups have topics that members share"),
-        ("groups_that_broadcast", "groups broadcast: only their convergence counts"),
+        ("groups_with_shared_topics", "groups with topics that members share"),
+        ("groups_that_broadcast", "groups that broadcast (only their convergence counts)"),
     ):
         if facts[name]:
-            yield f"  {facts[name]:,} {text}"
+            yield f"  {text}: {facts[name]:,}"
 
 
 def _seconds(ms: int) -> str:

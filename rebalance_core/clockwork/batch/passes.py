@@ -18,7 +18,8 @@ from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, QueueSets, Shares
 from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
-from rebalance_core.clockwork.loop.rebalancing import COLD_PASSES, SAMPLE_AFTER_US
+from rebalance_core.clockwork.loop.pass_effects import COLD_PASSES
+from rebalance_core.clockwork.loop.rebalancing import SAMPLE_AFTER_US
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.ticks import NEVER, Times
 from rebalance_core.model.timers import REBALANCE_LATER_MS

@@ -1,41 +1,25 @@
-"""One pass of one client, from its begin to what it leaves behind (rocketmq.md §3, §4).
+"""One pass of one client: when it begins, whom it asks and what it decides (rocketmq.md §3).
 
-What the pass decides is `run_pass`'s business, on what the client knows and one broker answers. A
-consumer that takes order locks runs it in two steps, since others run meanwhile: it gives up queues
-first and asks for the locks of new ones later.
+What it decides is `run_pass`'s business, on what the client knows and one broker answers; what
+comes of it is that of `pass_effects`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import partial
 
-from rebalance_core.client.pass_record import PassRecord, PassView
+from rebalance_core.client.pass_record import PassView
 from rebalance_core.client.process import ClientProcess
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, run_pass
-from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import Timer, below
 from rebalance_core.clockwork.loop.agenda import Kind
-from rebalance_core.clockwork.loop.heartbeats import (
-    REQUEST_TIMEOUT_US,
-    blocked_us,
-    hears,
-    heartbeat,
-)
+from rebalance_core.clockwork.loop.heartbeats import REQUEST_TIMEOUT_US, hears
 from rebalance_core.clockwork.loop.membership import member_list, register
-from rebalance_core.clockwork.loop.order_locks import (
-    broker_answers,
-    granted,
-    note_backlog,
-    release_after_pass,
-)
+from rebalance_core.clockwork.loop.order_locks import broker_answers, note_backlog
 from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
-from rebalance_core.clockwork.loop.routes import adopt, known_route, subscribed, visible
-from rebalance_core.clockwork.loop.waking import schedule_pass, wake
+from rebalance_core.clockwork.loop.pass_effects import RunningPass, act, draw_of, end
+from rebalance_core.clockwork.loop.routes import known_route, subscribed, visible
 from rebalance_core.clockwork.loop.world import RESUMED, Broker, Client, PassBegun, World
-from rebalance_core.clockwork.operations import Operation
-from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
 from rebalance_core.clockwork.script import RouteVersion
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.ordering import java_string_key
@@ -45,36 +29,7 @@ SAMPLE_AFTER_US = 1_000
 """When a pass has the member list, from its begin; no shorter than the shortest DROP_AFTER."""
 CHANNEL_AFTER_US = 2_000
 """From 5.2 on: when a broker that a pass asked has the client's heartbeat (onChannelActive)."""
-COLD_PASSES = 2
-"""So many passes of a new process are slow to take queues."""
 CHANNEL_ACTIVE = MIN_INTERVAL  # ISSUE #7296 came with 5.2, too
-
-
-@dataclass(slots=True)
-class _Pass:
-    """A pass under way.
-
-    Attributes:
-        client: whose.
-        number: counted over all passes of the client.
-        begin_us: when it began.
-        end_us: when it ends, as far as that is known.
-        timed_out_us: what it waited for hosts that are lost.
-        resumed: it is ``resume()``'s, which leaves the clock of passes alone.
-        routes: what the client knew of its topics then; in Java's order of the topics.
-        fetched: route versions that it asks for, by topic number, in use from its end on.
-        view: what it decides on, once it has asked.
-    """
-
-    client: Client
-    number: int
-    begin_us: int
-    end_us: int
-    resumed: bool
-    routes: dict[str, RouteVersion | None]
-    fetched: dict[int, int]
-    view: PassView
-    timed_out_us: int = 0
 
 
 def begin_pass(world: World, client: Client, trigger: str) -> None:
@@ -85,7 +40,7 @@ def begin_pass(world: World, client: Client, trigger: str) -> None:
     client.in_pass = True
     world.passes.append(PassBegun(client.index, number, now_us, trigger))
     topics = sorted(client.member.subscriptions, key=java_string_key)
-    one = _Pass(
+    one = RunningPass(
         client=client,
         number=number,
         begin_us=now_us,
@@ -108,7 +63,7 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
     return {topic: version for topic, version in found.items() if version is not None}
 
 
-def _decide(world: World, one: _Pass) -> None:
+def _decide(world: World, one: RunningPass) -> None:
     """The members are known: what is given up is decided, and without locks what is taken."""
     client = one.client
     if not world.lives(client):
@@ -128,79 +83,13 @@ def _decide(world: World, one: _Pass) -> None:
     record = run_pass(client.process, one.view, broker_answers(world, no_locks=locks))
     after = set(client.process.table)
     if before != after or record.locks:
-        _act(world, one, record, gone=before - after, new=after - before)
+        act(world, one, record, gone=before - after, new=after - before)
     else:
-        _end(world, one, record, heartbeat_due=record.heartbeats > 0)
-
-
-def _act(
-    world: World, one: _Pass, record: PassRecord, *, gone: set[MessageQueue], new: set[MessageQueue]
-) -> None:
-    """Carry out what a pass has decided, when it comes to it.
-
-    What CONFIG adds in the pass of one topic and drops in that of another is neither.
-    """
-    client, index = one.client, one.client.index
-    asked_us = one.begin_us + one.timed_out_us
-    last_us = drop_us = asked_us + DROP_AFTER.of(_draw(world, one, Timer.DROP_AFTER))
-    if new or record.locks:
-        cold = one.number < COLD_PASSES and not client.life.observed
-        delay = COLD_ADD_AFTER if cold else ADD_AFTER
-        last_us = drop_us + delay.of(_draw(world, one, Timer.ADD_AFTER))
-    tail = PASS_TAIL.of(_draw(world, one, Timer.PASS_TAIL))
-    one.end_us = max(one.end_us, last_us + tail)
-    give_up = partial(_give_up, world, client, gone)
-    world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)
-    release_after_pass(world, client, record, gone, drop_us)
-    if record.locks:
-        ask = partial(_ask_for_locks, world, one, record)
-        world.agenda.put(last_us, Kind.REQUEST, ask, process=index)
-    else:
-        take = partial(_take, world, client, new)
-        world.agenda.put(last_us, Kind.REQUEST, take, process=index)
-        _end(world, one, record, heartbeat_due=record.heartbeats > 0)
-
-
-def _ask_for_locks(world: World, one: _Pass, dropped: PassRecord) -> None:
-    """The second step of a pass that takes order locks."""
-    client = one.client
-    if not world.lives(client):
-        return
-    before = set(client.process.table)
-    record = run_pass(client.process, one.view, broker_answers(world))
-    new = client.process.table.keys() - before
-    granted(world, client, record, new)
-    _take(world, client, new)
-    due = dropped.heartbeats + record.heartbeats > 0
-    _end(world, one, record, heartbeat_due=due)
-
-
-def _end(world: World, one: _Pass, record: PassRecord, *, heartbeat_due: bool) -> None:
-    """What the pass leaves behind: the next wait, a heartbeat, routes, another pass soon."""
-    client, clock = one.client, one.client.clock
-    end_us = one.end_us + (blocked_us(world, client) if heartbeat_due else 0)
-    client.in_pass = False
-    if one.resumed:
-        clock.busy_until_us = end_us
-    else:
-        clock.last_end_us = end_us
-        if record.balanced is False:
-            clock.unbalanced()
-    after: list[tuple[Kind, int, Callable[[], None]]] = [
-        (Kind.NOTICE, later_ms * 1_000, partial(_wake, world, client))
-        for later_ms in record.rebalance_later_ms
-    ]
-    if one.fetched:
-        after.append((Kind.POLL, 0, partial(adopt, client, one.fetched)))
-    if heartbeat_due:
-        after.append((Kind.HEARTBEAT, 0, partial(_heartbeat, world, one)))
-    for kind, delay_us, action in after:
-        world.agenda.put(end_us + delay_us, kind, action, process=client.index)
-    schedule_pass(world, client)
+        end(world, one, record, heartbeat_due=record.heartbeats > 0)
 
 
 def _members(
-    world: World, one: _Pass, topic: str, route: RouteVersion | None
+    world: World, one: RunningPass, topic: str, route: RouteVersion | None
 ) -> tuple[str, ...] | None:
     """The member list of one broker of the route, any of them; no other is asked in this pass."""
     client = one.client
@@ -210,7 +99,7 @@ def _members(
         return None
     if client.member.asks_broker(world.script.settings) and not brokers_know(client.process):
         return None
-    draw = _draw(world, one, Timer.SAMPLE + world.topic_numbers[topic])
+    draw = draw_of(world, one, Timer.SAMPLE + world.topic_numbers[topic])
     broker = world.brokers[route.brokers[below(draw, len(route.brokers))]]
     if broker.silent:
         one.timed_out_us += REQUEST_TIMEOUT_US
@@ -225,7 +114,7 @@ def _members(
 
 
 def brokers_know(process: ClientProcess) -> bool:
-    """``QueryAssignmentProcessor`` answers null to strategies it does not know (§14)."""
+    """``QueryAssignmentProcessor`` knows no others and answers null (rocketmq.md §14)."""
     return process.strategy.name in BROKER_STRATEGIES
 
 
@@ -233,38 +122,3 @@ def _channel_active(world: World, client: Client, broker: Broker) -> None:
     """``onChannelActive``: a broker that a request went to gets a heartbeat at once."""
     if world.lives(client) and hears(broker, client) and not broker.lists(client.index):
         register(world, client, broker)
-
-
-def _give_up(world: World, client: Client, queues: Collection[MessageQueue]) -> None:
-    for number in _numbers(world, client, queues):
-        if number in client.held:
-            client.held.discard(number)
-            world.rows.append((client.index, number, world.now_us, GIVEN_UP))
-
-
-def _take(world: World, client: Client, queues: Collection[MessageQueue]) -> None:
-    for number in _numbers(world, client, queues):
-        client.held.add(number)
-        world.rows.append((client.index, number, world.now_us, TAKEN))
-
-
-def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> list[int]:
-    """Of queues in routes; a pull consumer takes what CONFIG names, there or not."""
-    if not world.lives(client):
-        return []
-    numbers = map(world.queue_numbers.get, queues)
-    return sorted(number for number in numbers if number is not None)
-
-
-def _heartbeat(world: World, one: _Pass) -> None:
-    if world.lives(one.client):
-        heartbeat(world, one.client, Operation.CHANGES, one.number)
-
-
-def _wake(world: World, client: Client) -> None:
-    if world.lives(client):
-        wake(world, client)
-
-
-def _draw(world: World, one: _Pass, timer: int) -> int:
-    return world.draw(one.client.life.entity, timer, one.number)

@@ -23,7 +23,7 @@ def schedule_pass(world: World, client: Client) -> None:
 
 
 def passes_while_suspended(client: Client) -> bool:
-    """Passes that do nothing keep a suspended client's clock; from 5.2 on it spins (§3.2)."""
+    """Before 5.2 passes that do nothing keep a suspended client's clock (rocketmq.md §3.2)."""
     return client.version < MIN_INTERVAL
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 
 from rebalance_core.clockwork.measure.measured import Measured
 from rebalance_core.engine.propagation.options import PropagationOptions
@@ -53,18 +53,27 @@ def played_pieces(
         for piece in pieces:
             yield piece, play_piece(piece, options)
         return
-    waiting: deque[tuple[Piece, Future[list[Measured]]]] = deque()
+    others = set(active_children())
     # Not forked: pyarrow has threads by now.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         try:
-            for piece in pieces:
-                waiting.append((piece, pool.submit(play_piece, piece, options)))
-                if len(waiting) >= WAITING_PER_PROCESS * processes:
-                    done, result = waiting.popleft()
-                    yield done, result.result()
-            while waiting:
-                done, result = waiting.popleft()
-                yield done, result.result()
-        finally:
-            for _, result in waiting:
-                result.cancel()
+            yield from _in_order(pool, pieces, options, WAITING_PER_PROCESS * processes)
+        except BaseException:
+            # Nobody wants what they are at; the pool would wait for it.
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+
+
+def _in_order(
+    pool: ProcessPoolExecutor, pieces: Iterable[Piece], options: PropagationOptions, ahead: int
+) -> Iterator[tuple[Piece, list[Measured]]]:
+    waiting: deque[tuple[Piece, Future[list[Measured]]]] = deque()
+    for piece in pieces:
+        waiting.append((piece, pool.submit(play_piece, piece, options)))
+        if len(waiting) >= ahead:
+            done, result = waiting.popleft()
+            yield done, result.result()
+    while waiting:
+        done, result = waiting.popleft()
+        yield done, result.result()

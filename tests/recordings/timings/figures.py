@@ -20,7 +20,7 @@ WINDOWS_S = {
     "leave": 20.0,
     "kill": 20.0,
     "kill, orderly": 60.0,
-    "expiry": 20.0,
+    "expiry": 30.0,  # scans of the brokers within 10 s, then the own pass within 20 s
     "queues": 50.0,
     "topic created": 40.0,
     "topic deleted": 50.0,

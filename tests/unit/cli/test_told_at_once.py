@@ -20,6 +20,7 @@ TABLES = str(TREE / "tests/recordings/data/join-leave/tables")
 NIGHTLY = str(TREE / "tests/recordings/data/nightly/collection")
 SIMULATE = ("simulate", "--input", TABLES)
 PLAN = ("plan", "--input", TABLES)
+PROPAGATE = ("propagate", "--input", TABLES)
 AUDIT = ("audit", "--input", TABLES)
 KNOWN = "known: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, CONSISTENT_HASH"
 
@@ -68,6 +69,12 @@ def ends(
         ((*SIMULATE, "--config", "/none.toml"), "--config /none.toml: No such file"),
         ((*SIMULATE, "--master", "localhost"), "--master localhost: expected local"),
         ((*SIMULATE, "--master", "local[two]"), "--master local[two]: expected local"),
+        ((*PROPAGATE, "--seeds", "9" * 5000), "not a whole number of 1 or more"),
+        ((*PROPAGATE, "--lost-notices", "nan"), "--lost-notices nan: not a share from 0 to 1"),
+        ((*PROPAGATE, "--late-name-server", "2:5"), "2: not a share from 0 to 1"),
+        ((*PROPAGATE, "--late-name-server", "0.5:-1"), "expected SHARE:MS"),
+        ((*PROPAGATE, "--group", "a b"), "' ' is in no group's name"),
+        ((*PROPAGATE, "--on-bad-rows", "drop"), "expected one of quarantine, fail"),
         ((*PLAN, "--strategy", "AVERAGE"), "did you mean AVG?"),
         ((*PLAN, "--strategy", "STICKY"), "did you mean STICKY_BALANCED?"),
         ((*PLAN, "--strategy", "leage"), "unknown strategy"),

@@ -124,7 +124,7 @@ def test_ten_thousand_random_groups_have_the_log_of_the_loop(seed: int) -> None:
     assert tally.reasons[REGULAR] > MANY_EXAMPLES / 4
 
 
-def restarted(*settings_of: GroupSettings) -> GroupHistory:
+def restarted(its: GroupSettings) -> GroupHistory:
     """Three members, one of which leaves and comes back, and a broker that goes down and up."""
     told = [
         (0, events.TOPIC_CONFIG, {"topic": "T", "broker_name": "a", "read_queue_nums": 4}),
@@ -139,7 +139,7 @@ def restarted(*settings_of: GroupSettings) -> GroupHistory:
         Event(T0_MS + at_ms, number, kind, **said)  # type: ignore[arg-type]
         for number, (at_ms, kind, said) in enumerate(told)
     )
-    return GroupHistory("c", "g", *settings_of, made)
+    return GroupHistory("c", "g", its, made)
 
 
 @pytest.mark.parametrize("ordered", [False, True])

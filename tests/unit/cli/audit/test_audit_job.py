@@ -140,3 +140,30 @@ def test_a_previous_run_that_is_none_is_refused(
     )
     assert code == 4, err
     assert not (tmp_path / "out" / "_run.json").exists()
+
+
+def test_a_group_that_had_not_settled_is_compared_with_its_simulated_futures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collection, ingested = DATA / "silent-loss" / "collection", tmp_path / "ingested"
+    assert main("ingest", ["--collection", str(collection), "--output", str(ingested)]) == 0
+    simulated = tmp_path / "simulated"
+    words = ["--input", str(ingested), "--output", str(simulated), "--seeds", "5"]
+    assert main("propagate", words) == 0
+    code, _, err = run(
+        capsys, "--input", ingested, "--output", tmp_path / "out", "--propagation", simulated,
+        "--fail-on", "ERROR",
+    )  # fmt: skip
+    assert code == 0, err
+    findings = pq.read_table(tmp_path / "out" / "findings").to_pylist()
+    (unstable,) = (row for row in findings if row["rule_id"] == "GROUP_UNSTABLE")
+    # the thawed broker lists each member many times, which no future of the change has
+    assert "later than all of its simulated futures" in unstable["summary"]
+    assert float(dict(unstable["evidence"])["differed_after_s"]) > 40
+    assert unstable["severity"] == "INFO"
+
+    code, _, err = run(
+        capsys, "--input", ingested, "--output", tmp_path / "out", "--propagation", ingested
+    )
+    assert code == 2
+    assert f"--propagation {ingested}: there is no folder propagation in it" in err

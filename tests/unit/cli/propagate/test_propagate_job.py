@@ -42,7 +42,7 @@ def test_a_run(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     slowest = printed.partition("The slowest changes")[2].splitlines()[2]
     assert "BROKER_DOWN" in slowest
     assert "BROKER_DOWN: Members learn of routes at their own poll" in printed
-    assert "1 groups broadcast" in printed
+    assert "groups that broadcast (only their convergence counts): 1" in printed
 
 
 def test_the_json_object(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

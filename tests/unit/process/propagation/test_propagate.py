@@ -1,5 +1,6 @@
 """Simulated time over a whole input: the same rows however the seeds are split and played."""
 
+from multiprocessing import active_children
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,9 @@ from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
 from rebalance_core.engine.propagation import pieces
 from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.process.propagation import propagate as service
 from rebalance_core.process.propagation.propagate import propagate
+from rebalance_core.process.simulate import simulate
 from tests.unit.process.propagation.inputs import (
     lost_at_one_broker,
     unknown_member,
@@ -112,3 +115,33 @@ def test_a_group_whose_queues_are_shared_has_no_rows(tmp_path: Path) -> None:
     read = read_input_tables(str(write_tables(tmp_path / "in", proxied)))
     made = propagate(read, PropagationOptions(seeds=2, group="grpc"))
     assert [len(made[name]) for name in (PROPAGATION.name, HANDOVERS.name)] == [0, 0]
+
+
+def test_a_run_that_is_given_up_leaves_no_process(
+    inputs: InputTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE_STEPS", 7)
+
+    def give_up(rows: pa.Table) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(service, "propagation", give_up)
+    others = set(active_children())
+    with pytest.raises(KeyboardInterrupt):
+        propagate(inputs, FEW, processes=2)
+    assert set(active_children()) == others
+
+
+def test_the_windows_of_diffs_contain_what_is_simulated(inputs: InputTables) -> None:
+    """An action of a member comes no later than the ledger's ``latest_ms`` of the change."""
+    latest: dict[tuple[str, int], int] = {}
+    for row in simulate(inputs).diffs.to_pylist():
+        if row["kind"] != "INITIAL" and not row["topic"].startswith("%RETRY%"):
+            key = row["consumer_group"], row["change_ms"]
+            latest[key] = max(latest.get(key, 0), row["latest_ms"])
+    made = propagate(inputs, PropagationOptions(seeds=300, handover_seeds=0))
+    changes = made[PROPAGATION.name].to_pylist()
+    assert len(changes) == len(latest)
+    for row in changes:
+        over_ms = row["change_ms"] + row["convergence_ms_max"]
+        assert over_ms <= latest[row["consumer_group"], row["change_ms"]], row

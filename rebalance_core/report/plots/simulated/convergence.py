@@ -1,0 +1,120 @@
+"""How long changes take until the last queue has moved, over all simulated futures."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from rebalance_core.report.plots.labels import short
+from rebalance_core.report.plots.style import (
+    ACCENT,
+    ALARM,
+    INK,
+    LINE,
+    QUIET,
+    SMALL,
+    TOP,
+    WIDTH,
+    key,
+    note,
+    note_height,
+    nothing_to_draw,
+    page,
+    panel,
+    styled,
+)
+from rebalance_core.report.plots.tabular import Rows, table
+
+TITLE = "How long until the last queue has moved"
+NEEDED = ("seed", "change_ms", "cause", "drop_ms", "start_ms")
+MOST_CURVES = 6
+SECOND_MS = 1_000
+P99 = 0.99
+EARLY_MS = 500
+"""Brokers know of a newcomer before its join is logged, and members may act so much earlier."""
+HEIGHT, LEFT, RIGHT = 3.1, 0.75, 0.3
+Dashes = Literal["-", "--", "-.", ":"]
+LOOKS: tuple[tuple[str, Dashes], ...] = (
+    (INK, "-"), (ACCENT, "--"), (ALARM, "-."), (QUIET, ":"), (ACCENT, "-"), (INK, "--"),
+)  # fmt: skip
+FEET = [
+    "A step is one change in one future; one that moved no queue is not drawn.",
+    "The mark: 99 % of these have settled. What comes later is rare, not impossible.",
+]
+
+
+@styled
+def draw_convergence(handovers: Rows, by: str = "cause") -> Figure:
+    """The share of changes that have settled, over the time since the change; a curve each kind.
+
+    Args:
+        handovers: Rows of `handovers`, of as many seeds as there are.
+        by: The column that tells curves apart; the one that settles first is named first.
+
+    Raises:
+        UsageError: Columns are missing.
+    """
+    frame = table(handovers, (*NEEDED, *({by} - set(NEEDED))))
+    frame["over_ms"] = _over_ms(frame, by)
+    frame = frame[frame["over_ms"].notna()]
+    if frame.empty:
+        return nothing_to_draw(TITLE, "No queue moved.")
+    settled = frame.groupby([by, "change_ms", "seed"], sort=True)["over_ms"].max().clip(lower=0)
+    curves = {str(name): np.sort(of.to_numpy()) for name, of in settled.groupby(level=0)}
+    ordered = sorted(curves, key=lambda name: (_quantile(curves[name]), name))
+    drawn, feet = ordered[:MOST_CURVES], list(FEET)
+    if len(ordered) > MOST_CURVES:
+        feet.append(f"… and {len(ordered) - MOST_CURVES} more, which take longer, not drawn.")
+    seeds = frame["seed"].nunique()
+    legend = 0.2 + 0.18 * -(-len(drawn) // 2)
+    height = TOP + HEIGHT + 0.55 + legend + note_height(feet)
+    figure = page(TITLE, f"share of changes that have settled, {seeds:,} futures", height)
+    axes = panel(figure, LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT)
+    _frame(axes, max(curves[name][-1] for name in drawn) / SECOND_MS)
+    samples = []
+    for (colour, dashes), name in zip(LOOKS, drawn, strict=False):
+        _curve(axes, curves[name] / SECOND_MS, colour, dashes)
+        p50, p99 = (_quantile(curves[name], share) / SECOND_MS for share in (0.5, P99))
+        label = f"{short(name, 34)}: half by {p50:.1f} s, 99 % by {p99:.1f} s"
+        samples.append(Line2D([], [], color=colour, linestyle=dashes, label=label))
+    key(figure, samples, LEFT, TOP + HEIGHT + 0.5, 2)
+    note(figure, feet)
+    return figure
+
+
+def _over_ms(frame: Any, by: str) -> Any:
+    """From each row's change to its last action; one at or after the next change is of that."""
+    changes = {name: np.unique(of) for name, of in frame.groupby(by)["change_ms"]}
+    following = [
+        next(iter(changes[name][np.searchsorted(changes[name], at, side="right") :]), np.inf)
+        for name, at in zip(frame[by], frame["change_ms"], strict=True)
+    ]
+    times = frame[["drop_ms", "start_ms"]].astype(float)
+    before = np.array(following, float)[:, None] - EARLY_MS
+    return times.where(times < before).max(axis=1) - frame["change_ms"]
+
+
+def _frame(axes: Axes, longest_s: float) -> None:
+    axes.set_xlim(0, max(longest_s * 1.03, 0.1))
+    axes.set_ylim(0, 1.03)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    axes.grid(color=LINE, linewidth=0.5, alpha=0.7)
+    axes.tick_params(length=0)
+    axes.set_xlabel("seconds since the change", size=SMALL)
+
+
+def _curve(axes: Axes, seconds: Any, colour: str, dashes: Dashes) -> None:
+    shares = np.arange(1, len(seconds) + 1) / len(seconds)
+    axes.step(
+        [0, *seconds], [0, *shares], where="post", color=colour, linestyle=dashes, linewidth=1.6
+    )
+    axes.plot([_quantile(seconds)], [P99], marker="o", markersize=5, color=colour)
+
+
+def _quantile(values: Any, share: float = P99) -> float:
+    """By nearest rank: the smallest value that this share does not exceed."""
+    return float(values[max(0, int(np.ceil(share * len(values))) - 1)])
