@@ -22,6 +22,8 @@ PARTIAL_EVENTS = "PARTIAL_EVENTS"
 """One broker alone saw a process come or go."""
 HOST_LOST = "HOST_LOST"
 """Passes and timers wait for a dead host (rocketmq.md §6.1)."""
+BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
+"""A BROADCASTING member finds no start offset on a broker that is down, so it is unbalanced."""
 CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
@@ -44,6 +46,9 @@ def reason_of(script: Script) -> str:
         return SUSPENDED
     if any(life.sightings or life.only_broker is not None for life in lives):
         return PARTIAL_EVENTS
+    broadcasts = any(member.message_model == BROADCASTING for each in members for member in each)
+    if broadcasts and (script.lockless or any(life.down for life in script.broker_lives)):
+        return BROADCASTING_OUTAGE
     if any(life.host_lost for life in script.broker_lives):
         return HOST_LOST
     if any(member.strategy.startswith(CONFIG_STRATEGY) for each in members for member in each):
