@@ -60,6 +60,7 @@ class Elements:
         traits = [futures.traits[life] for life in lives.tolist()]
         self.min_interval = np.array([each.min_interval_us for each in traits], np.int64)[self.life]
         self.broadcasting = self._of_lives([each.broadcasting for each in traits])
+        self.beats_at_once = self._of_lives([each.beats_at_once for each in traits])
         self.asks_nobody = self._of_lives([each.asks_nobody for each in traits])
         self.heartbeats = self._of_lives([each.heartbeats for each in traits])
         self.observed = np.array([each.observed for each in futures.script.lives])[lives][self.life]
@@ -115,8 +116,9 @@ class Elements:
         soon = ~balanced & (self.min_interval[who] > 0)
         self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
 
-    def settle(self, who: Ints, balanced: NDArray[np.bool_]) -> None:
+    def settle(self, who: Ints, end: Times, balanced: NDArray[np.bool_]) -> None:
         """Take note of the answers to requests for order locks."""
+        self.last_end[who] = end
         soon = ~balanced & (self.min_interval[who] > 0)
         self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
 

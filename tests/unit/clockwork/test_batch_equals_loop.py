@@ -16,7 +16,7 @@ from rebalance_core.clockwork.options import PHASES, ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import script_of
 from rebalance_core.model import events
-from rebalance_core.model.events import EXPIRED, Event
+from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.random_groups import groups
@@ -36,6 +36,7 @@ OPTIONS = st.builds(
     lost_notices=st.sampled_from((0.0, 0.0, 0.3)),
     late_share=st.sampled_from((0.0, 0.0, 0.5)),
     late_ms=st.sampled_from((0, 45_000)),
+    concurrent_heartbeat=st.booleans(),
 )
 VERSIONS = st.sampled_from(("4.9", "5.0", "5.1", "5.2", "5.3", "5.4", "5.5"))
 AFTER_MS = st.sampled_from((0, 0, 500, 123, 7_321))
@@ -50,7 +51,7 @@ class Tally:
 
 
 def alike(history: GroupHistory, after_ms: int, client: str, broker: str) -> GroupHistory:
-    """The group with members that subscribe alike, no lost host and no member that sleeps.
+    """The group with members that subscribe alike and do not sleep.
 
     Each stay in an orderly group has a client id of its own.
     """
@@ -64,8 +65,6 @@ def alike(history: GroupHistory, after_ms: int, client: str, broker: str) -> Gro
             continue
         if event.event_type == events.CONSUMER_JOIN:
             event = replace(event, subscriptions=None)
-        if event.event_type == events.BROKER_DOWN and event.detail == EXPIRED:
-            event = replace(event, detail=None)
         key = event.client_id, event.channel_id
         if history.settings.ordered and event.client_id is not None:
             event = replace(event, client_id=f"{event.client_id}-{key[1]}-{stays[key]}")
