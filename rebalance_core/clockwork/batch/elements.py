@@ -55,6 +55,7 @@ class Elements:
         self.balances = futures.balances[lives].reshape(-1)
         self.beats = futures.beats[lives].reshape(-1)
         self.later_us = futures.later_us[:, lives].reshape(LATER, len(self.ids))
+        self._wakes_later = bool((self.later_us > BEFORE_ALL).any())
         self.ended = futures.ticks.ended[lives].reshape(-1)
         self.limit = np.minimum(self.ended, segment.end_us)
         traits = [futures.traits[life] for life in lives.tolist()]
@@ -97,12 +98,15 @@ class Elements:
 
     def next_later(self, who: Ints) -> Times:
         """The first wake-up that a pass of each put down for itself; `NEVER`."""
+        if not self._wakes_later:
+            return np.full(len(who), NEVER, np.int64)
         later = self.later_us[:, who]
         found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0)
         return found
 
     def wake_later(self, who: Ints, at_us: Times) -> Ints:
         """Put wake-ups down; returns those for whom there is no room."""
+        self._wakes_later = True
         for slot in self.later_us:
             free = slot[who] <= self.used[who]
             slot[who[free]] = at_us[free]
