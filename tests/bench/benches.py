@@ -67,6 +67,12 @@ BENCHES = (
         ("--groups", "100", "--count", "20"),
     ),
     Bench("producers", "tests.bench.passes.producers"),
+    Bench(
+        "futures",
+        "tests.bench.passes.clockwork",
+        ("--seeds", "200"),
+        ("--seeds", "1000"),
+    ),
     Bench("log-lines", "tests.bench.passes.log_lines", ("--megabytes", "16"),
           ("--megabytes", "64")),
     Bench(

@@ -55,11 +55,13 @@ class Elements:
         self.balances = futures.balances[lives].reshape(-1)
         self.beats = futures.beats[lives].reshape(-1)
         self.later_us = futures.later_us[:, lives].reshape(LATER, len(self.ids))
+        self._wakes_later = bool((self.later_us > BEFORE_ALL).any())
         self.ended = futures.ticks.ended[lives].reshape(-1)
         self.limit = np.minimum(self.ended, segment.end_us)
         traits = [futures.traits[life] for life in lives.tolist()]
         self.min_interval = np.array([each.min_interval_us for each in traits], np.int64)[self.life]
         self.broadcasting = self._of_lives([each.broadcasting for each in traits])
+        self.beats_at_once = self._of_lives([each.beats_at_once for each in traits])
         self.asks_nobody = self._of_lives([each.asks_nobody for each in traits])
         self.heartbeats = self._of_lives([each.heartbeats for each in traits])
         self.observed = np.array([each.observed for each in futures.script.lives])[lives][self.life]
@@ -96,12 +98,15 @@ class Elements:
 
     def next_later(self, who: Ints) -> Times:
         """The first wake-up that a pass of each put down for itself; `NEVER`."""
+        if not self._wakes_later:
+            return np.full(len(who), NEVER, np.int64)
         later = self.later_us[:, who]
         found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0)
         return found
 
     def wake_later(self, who: Ints, at_us: Times) -> Ints:
         """Put wake-ups down; returns those for whom there is no room."""
+        self._wakes_later = True
         for slot in self.later_us:
             free = slot[who] <= self.used[who]
             slot[who[free]] = at_us[free]
@@ -115,8 +120,9 @@ class Elements:
         soon = ~balanced & (self.min_interval[who] > 0)
         self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
 
-    def settle(self, who: Ints, balanced: NDArray[np.bool_]) -> None:
+    def settle(self, who: Ints, end: Times, balanced: NDArray[np.bool_]) -> None:
         """Take note of the answers to requests for order locks."""
+        self.last_end[who] = end
         soon = ~balanced & (self.min_interval[who] > 0)
         self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
 

@@ -11,7 +11,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.clockwork.delays import COLD_ADD_AFTER, DROP_AFTER, PASS_LENGTH, PASS_TAIL
 from rebalance_core.clockwork.draws import entity_of, words_of
+from rebalance_core.clockwork.loop.heartbeats import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US, min_interval_us
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
@@ -21,6 +23,10 @@ from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
 
+LONGEST_PASS_US = max(
+    PASS_LENGTH.longest, DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
+)
+"""From a pass's begin to its end, at most, while all hosts answer."""
 LATER = 6
 """So many wake-ups that passes put down for themselves may be pending at once."""
 
@@ -36,6 +42,7 @@ class Trait:
         broadcasting: it takes every queue.
         asks_nobody: brokers divide for it, and do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
+        beats_at_once: its heartbeat asks all brokers at the same time.
         hash: what it adds to the hash of a member list.
     """
 
@@ -45,6 +52,7 @@ class Trait:
     broadcasting: bool
     asks_nobody: bool
     heartbeats: bool
+    beats_at_once: bool
     hash: int
 
 
@@ -124,6 +132,8 @@ class Futures:
                     and parse_strategy(member.strategy, version=member.version).name
                     not in BROKER_STRATEGIES,
                     heartbeats=its.consumer_type == PUSH,
+                    beats_at_once=self.options.concurrent_heartbeat
+                    and version >= CONCURRENT_HEARTBEAT,
                     hash=entity_of("member", life.client_id),
                 )
             )
@@ -146,8 +156,33 @@ class Futures:
         """By broker life: (S,) since when it is up, and until when."""
         ticks = self.ticks
         found = []
-        for life in self.script.broker_lives:
+        for number, life in enumerate(self.script.broker_lives):
             up = np.full(len(self.seeds), BEFORE_ALL) if life.up is None else ticks.true_us(life.up)
-            never = np.full(len(self.seeds), -BEFORE_ALL)
-            found.append((up, never if life.down is None else ticks.true_us(life.down)))
+            found.append((up, ticks.broker_down_us(number)))
         return found
+
+    @cached_property
+    def silences(self) -> list[tuple[int, Times, Times]]:
+        """(broker, since, until) where a host is lost: (S,) when requests to it time out."""
+        lives = self.script.broker_lives
+        found = []
+        for number, life in enumerate(lives):
+            if life.host_lost:
+                until = np.full(len(self.seeds), NEVER)
+                for later, (up, _) in zip(lives, self.broker_lives, strict=True):
+                    if later.broker == life.broker:
+                        after = up > self.broker_lives[number][0]
+                        until = np.where(after, np.minimum(until, up), until)
+                found.append((life.broker, self.broker_lives[number][1], until))
+        return found
+
+    @cached_property
+    def longest_pass_us(self) -> int:
+        """From a pass's begin to its end, at most."""
+        return LONGEST_PASS_US + longest_timeouts_us(self.script)
+
+
+def longest_timeouts_us(script: Script) -> int:
+    """What a pass waits for lost hosts, at most: one a topic, and all with its heartbeat."""
+    lost = sum(life.host_lost for life in script.broker_lives)
+    return REQUEST_TIMEOUT_US * (len(script.topics) + lost if lost else 0)

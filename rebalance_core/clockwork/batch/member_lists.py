@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.segments import Segment
-from rebalance_core.clockwork.delays import COLD_ADD_AFTER, DROP_AFTER, PASS_LENGTH, PASS_TAIL
 from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
     FIRST_HEARTBEAT_US,
@@ -23,11 +22,6 @@ from rebalance_core.clockwork.ticks import (
     Times,
 )
 from rebalance_core.model.ordering import java_string_key
-
-LONGEST_PASS_US = max(
-    PASS_LENGTH.longest, DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
-)
-"""From a pass's begin to its heartbeat, at most."""
 
 
 @dataclass(eq=False)
@@ -85,7 +79,7 @@ class MemberLists:
     ) -> None:
         self._futures, self._segment, self._lives = futures, segment, lives
         self._routes = routes
-        self._heard_us = segment.end_us + LONGEST_PASS_US
+        self._heard_us = segment.end_us + futures.longest_pass_us
         self.hashes = np.array([futures.traits[life].hash for life in lives], np.uint64)
         client_ids = [futures.script.lives[life].client_id for life in lives]
         keys = [java_string_key(client_id) for client_id in client_ids]

@@ -18,6 +18,7 @@ from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, QueueSets, Shares
 from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
+from rebalance_core.clockwork.loop.heartbeats import REQUEST_TIMEOUT_US
 from rebalance_core.clockwork.loop.pass_effects import COLD_PASSES
 from rebalance_core.clockwork.loop.rebalancing import SAMPLE_AFTER_US
 from rebalance_core.clockwork.options import MS_US
@@ -58,6 +59,7 @@ class Outcome:
         notifies: ``messageQueueChanged`` was called, so a heartbeat follows at the end.
         sampled: by topic: the broker life that each asked, -1: none.
         fetched: some topic's route was asked for.
+        timed_out_us: what it waited for lost hosts before it knew its members.
     """
 
     end_us: Times
@@ -65,6 +67,7 @@ class Outcome:
     notifies: NDArray[np.bool_]
     sampled: list[Ints]
     fetched: NDArray[np.bool_]
+    timed_out_us: Times
 
 
 class Passes:
@@ -110,6 +113,7 @@ class Passes:
             notifies=its.notifies_always[who].copy(),
             sampled=[],
             fetched=np.zeros(count, bool),
+            timed_out_us=np.zeros(count, np.int64),
         )
         shares = []
         fetches: list[tuple[int, Ints, Ints]] = []
@@ -118,10 +122,13 @@ class Passes:
             shares.append(self._share(topic, who, begin, known, outcome))
             if (known == UNKNOWN).any():
                 fetches.append((topic, *self._fetch(topic, who, begin, known, outcome)))
-        self._act(who, begin, shares, outcome)
+        outcome.end_us += outcome.timed_out_us
+        self._act(who, begin + outcome.timed_out_us, shares, outcome)
         outcome.notifies &= its.heartbeats[who]
         if self._locks is not None:
             self._wait_for_locks(who, outcome)
+        blocked = self._blocked(who, begin + SAMPLE_AFTER_US)
+        outcome.end_us += np.where(outcome.notifies, blocked, 0)
         for topic, whose, versions in fetches:
             known = self._routes.fetched[topic]
             known[whose] = np.maximum(known[whose], versions)
@@ -223,16 +230,18 @@ class Passes:
             if len(rows):
                 self._move(topic, who[rows], now, at[rows], at[rows])
         its.asks_us[who] = NEVER
-        end = its.ends_us[who]
+        notifies = (added & its.heartbeats[who]) | its.beats[who]
+        end = its.ends_us[who] + np.where(notifies, self._blocked(who, at), 0)
         later = refused & ~its.is_v4[who]
         crowded = its.wake_later(who[later], end[later] + REBALANCE_LATER_MS * MS_US)
         self._locks.odd[its.seed[crowded]] = True
         return Outcome(
             end_us=end,
             balanced=its.balances[who] & ~refused,
-            notifies=(added & its.heartbeats[who]) | its.beats[who],
+            notifies=notifies,
             sampled=[],
             fetched=np.zeros(len(who), bool),
+            timed_out_us=np.zeros(len(who), np.int64),
         )
 
     def _share(
@@ -250,7 +259,11 @@ class Passes:
         rows = np.flatnonzero(aware & ~everything & self._has_queues(topic, who, known))
         if len(rows):
             mine = who[rows]
-            place[rows] = self.sampled(topic, mine, known[rows], begin[rows])
+            broker = self._sampled(topic, mine, known[rows])
+            seen_us = begin[rows] + SAMPLE_AFTER_US
+            place[rows] = self.places(broker, its.seed[mine], seen_us)
+            lost = self._silent(broker, its.seed[mine], seen_us)
+            outcome.timed_out_us[rows] += np.where(lost, REQUEST_TIMEOUT_US, 0)
             hashes = self._hashes(mine, place[rows], begin[rows] + SAMPLE_AFTER_US)
             share[rows] = self._shares[topic].of(
                 its.lives[its.life[mine]],
@@ -268,8 +281,8 @@ class Passes:
         empty = np.array([not version.queues for version in self._versions[topic]] + [False])
         return ~(empty[known] & self._elements.empty_is_unknown[who])
 
-    def sampled(self, topic: int, who: Ints, known: Ints, begin: Times) -> Ints:
-        """Which list each pass asks for, by its place; -1: the broker is down."""
+    def _sampled(self, topic: int, who: Ints, known: Ints) -> Ints:
+        """Which broker each pass asks for the members."""
         its = self._elements
         draws = draws_of(its.words[who], Timer.SAMPLE + topic, its.number[who])
         broker = np.zeros(len(who), np.int64)
@@ -278,7 +291,26 @@ class Passes:
             brokers = self._brokers[topic][version]
             at = (draws[rows] * np.uint64(len(brokers))) >> np.uint64(DRAW_BITS)
             broker[rows] = brokers[at.astype(np.int64)]
-        return self.places(broker, its.seed[who], begin + SAMPLE_AFTER_US)
+        return broker
+
+    def _silent(self, broker: Ints, seed: Ints, at_us: Times) -> NDArray[np.bool_]:
+        """True where the broker's host is lost, so that requests to it time out."""
+        found = np.zeros(len(broker), bool)
+        for number, since, until in self._elements.futures.silences:
+            found |= (broker == number) & (since[seed] <= at_us) & (at_us < until[seed])
+        return found
+
+    def _blocked(self, who: Ints, at_us: Times) -> Times:
+        """How long a heartbeat waits for lost hosts (rocketmq.md §6.1)."""
+        its = self._elements
+        found = np.zeros(len(who), np.int64)
+        seed = its.seed[who]
+        for broker, since, until in its.futures.silences:
+            silent = (since[seed] <= at_us) & (at_us < until[seed])
+            if silent.any():
+                found += silent & self._routes.reads(broker, who, at_us)
+        found = np.where(its.beats_at_once[who], np.minimum(found, 1), found)
+        return found * REQUEST_TIMEOUT_US
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
         """The list of a broker's life at a time; -1: it is down."""
@@ -338,6 +370,7 @@ class Passes:
                 for broker in self._brokers[topic][version].tolist():
                     places = self.places(np.full(len(rows), broker), seed[rows], at_us[rows])
                     hashes = self._hashes(who[rows], places, at_us[rows])
+                    calm[rows] &= ~self._silent(np.full(len(rows), broker), seed[rows], at_us[rows])
                     first = hashes if first is None else first
                     calm[rows] &= hashes == first
         return calm

@@ -20,8 +20,12 @@ SUSPENDED = "SUSPENDED"
 """A suspended client's clock of passes is another."""
 PARTIAL_EVENTS = "PARTIAL_EVENTS"
 """One broker alone saw a process come or go."""
-HOST_LOST = "HOST_LOST"
-"""Passes and timers wait for a dead host (rocketmq.md §6.1)."""
+HOSTS_LOST = "HOSTS_LOST"
+"""A heartbeat waits for so many lost hosts that other timers starve (rocketmq.md §6.1)."""
+MOST_LOST = 9
+"""Three seconds each: less than there are between a heartbeat and the next route poll."""
+BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
+"""A BROADCASTING member finds no start offset on a broker that is down, so it is unbalanced."""
 CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
@@ -44,8 +48,11 @@ def reason_of(script: Script) -> str:
         return SUSPENDED
     if any(life.sightings or life.only_broker is not None for life in lives):
         return PARTIAL_EVENTS
-    if any(life.host_lost for life in script.broker_lives):
-        return HOST_LOST
+    broadcasts = any(member.message_model == BROADCASTING for each in members for member in each)
+    if broadcasts and (script.lockless or any(life.down for life in script.broker_lives)):
+        return BROADCASTING_OUTAGE
+    if len({life.broker for life in script.broker_lives if life.host_lost}) > MOST_LOST:
+        return HOSTS_LOST
     if any(member.strategy.startswith(CONFIG_STRATEGY) for each in members for member in each):
         return CONFIG
     return REGULAR

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
-from rebalance_core.clockwork.batch.member_lists import LONGEST_PASS_US, MemberList, MemberLists
+from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
 from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
 from rebalance_core.clockwork.batch.search import SortedRows
@@ -119,7 +119,7 @@ class _SegmentPlay:
                 self._register(who, begin[who], self._run(who, begin[who]))
             if len(asks):
                 outcome = self._passes.ask_for_locks(asks)
-                its.settle(asks, outcome.balanced)
+                its.settle(asks, outcome.end_us, outcome.balanced)
                 self._register(asks, its.used[asks], outcome)
 
     def _soonest(self, begin: Times) -> Times:
@@ -204,7 +204,9 @@ class _SegmentPlay:
         found = np.full(len(begin), NEVER, np.int64)
         for place in self.fresh:
             assert place.known is not None
-            known = np.where(self._routes.blind, begin, place.known.reshape(-1) - LONGEST_PASS_US)
+            known = np.where(
+                self._routes.blind, begin, place.known.reshape(-1) - self._futures.longest_pass_us
+            )
             soonest = np.maximum(begin, known)
             missing = (place.since.reshape(-1) > begin) & ~place.joins.reshape(-1)
             found = np.where(missing, np.minimum(found, soonest), found)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from rebalance_core.clockwork.batch.futures import longest_timeouts_us
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.stretches import stretches_of
@@ -13,7 +14,8 @@ from rebalance_core.clockwork.stretches import stretches_of
 SHORTEST_US = 5 * SECOND_US
 """Changes that lie closer together are played as one."""
 LOOK_BACK_US = 5 * SECOND_US
-"""Longer than a notice is under way and waits for the end of a pass and for the minimum."""
+"""Longer than a notice is under way and waits for the end of a pass and for the minimum; without
+lost hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Segment:
     Attributes:
         begin_us: passes that begin from here on.
         end_us: and before.
+        since_us: operations from here on may wake somebody in it.
         changes: numbers of the changes that begin in it.
         after_gap: nothing was followed just before it.
         before_gap: nothing is followed just after it.
@@ -31,19 +34,16 @@ class Segment:
 
     begin_us: int
     end_us: int
+    since_us: int
     changes: range
     after_gap: bool
     before_gap: bool
     is_first: bool
 
-    @property
-    def since_us(self) -> int:
-        """Operations from here on may wake somebody in it."""
-        return self.begin_us - LOOK_BACK_US
-
 
 def segments_of(script: Script) -> Iterator[Segment]:
     """The segments of a script, in order; those of one stretch touch."""
+    look_back_us = LOOK_BACK_US + longest_timeouts_us(script)
     for stretch in stretches_of(script):
         cuts = [(stretch.begin_us, stretch.changes.start)]
         for number in stretch.changes[1:]:
@@ -55,6 +55,7 @@ def segments_of(script: Script) -> Iterator[Segment]:
             yield Segment(
                 begin_us=begin_us,
                 end_us=end_us,
+                since_us=begin_us - look_back_us,
                 changes=range(first, last),
                 after_gap=begin_us == stretch.begin_us,
                 before_gap=end_us == stretch.end_us,

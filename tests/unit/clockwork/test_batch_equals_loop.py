@@ -9,14 +9,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.clockwork.batch import play_seeds, reason_of
+from rebalance_core.clockwork.batch import play, play_seeds, reason_of
 from rebalance_core.clockwork.batch.reasons import REGULAR
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import PHASES, ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import script_of
 from rebalance_core.model import events
-from rebalance_core.model.events import EXPIRED, Event
+from rebalance_core.model.events import Event
+from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.random_groups import groups
 
@@ -35,6 +36,7 @@ OPTIONS = st.builds(
     lost_notices=st.sampled_from((0.0, 0.0, 0.3)),
     late_share=st.sampled_from((0.0, 0.0, 0.5)),
     late_ms=st.sampled_from((0, 45_000)),
+    concurrent_heartbeat=st.booleans(),
 )
 VERSIONS = st.sampled_from(("4.9", "5.0", "5.1", "5.2", "5.3", "5.4", "5.5"))
 AFTER_MS = st.sampled_from((0, 0, 500, 123, 7_321))
@@ -49,7 +51,7 @@ class Tally:
 
 
 def alike(history: GroupHistory, after_ms: int, client: str, broker: str) -> GroupHistory:
-    """The group with members that subscribe alike, no lost host and no member that sleeps.
+    """The group with members that subscribe alike and do not sleep.
 
     Each stay in an orderly group has a client id of its own.
     """
@@ -63,8 +65,6 @@ def alike(history: GroupHistory, after_ms: int, client: str, broker: str) -> Gro
             continue
         if event.event_type == events.CONSUMER_JOIN:
             event = replace(event, subscriptions=None)
-        if event.event_type == events.BROKER_DOWN and event.detail == EXPIRED:
-            event = replace(event, detail=None)
         key = event.client_id, event.channel_id
         if history.settings.ordered and event.client_id is not None:
             event = replace(event, client_id=f"{event.client_id}-{key[1]}-{stays[key]}")
@@ -121,3 +121,39 @@ def test_ten_thousand_random_groups_have_the_log_of_the_loop(seed: int) -> None:
     tally = equal_in(MANY_EXAMPLES, seed)
     print(f"seed {seed}: 0 differences in {MANY_EXAMPLES} examples\n{tally}")
     assert tally.reasons[REGULAR] > MANY_EXAMPLES / 4
+
+
+def restarted(its: GroupSettings) -> GroupHistory:
+    """Three members, one of which leaves and comes back, and a broker that goes down and up."""
+    told = [
+        (0, events.TOPIC_CONFIG, {"topic": "T", "broker_name": "a", "read_queue_nums": 4}),
+        (0, events.TOPIC_CONFIG, {"topic": "T", "broker_name": "b", "read_queue_nums": 4}),
+        *((0, events.CONSUMER_JOIN, {"client_id": f"c{n}"}) for n in range(3)),
+        (60_000, events.CONSUMER_LEAVE, {"client_id": "c1"}),
+        (70_000, events.CONSUMER_JOIN, {"client_id": "c9"}),
+        (400_000, events.BROKER_DOWN, {"broker_name": "a"}),
+        (430_000, events.BROKER_UP, {"broker_name": "a"}),
+    ]
+    made = tuple(
+        Event(T0_MS + at_ms, number, kind, **said)  # type: ignore[arg-type]
+        for number, (at_ms, kind, said) in enumerate(told)
+    )
+    return GroupHistory("c", "g", its, made)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_slices_of_futures_give_the_whole(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
+    history = restarted(GroupSettings(subscriptions=("T",), ordered=ordered))
+    script = script_of(history, ClockOptions())
+    assert reason_of(script) == REGULAR
+    seeds = np.arange(40)
+    whole = rows_of(play_seeds(script, seeds, ClockOptions()))
+    monkeypatch.setattr(play, "seeds_of_a_slice", lambda _: 7)
+    assert rows_of(play_seeds(script, seeds, ClockOptions())) == whole
+    assert {row[0] for row in whole} == set(range(40))
+
+
+def test_a_group_without_topics_has_an_empty_log() -> None:
+    script = script_of(restarted(GroupSettings(subscriptions=("U",))), ClockOptions())
+    assert script.changes
+    assert len(play_seeds(script, np.arange(9), ClockOptions())) == 0
