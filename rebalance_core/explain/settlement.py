@@ -22,7 +22,9 @@ from rebalance_core.model.group_settings import (
     PUSH,
 )
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.protocol.order_locks import locks_on_addition
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
@@ -131,7 +133,7 @@ class Settlement:
         """True if a pass of the process takes the queue; not for those that run none."""
         outcome = self.outcome(member)
         if outcome == BROADCAST:
-            return queue in self._readable
+            return queue in self._readable and self._gets_lock(member, queue)
         if outcome not in (COMPUTED, LISTED):
             return False
         share = self._share(member)
@@ -141,6 +143,12 @@ class Settlement:
         """False: the order lock of a queue that is new to the process, and nobody gives it."""
         if queue.broker_name not in self.lockless:
             return True
+        version = parse_version(member["version"])
+        # Only an orderly push group has brokers that lack its locks.
+        if not locks_on_addition(
+            PUSH, member["message_model"], ordered=True, client_version=version
+        ):
+            return True
         key = (member["client_id"], member["channel_id"])
         there = self.before is not None and key in self.before.processes
         return there and held_before(self.before, queue)[1][member["client_id"]] > 0
@@ -149,7 +157,7 @@ class Settlement:
         """All queues of the topic that a pass of the process takes; not for those that run none."""
         outcome = self.outcome(member)
         if outcome == BROADCAST:
-            return self._readable
+            return frozenset(q for q in self._readable if self._gets_lock(member, q))
         if outcome not in (COMPUTED, LISTED):
             return frozenset()
         share = self._share(member)

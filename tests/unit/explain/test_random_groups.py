@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from rebalance_core.explain.explainer import Explainer, queue_text
 from rebalance_core.explain.view import View, view_of
+from rebalance_core.model import events
+from rebalance_core.model.events import Event
+from rebalance_core.model.group_settings import BROADCASTING, GroupSettings
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import Epoch, GroupHistory, replay_history
 from rebalance_core.replay.pop_reach import client_reaches
@@ -95,3 +98,19 @@ def test_every_queue_of_every_epoch_is_explained(history: GroupHistory) -> None:
 @settings(max_examples=EXAMPLES * 40, **SLOW)
 def test_the_same_with_many_more(history: GroupHistory) -> None:
     check(history)
+
+
+@pytest.mark.parametrize(("version", "owned"), [("4.9", 1), ("5.3.2", 2)])
+def test_old_broadcasting_members_need_order_locks_as_well(version: str, owned: int) -> None:
+    its = GroupSettings(
+        message_model=BROADCASTING, subscriptions=("T",), ordered=True, client_version=version
+    )
+    configs = [
+        Event(0, number, events.TOPIC_CONFIG, topic="T", broker_name=broker, read_queue_nums=1)
+        for number, broker in enumerate("ab")
+    ]
+    down = Event(1, 2, events.MASTER_DOWN, broker_name="a")
+    join = Event(2, 3, events.CONSUMER_JOIN, client_id="x")
+    history = GroupHistory("c", "g", its, (*configs, down, join))
+    codes = check(history)
+    assert (codes[BROADCASTING], codes["NO_MASTER"]) == (owned, 2 - owned)
