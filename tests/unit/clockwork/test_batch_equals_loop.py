@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.clockwork.batch import play, play_seeds, reason_of
-from rebalance_core.clockwork.batch.reasons import REGULAR
+from rebalance_core.clockwork.batch.reasons import LOCKS_AND_ROUTES, REGULAR
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import PHASES, ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
@@ -145,7 +145,7 @@ def restarted(its: GroupSettings) -> GroupHistory:
 def test_slices_of_futures_give_the_whole(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
     history = restarted(GroupSettings(subscriptions=("T",), ordered=ordered))
     script = script_of(history, ClockOptions())
-    assert reason_of(script) == REGULAR
+    assert reason_of(script) == (LOCKS_AND_ROUTES if ordered else REGULAR)
     seeds = np.arange(40)
     whole = rows_of(play_seeds(script, seeds, ClockOptions()))
     monkeypatch.setattr(play, "seeds_of_a_slice", lambda _: 7)
