@@ -26,6 +26,9 @@ from rebalance_core.strategies import AllocationStrategy, parse_strategy
 SETTLE_MS = 240_000
 """How long a change is followed: route poll, pass, first heartbeat, two expiries of a lock."""
 
+_LEAD_MS = 1
+"""Whoever was there before is placed before the change: it may be what goes."""
+
 
 def script_of(history: GroupHistory, options: ClockOptions) -> Script:
     """The script of a group.
@@ -187,7 +190,7 @@ class _Builder:
         )
 
     def _begin_us(self, at_ms: int, causes: tuple[str, ...]) -> int:
-        lead_ms = LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else 0
+        lead_ms = LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else _LEAD_MS
         return self._since_us(at_ms) - lead_ms * MS_US
 
     def _initial(

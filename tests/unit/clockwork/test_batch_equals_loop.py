@@ -16,7 +16,7 @@ from rebalance_core.clockwork.options import PHASES, ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import script_of
 from rebalance_core.model import events
-from rebalance_core.model.events import Event
+from rebalance_core.model.events import EXPIRED, OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.random_groups import groups
@@ -157,3 +157,20 @@ def test_a_group_without_topics_has_an_empty_log() -> None:
     script = script_of(restarted(GroupSettings(subscriptions=("U",))), ClockOptions())
     assert script.changes
     assert len(play_seeds(script, np.arange(9), ClockOptions())) == 0
+
+
+@pytest.mark.parametrize("ends", [(events.CONSUMER_LEAVE, None), (events.CONSUMER_LOST, EXPIRED)])
+def test_who_was_there_before_and_goes_at_the_first_change(ends: tuple[str, str | None]) -> None:
+    kind, detail = ends
+    topic = {"topic": "T", "broker_name": "a", "read_queue_nums": 4, "detail": OBSERVED}
+    told = (
+        Event(T0_MS, 0, events.TOPIC_CONFIG, **topic),  # type: ignore[arg-type]
+        Event(T0_MS, 1, events.CONSUMER_JOIN, client_id="c1", detail=OBSERVED),
+        Event(T0_MS, 2, events.CONSUMER_JOIN, client_id="c2", detail=OBSERVED),
+        Event(T0_MS + 60_001, 3, kind, client_id="c1", detail=detail),
+    )
+    history = GroupHistory("c", "g", GroupSettings(subscriptions=("T",)), told)
+    script = script_of(history, ClockOptions())
+    played = rows_of(play_seeds(script, range(20), ClockOptions()))
+    assert played == rows_of(play_seeds_one_by_one(script, range(20), ClockOptions()))
+    assert sum(row[4] == -1 for row in played) == 2 * 20

@@ -116,8 +116,8 @@ def test_changes_whose_windows_touch_are_one_stretch() -> None:
     found = list(stretches_of(made))
     assert [list(each.changes) for each in found] == [[0, 1], [2], [3]]
     assert [ms(each.end_us) for each in found] == [340_300, 1_140_300, 2_240_300]
-    assert ms(found[1].begin_us) == 900_300
-    assert ms(found[2].begin_us) == 2_000_300 - 125_000  # the host was silent before
+    assert ms(found[1].begin_us) == 900_299
+    assert ms(found[2].begin_us) == 2_000_299 - 125_000  # the host was silent before
 
 
 def test_a_newer_notification_stops_the_loop_of_an_older_one() -> None:

@@ -85,7 +85,7 @@ def test_windows_end_where_the_next_begins() -> None:
     assert [change.change_ms - T0 for change in made.changes] == [0, 5_000, 600_000]
     assert made.changes[0].end_us == made.changes[1].begin_us == (T0 + 5_000) * 1_000 - lead
     assert made.changes[1].end_us == (T0 + 245_000) * 1_000
-    assert made.changes[2].begin_us == (T0 + 600_000) * 1_000
+    assert made.changes[2].begin_us == (T0 + 600_000 - 1) * 1_000
 
 
 def test_windows_of_changes_within_a_second_do_not_cross() -> None:
