@@ -1,0 +1,116 @@
+"""What brokers answer passes, and how long those that are lost keep them waiting."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.batch.elements import Elements
+from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
+from rebalance_core.clockwork.batch.member_lists import MemberLists
+from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
+from rebalance_core.clockwork.loop.heartbeats import REQUEST_TIMEOUT_US
+from rebalance_core.clockwork.loop.rebalancing import SAMPLE_AFTER_US
+from rebalance_core.clockwork.ticks import Times
+
+Ints = NDArray[np.int64]
+
+
+class Answers:
+    """The member lists that elements are given.
+
+    Args:
+        elements: of the stretch.
+        routes: what they know.
+        lists: of the brokers.
+    """
+
+    def __init__(self, elements: Elements, routes: KnownRoutes, lists: MemberLists) -> None:
+        self._elements, self._routes, self._lists = elements, routes, lists
+        self._versions = elements.futures.script.routes
+        self._topics = elements.futures.topics
+        self._brokers = [
+            [np.array(version.brokers or (0,), np.int64) for version in versions]
+            for versions in self._versions
+        ]
+
+    def has_queues(self, topic: int, who: Ints, known: Ints) -> NDArray[np.bool_]:
+        """From 5.5.0 on a route without readable queues is like none."""
+        empty = np.array([not version.queues for version in self._versions[topic]] + [False])
+        return ~(empty[known] & self._elements.empty_is_unknown[who])
+
+    def sampled(self, topic: int, who: Ints, known: Ints) -> Ints:
+        """Which broker each pass asks for the members."""
+        its = self._elements
+        draws = draws_of(its.words[who], Timer.SAMPLE + topic, its.number[who])
+        broker = np.zeros(len(who), np.int64)
+        for version in np.unique(known).tolist():
+            rows = np.flatnonzero(known == version)
+            brokers = self._brokers[topic][version]
+            at = (draws[rows] * np.uint64(len(brokers))) >> np.uint64(DRAW_BITS)
+            broker[rows] = brokers[at.astype(np.int64)]
+        return broker
+
+    def silent(self, broker: Ints, seed: Ints, at_us: Times) -> NDArray[np.bool_]:
+        """True where the broker's host is lost, so that requests to it time out."""
+        found = np.zeros(len(broker), bool)
+        for number, since, until in self._elements.futures.silences:
+            found |= (broker == number) & (since[seed] <= at_us) & (at_us < until[seed])
+        return found
+
+    def blocked(self, who: Ints, at_us: Times) -> Times:
+        """How long a heartbeat waits for lost hosts (rocketmq.md §6.1)."""
+        its = self._elements
+        found = np.zeros(len(who), np.int64)
+        seed = its.seed[who]
+        for broker, since, until in its.futures.silences:
+            silent = (since[seed] <= at_us) & (at_us < until[seed])
+            if silent.any():
+                found += silent & self._routes.reads(broker, who, at_us)
+        found = np.where(its.beats_at_once[who], np.minimum(found, 1), found)
+        return found * REQUEST_TIMEOUT_US
+
+    def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
+        """The list of a broker's life at a time; -1: it is down."""
+        found = np.full(len(broker), -1, np.int64)
+        for number, place in enumerate(self._lists.lists):
+            up = (broker == place.broker) & (place.up[seed] <= at_us) & (at_us < place.down[seed])
+            found[up] = number
+        return found
+
+    def hashes(self, who: Ints, place: Ints, at_us: Times) -> NDArray[np.uint64]:
+        """Of the member lists at those places; 0: none."""
+        found = np.zeros(len(who), np.uint64)
+        seed = self._elements.seed[who]
+        for number, each in enumerate(self._lists.lists):
+            rows = np.flatnonzero(place == number)
+            if len(rows):
+                found[rows] = self._lists.hash_at(each, seed[rows], at_us[rows])
+        return found
+
+    def members(self, who: int, place: int, begin: int) -> tuple[str, ...]:
+        """The list that one pass is given."""
+        if place < 0:
+            return ()
+        seed = int(self._elements.seed[who])
+        return self._lists.members_at(self._lists.lists[place], seed, int(begin) + SAMPLE_AFTER_US)
+
+    def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
+        """True where any broker that the element may ask would answer alike at a time."""
+        its = self._elements
+        calm = np.ones(len(who), bool)
+        seed = its.seed[who]
+        asks = ~its.broadcasting[who] & ~its.asks_nobody[who]
+        for topic in self._topics:
+            known = self._routes.at(topic, who, at_us)
+            calm &= known != UNKNOWN
+            for version in np.unique(known[known != UNKNOWN]).tolist():
+                rows = np.flatnonzero((known == version) & asks & calm)
+                first: NDArray[np.uint64] | None = None
+                for broker in self._brokers[topic][version].tolist():
+                    places = self.places(np.full(len(rows), broker), seed[rows], at_us[rows])
+                    hashes = self.hashes(who[rows], places, at_us[rows])
+                    calm[rows] &= ~self.silent(np.full(len(rows), broker), seed[rows], at_us[rows])
+                    first = hashes if first is None else first
+                    calm[rows] &= hashes == first
+        return calm

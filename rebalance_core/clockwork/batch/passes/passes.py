@@ -1,0 +1,181 @@
+"""One pass of many elements: views in; what is held and when what changes, out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.batch.elements import Elements
+from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
+from rebalance_core.clockwork.batch.member_lists import MemberLists
+from rebalance_core.clockwork.batch.order_locks import OrderLocks
+from rebalance_core.clockwork.batch.passes.answers import Answers
+from rebalance_core.clockwork.batch.passes.moves import Holdings, Moves
+from rebalance_core.clockwork.batch.passes.orderly import OrderlyPasses
+from rebalance_core.clockwork.batch.passes.outcome import Outcome
+from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, QueueSets, Shares
+from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
+from rebalance_core.clockwork.draws import Timer, draws_of
+from rebalance_core.clockwork.loop.heartbeats import REQUEST_TIMEOUT_US
+from rebalance_core.clockwork.loop.pass_effects import COLD_PASSES
+from rebalance_core.clockwork.loop.rebalancing import SAMPLE_AFTER_US
+from rebalance_core.clockwork.ticks import NEVER, Times
+
+Ints = NDArray[np.int64]
+
+
+class Passes:
+    """Runs passes in a stretch.
+
+    Args:
+        elements: of the stretch.
+        routes: what they know.
+        lists: of the brokers.
+        shares: by topic.
+        sets: of queues.
+        moves: changes of what is held are put down here.
+        locks: of the brokers, if the group is orderly.
+    """
+
+    def __init__(
+        self,
+        elements: Elements,
+        routes: KnownRoutes,
+        lists: MemberLists,
+        shares: list[Shares],
+        sets: QueueSets,
+        moves: list[Moves],
+        locks: OrderLocks | None,
+    ) -> None:
+        self._sets, self._elements, self._routes = sets, elements, routes
+        self._shares, self._topics = shares, elements.futures.topics
+        self._answers = Answers(elements, routes, lists)
+        self._holdings = Holdings(elements, moves)
+        self._orderly = None
+        if locks is not None:
+            self._orderly = OrderlyPasses(elements, self._answers, sets, self._holdings, locks)
+
+    def run(self, who: Ints, begin: Times) -> Outcome:
+        """One pass each of the elements ``who``, no element twice."""
+        its = self._elements
+        count = len(who)
+        outcome = Outcome(
+            end_us=begin + its.length[who],
+            balanced=np.ones(count, bool),
+            notifies=its.notifies_always[who].copy(),
+            sampled=[],
+            fetched=np.zeros(count, bool),
+            timed_out_us=np.zeros(count, np.int64),
+        )
+        shares = []
+        fetches: list[tuple[int, Ints, Ints]] = []
+        for topic in self._topics:
+            known = self._routes.at(topic, who, begin)
+            shares.append(self._share(topic, who, begin, known, outcome))
+            if (known == UNKNOWN).any():
+                fetches.append((topic, *self._fetch(topic, who, begin, known, outcome)))
+        outcome.end_us += outcome.timed_out_us
+        self._act(who, begin + outcome.timed_out_us, shares, outcome)
+        outcome.notifies &= its.heartbeats[who]
+        if self._orderly is not None:
+            self._orderly.wait_for_locks(who, outcome)
+        blocked = self._answers.blocked(who, begin + SAMPLE_AFTER_US)
+        outcome.end_us += np.where(outcome.notifies, blocked, 0)
+        for topic, whose, versions in fetches:
+            known = self._routes.fetched[topic]
+            known[whose] = np.maximum(known[whose], versions)
+        return outcome
+
+    def _act(
+        self, who: Ints, begin: Times, shares: list[NDArray[np.int32]], outcome: Outcome
+    ) -> None:
+        """Give up and take what was decided."""
+        its = self._elements
+        changes = [
+            (share >= 0) & (share != its.held[topic][who])
+            for topic, share in zip(self._topics, shares, strict=True)
+        ]
+        acts = np.flatnonzero(np.any(changes, axis=0)) if changes else np.empty(0, np.int64)
+        if not len(acts):
+            return
+        outcome.notifies[acts] = True
+        mine, number = who[acts], its.number[who[acts]]
+        takes = np.zeros(len(acts), bool)
+        for topic, share, changed in zip(self._topics, shares, changes, strict=True):
+            rows = changed[acts]
+            takes[rows] |= self._sets.adds(its.held[topic][mine[rows]], share[acts[rows]])
+        words = its.words[mine]
+        drop_us = begin[acts] + DROP_AFTER.many(draws_of(words, Timer.DROP_AFTER, number))
+        draws = draws_of(words, Timer.ADD_AFTER, number)
+        cold = (number < COLD_PASSES) & ~its.observed[mine]
+        add = np.where(cold, COLD_ADD_AFTER.many(draws), ADD_AFTER.many(draws))
+        last_us = drop_us + np.where(takes, add, 0)
+        tail = PASS_TAIL.many(draws_of(words, Timer.PASS_TAIL, number))
+        outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
+        if self._orderly is not None:
+            dropped = self._orderly.drop(mine, acts, shares, changes, drop_us)
+            outcome.notifies[acts] = dropped | its.notifies_always[mine]
+            its.asks_us[mine] = np.where(takes, last_us, NEVER)
+            return
+        for topic, share, changed in zip(self._topics, shares, changes, strict=True):
+            rows = changed[acts]
+            if rows.any():
+                self._holdings.move(
+                    topic, mine[rows], share[acts[rows]], drop_us[rows], last_us[rows]
+                )
+
+    def _share(
+        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: Outcome
+    ) -> NDArray[np.int32]:
+        its = self._elements
+        share = np.full(len(who), UNCHANGED, np.int32)
+        place = np.full(len(who), -1, np.int64)
+        aware = known != UNKNOWN
+        aware &= ~its.asks_nobody[who]
+        everything = its.broadcasting[who]
+        if everything.any():
+            rows = np.flatnonzero(everything & aware)
+            share[rows] = self._shares[topic].everything(known[rows])
+        rows = np.flatnonzero(aware & ~everything & self._answers.has_queues(topic, who, known))
+        if len(rows):
+            mine = who[rows]
+            broker = self._answers.sampled(topic, mine, known[rows])
+            seen_us = begin[rows] + SAMPLE_AFTER_US
+            place[rows] = self._answers.places(broker, its.seed[mine], seen_us)
+            lost = self._answers.silent(broker, its.seed[mine], seen_us)
+            outcome.timed_out_us[rows] += np.where(lost, REQUEST_TIMEOUT_US, 0)
+            hashes = self._answers.hashes(mine, place[rows], begin[rows] + SAMPLE_AFTER_US)
+            share[rows] = self._shares[topic].of(
+                its.lives[its.life[mine]],
+                known[rows],
+                hashes,
+                lambda at: self._answers.members(mine[at], place[rows[at]], begin[rows[at]]),
+            )
+        outcome.notifies |= (
+            ~everything & (known != UNKNOWN) & ~self._answers.has_queues(topic, who, known)
+        )
+        outcome.sampled.append(place)
+        outcome.balanced &= share != REFUSED
+        return share
+
+    def _fetch(
+        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: Outcome
+    ) -> tuple[Ints, Ints]:
+        """A pass that knows no route asks for it on its way to the member list."""
+        its = self._elements
+        unknown = known == UNKNOWN
+        outcome.notifies |= unknown & ~its.is_v4[who]
+        asks = unknown & ~its.broadcasting[who] & ~its.empty_is_unknown[who]
+        rows = np.flatnonzero(asks)
+        versions = self._routes.visible(topic, who[rows], begin[rows])
+        outcome.fetched[rows] |= versions != UNKNOWN
+        return who[rows], versions
+
+    def ask_for_locks(self, who: Ints) -> Outcome:
+        """The second step of passes of orderly groups."""
+        assert self._orderly is not None
+        return self._orderly.ask_for_locks(who)
+
+    def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
+        """`Answers.calm`."""
+        return self._answers.calm(who, at_us)
