@@ -102,6 +102,8 @@ def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
     record = run_pass(client.process, one.view, broker_answers(world))
     new = client.process.table.keys() - before
     granted(world, client, record, new)
+    if not new:  # offsets, first pulls and all that follows a lock are left out
+        one.end_us = max(one.begin_us + client.clock.length_us, world.now_us)
     _take(world, client, new)
     due = dropped.heartbeats + record.heartbeats > 0
     end(world, one, record, heartbeat_due=due)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.clockwork.delays import ADD_AFTER, DROP_AFTER, PASS_LENGTH
+from rebalance_core.clockwork.draws import Timer, uniform
 from rebalance_core.clockwork.options import ClockOptions
 from tests.unit.clockwork.futures import (
     EXACT,
@@ -111,6 +113,25 @@ def test_the_locks_of_a_killed_member_block_its_queues_for_up_to_a_minute(
     assert 40_000 <= min(after) <= max(after) < 61_500
     if versions is V4:  # passes at 0, 20, 40 and 60 s
         assert all(abs(at - 60_000) < 1_500 or abs(at - 40_000) < 1_500 for at in after)
+
+
+def test_a_pass_whose_locks_are_all_refused_ends_with_its_question() -> None:
+    """Or as one that changes nothing; the next one begins a second later (rocketmq.md §3.1, §7)."""
+    count = 0
+    for seed, future in enumerate(
+        futures(*THREE, happens(100_300, "CONSUMER_LOST", "z"), **V5, **ORDERLY)
+    ):
+        life = next(each for each in future.script.lives if each.client_id == "y")
+        length = PASS_LENGTH.of(uniform(seed, life.entity, Timer.PASS_LENGTH))
+        passes = [one for one in future.passes("y") if 103_000 < ms(one.begin_us) < 139_000]
+        for before, after in pairwise(passes):
+            asked = sum(
+                delay.of(uniform(seed, life.entity, timer, before.number))
+                for delay, timer in ((DROP_AFTER, Timer.DROP_AFTER), (ADD_AFTER, Timer.ADD_AFTER))
+            )
+            assert after.begin_us - before.begin_us == max(length, asked) + SECOND
+            count += 1
+    assert count > 400
 
 
 @BOTH

@@ -100,7 +100,9 @@ class OrderlyPasses:
                 self._holdings.move(topic, who[rows], now, at[rows], at[rows])
         its.asks_us[who] = NEVER
         notifies = (added & its.heartbeats[who]) | its.beats[who]
-        end = its.ends_us[who] + np.where(notifies, self._answers.blocked(who, at), 0)
+        in_vain_us = np.maximum(its.used[who] + its.length[who], at)
+        end = np.where(added, its.ends_us[who], in_vain_us)
+        end += np.where(notifies, self._answers.blocked(who, at), 0)
         later = refused & ~its.is_v4[who]
         crowded = its.wake_later(who[later], end[later] + REBALANCE_LATER_MS * MS_US)
         self._locks.odd[its.seed[crowded]] = True
