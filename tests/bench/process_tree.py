@@ -1,19 +1,24 @@
 """What a command costs, with every process it starts: processor seconds and memory. Linux only.
 
-This process becomes the one that inherits orphans (PR_SET_CHILD_SUBREAPER), so that the JVM and the
-Python workers are waited for, and their processor time counted, whoever started them.
+This process becomes the one that inherits orphans (PR_SET_CHILD_SUBREAPER), so that the JVM is
+waited for, and its processor time counted, whoever started it. The kernel counts no processor time
+of a child whose parent ignores SIGCHLD, as Spark's Python daemon does with its workers: theirs is
+read while they run, so that at most the last `POLL_SECONDS` of each are missing.
 """
 
 import ctypes
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.1
 _SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_SIGCHLD = 1 << (signal.SIGCHLD - 1)  # its bit in a mask of /proc/PID/status
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _KINDS = (("pyspark.daemon", "worker"), ("pyspark/daemon", "worker"), ("java", "jvm"))
 
 
@@ -41,22 +46,32 @@ class Cost:
 
 @dataclass
 class _Watch:
-    """High-water marks of this process's descendants."""
+    """What is read of this process's descendants while they run.
+
+    Attributes:
+        peak_mib: High-water marks by kind of process.
+        unwaited: Processor seconds of those that nobody waits for, by process id and start time.
+    """
 
     peak_mib: dict[str, float] = field(default_factory=dict)
+    unwaited: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def look(self) -> None:
-        """Read the marks that the kernel keeps (VmHWM); one that ends between looks is missed."""
+        """Read them; what happens between the last look and a process's end is missed."""
         for process in _descendants():
+            folder = Path(f"/proc/{process.pid}")
             try:
-                command = (process / "cmdline").read_bytes().decode(errors="replace")
-                status = (process / "status").read_text()
+                command = (folder / "cmdline").read_bytes().decode(errors="replace")
+                status = _status(process.pid)
+                ignores_children = int(_status(process.parent)["SigIgn"], 16) & _SIGCHLD
             except OSError:
                 continue  # it ended meanwhile
-            kind = next((kind for part, kind in _KINDS if part in command), "python")
-            marks = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
-            if marks:
-                self.peak_mib[kind] = max(self.peak_mib.get(kind, 0.0), int(marks[0]) / 1024)
+            if ignores_children:
+                self.unwaited[process.pid, process.start_ticks] = process.processor_seconds
+            if "VmHWM" in status:
+                kind = next((kind for part, kind in _KINDS if part in command), "python")
+                mark = int(status["VmHWM"].split()[0]) / 1024
+                self.peak_mib[kind] = max(self.peak_mib.get(kind, 0.0), mark)
 
 
 def cost_of(
@@ -97,7 +112,7 @@ def cost_of(
     return Cost(
         code=code,
         seconds=time.perf_counter() - begin,
-        processor_seconds=processor_seconds,
+        processor_seconds=processor_seconds + sum(watch.unwaited.values()),
         peak_mib=watch.peak_mib,
         output=stdout.read_text(errors="replace"),
         errors=stderr.read_text(errors="replace")[-4000:],
@@ -116,18 +131,40 @@ def _inherit_orphans() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-def _descendants() -> list[Path]:
+@dataclass(frozen=True)
+class _Process:
+    """A line of /proc/PID/stat; ``processor_seconds`` has those of children it waited for."""
+
+    pid: int
+    parent: int
+    start_ticks: int
+    processor_seconds: float
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def _descendants() -> list[_Process]:
     """The processes below this one."""
-    children: dict[int, list[int]] = {}
+    children: dict[int, list[_Process]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             after_name = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue  # it ended meanwhile
-        children.setdefault(int(after_name[1]), []).append(int(folder.name))
+        ticks = sum(int(value) for value in after_name[11:15])  # utime, stime, cutime, cstime
+        process = _Process(
+            pid=int(folder.name),
+            parent=int(after_name[1]),
+            start_ticks=int(after_name[19]),
+            processor_seconds=ticks / _TICKS_A_SECOND,
+        )
+        children.setdefault(process.parent, []).append(process)
     found, left = [], [os.getpid()]
     while left:
         below = children.get(left.pop(), [])
         found += below
-        left += below
-    return [Path(f"/proc/{pid}") for pid in found]
+        left += [process.pid for process in below]
+    return found

@@ -1,43 +1,62 @@
-"""What a command costs, its orphans' part included."""
+"""What a command costs, with the parts of processes that nobody waits for."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
-BURNT = 0.3
-# A child that outlives its parent, which does not wait for it, as a JVM may.
-ORPHAN = f"""
+BURNT = 0.5
+BURNING = f"""
 import time
 block = b"x" * 200_000_000
 while time.process_time() < {BURNT}:
     pass
+time.sleep(0.5)
 """
-PARENT = f"""
+# Its child outlives it, and it does not wait for it, as a JVM may.
+PARENT_OF_AN_ORPHAN = f"""
 import subprocess, sys
-subprocess.Popen([sys.executable, "-c", {ORPHAN!r}])
+subprocess.Popen([sys.executable, "-c", {BURNING!r}])
 print("started")
 sys.exit(7)
 """
+# It lets the kernel reap its children, as Spark's Python daemon does.
+DAEMON = f"""
+import signal, subprocess, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", {BURNING!r}]).wait()
+"""
 # In a process of its own: one that inherits orphans stays so.
-MEASURE = f"""
+MEASURE = """
 import json, sys, tempfile
 from dataclasses import asdict
 from pathlib import Path
 from tests.bench.process_tree import cost_of
 with tempfile.TemporaryDirectory() as folder:
-    cost = cost_of([sys.executable, "-c", {PARENT!r}], scratch=Path(folder))
+    cost = cost_of([sys.executable, "-c", sys.argv[1]], scratch=Path(folder))
 print(json.dumps(asdict(cost)))
 """
 
 
-def test_an_orphan_counts() -> None:
+def cost_of(program: str) -> dict[str, Any]:
     told = subprocess.run(
-        [sys.executable, "-c", MEASURE], cwd=ROOT, capture_output=True, check=True
+        [sys.executable, "-c", MEASURE, program], cwd=ROOT, capture_output=True, check=True
     )
-    cost = json.loads(told.stdout)
+    cost: dict[str, Any] = json.loads(told.stdout)
+    return cost
+
+
+def test_an_orphan_counts() -> None:
+    cost = cost_of(PARENT_OF_AN_ORPHAN)
     assert cost["code"] == 7
     assert cost["output"] == "started\n"
     assert cost["processor_seconds"] >= BURNT
     assert cost["peak_mib"]["python"] >= 190
+
+
+def test_a_child_that_the_kernel_reaps_counts() -> None:
+    cost = cost_of(DAEMON)
+    assert cost["code"] == 0
+    assert cost["processor_seconds"] >= BURNT
