@@ -31,6 +31,10 @@ def conform(table: Table, rows: pa.Table) -> pa.Table:
     contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
     silently. NaN (a gap, for pandas) is null. Conformed rows are returned as they are.
 
+    Rows without a text of their own get one in ``_raw``, their fields as JSON, unless the
+    contract's columns say all of it: then it stays null, and `with_text` makes it when it is
+    needed.
+
     Raises:
         InputRefused: columns that may not be null are missing; all of them are named.
     """
@@ -44,6 +48,19 @@ def conform(table: Table, rows: pa.Table) -> pa.Table:
     plain = _plain_types(rows)
     batches = [_conformed(table, batch, schema) for batch in plain.to_batches()]
     return pa.Table.from_batches(batches, schema)
+
+
+def with_text(table: Table, rows: pa.Table) -> pa.Table:
+    """Conformed rows, or used ones, with the text that `conform` left out."""
+    missing = rows.column(RAW).is_null()
+    if not pc.any(missing).as_py():
+        return rows
+    parts = [
+        json_of_rows({name: batch.column(name) for name in table.column_names}, len(batch))
+        for batch in rows.to_batches()
+    ]
+    text = pc.coalesce(rows.column(RAW), pa.chunked_array(parts, pa.string()))
+    return rows.set_column(rows.schema.get_field_index(RAW), RAW, text)
 
 
 def refuse_missing_columns(table: Table, present: Sequence[str]) -> None:
@@ -89,6 +106,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     present = {name: rows.column(name) for name in rows.schema.names}
     values, found = [], []
+    given = [name for name in present if name not in TECHNICAL]
+    says_all = given == [name for name in table.column_names if name in present]
     for column in table.columns:
         read = present.get(column.name)
         if read is None:
@@ -97,19 +116,22 @@ def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.Reco
         value = _typed(read, column.type)
         values.append(value)
         if value is not read:
+            says_all = False
             found.append(_bad_types(column, read, value))
     issues = issues_array(len(rows), found)
     if READ_ISSUES in present:
         earlier = present[READ_ISSUES].cast(issues.type)
         issues = joined_issues(earlier, issues)
-    columns = [*values, *_place(present, len(rows)), issues]
+    columns = [*values, *_place(present, len(rows), says_all), issues]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _place(present: dict[str, pa.Array], rows: int) -> list[pa.Array]:
-    """The columns `SOURCE` and `RAW`."""
+def _place(present: dict[str, pa.Array], rows: int, says_all: bool) -> list[pa.Array]:
+    """The columns `SOURCE` and `RAW`; the latter is null if the contract's columns say all."""
     source, raw = present.get(SOURCE, present.get("source")), present.get(RAW)
-    if raw is None:
+    if raw is None and says_all:
+        raw = pa.nulls(rows, pa.string())
+    elif raw is None:
         raw = json_of_rows({n: v for n, v in present.items() if n not in TECHNICAL}, rows)
     return [pa.nulls(rows, pa.string()) if source is None else as_text(source), raw]
 

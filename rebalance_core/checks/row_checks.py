@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.conform import conform
+from rebalance_core.checks.conform import conform, with_text
 from rebalance_core.checks.duplicate_keys import duplicate_keys
 from rebalance_core.checks.input_tables import InputTables
 from rebalance_core.checks.issue_arrays import issues_array, joined_issues
@@ -33,7 +33,8 @@ class Checked:
     """The input after the checks.
 
     Attributes:
-        tables: the used rows by table: contract columns, ``_source``, ``_raw``; equal repeats once.
+        tables: the used rows by table: contract columns, ``_source``, ``_raw`` (null: see
+            `conform.with_text`); equal repeats once.
         rejected: the ledger table.
         counts: rows and bad rows by table.
     """
@@ -102,7 +103,7 @@ def by_keys(table: Table, rows: pa.Table) -> Checked:
     good = good if used.all() else good.filter(pa.array(used))
     return Checked(
         {table.name: good},
-        _rejected(table.name, rows, issues, bad),
+        _rejected(table, rows, issues, bad),
         {table.name: RowCounts(len(rows), int(bad.sum()))},
     )
 
@@ -112,10 +113,10 @@ def _one_array(issues: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([empty, *issues.chunks])
 
 
-def _rejected(table_name: str, rows: pa.Table, issues: pa.Array, bad: np.ndarray) -> pa.Table:
+def _rejected(table: Table, rows: pa.Table, issues: pa.Array, bad: np.ndarray) -> pa.Table:
     chosen = pa.array(bad)
-    wrong = rows.select([SOURCE, RAW]).filter(chosen)
-    columns = [pa.repeat(table_name, len(wrong)), wrong[SOURCE], wrong[RAW], issues.filter(chosen)]
+    wrong = with_text(table, rows.filter(chosen))
+    columns = [pa.repeat(table.name, len(wrong)), wrong[SOURCE], wrong[RAW], issues.filter(chosen)]
     return pa.table(columns, schema=REJECTED.arrow_schema())
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.checks.conform import with_text
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.group_history import by_table, event_of, history_of, strategy_for
 from rebalance_core.engine.units import GROUP, PART, PARTS, split_units
 from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
@@ -148,6 +149,6 @@ def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch
     events = prepared.coded.events
     unknown = prepared.membership.unknown
     unknown = unknown[prepared.reason[events.group[unknown]] == REGULAR]
-    given = rows.take(pa.array(events.row[unknown]))
+    given = with_text(INPUT_TABLES[EVENTS], rows.take(pa.array(events.row[unknown])))
     rejected = [rejected_row(event_of(row)) for row in given.to_pylist()]
     return pa.RecordBatch.from_pylist(rejected, LEDGER_TABLES[REJECTED].arrow_schema())

@@ -42,7 +42,6 @@ class Reader:
         apostrophes: strings may stand in single quotes (Spark's option ``allowSingleQuotes``).
         depth: objects and arrays that are open around the text.
         controls: strings may hold control characters (``json_object_keys`` takes them).
-        words: NaN and the infinities are numbers (``allowNonNumericNumbers``).
         exact: False once an object with a name twice, half a surrogate pair or a number that is
             none was read: ``parse_json``, which makes variants, takes none of them.
     """
@@ -51,7 +50,6 @@ class Reader:
     apostrophes: bool = False
     depth: int = 0
     controls: bool = False
-    words: bool = True
     exact: bool = field(default=True, init=False)
 
     def space(self, at: int) -> int:
@@ -94,8 +92,6 @@ class Reader:
             return word[0], False, word.end()
         if word[0] == "null":
             return None, False, word.end()
-        if not self.words:
-            raise NoJson
         self.exact = False
         return f'"{_INFINITIES.get(word[0], "Infinity")}"', False, word.end()
 
@@ -245,8 +241,12 @@ def map_of_text(text: str) -> list[tuple[str, str | None]] | None:
 
 
 def names_of_line(line: str) -> set[str]:
-    """The names of the object that the line begins with, as ``json_object_keys`` finds them."""
-    reader = Reader(line, apostrophes=True, controls=True, words=False)
+    """The names of the object that the line begins with.
+
+    As ``json_object_keys`` finds them, but in objects with NaN or an infinity, which it takes for
+    no JSON, too.
+    """
+    reader = Reader(line, apostrophes=True, controls=True)
     try:
         members, _ = reader.members(reader.space(0))
     except NoJson:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.reading.tables import read_table
 from rebalance_core.checks.row_checks import check_table, complaints
 from rebalance_core.checks.row_counts import Complaint, RowCounts
@@ -159,6 +160,7 @@ def brokers_of(events: pa.Table) -> dict[str, frozenset[str]]:
 def _clients(rows: pa.Table) -> Iterator[list[dict[str, Any]]]:
     """The rows of each client."""
     clients: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    rows = with_text(SEND_RESULTS, rows)
     for row in rows.select([*SEND_RESULTS.column_names, SOURCE, RAW]).to_pylist():
         clients.setdefault(tuple(row[name] for name in CLIENT), []).append(row)
     yield from clients.values()

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import ALL_TABLES, REJECTED
@@ -132,6 +133,7 @@ def _task(
     """The UDF's body: the rows of one client."""
 
     def rows_of(client: pa.Table) -> pa.Table:
-        return pa.Table.from_batches(tagged(replayed_parts([client.to_pylist()], options, brokers)))
+        rows = with_text(SEND_RESULTS, client).to_pylist()
+        return pa.Table.from_batches(tagged(replayed_parts([rows], options, brokers)))
 
     return rows_of

@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.checks.reading.csv_rows import csv_rows
@@ -54,6 +54,7 @@ def test_json_rows_are_those_read_one_by_one(lines: list[str], usual: int) -> No
 
 @settings(max_examples=300, deadline=None)
 @given(MEMBERS, st.integers(1, 3))
+@example([("x", "NaN")], 1)
 def test_a_shape_of_all_lines_is_read_as_one_by_one(
     members: list[tuple[str, str]], times: int
 ) -> None:

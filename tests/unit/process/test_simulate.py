@@ -145,6 +145,29 @@ def test_events_of_unknown_members_are_rejected_and_nothing_else_is_lost(tmp_pat
         assert (epoch["members"], epoch["status"]) == (1, "FROZEN")
 
 
+@pytest.mark.parametrize("engine", ["vectorized", "reference"])
+def test_rejected_rows_of_typed_tables_have_their_text(engine: str) -> None:
+    join = {
+        "cluster": "c", "event_ms": 1_700_000_000_000, "sequence": 0, "event_type": "CONSUMER_JOIN",
+        "consumer_group": "g", "client_id": 'a"ü', "subscriptions": ["T", "U"],
+    }  # fmt: skip
+    unknown_member = join | {"sequence": 1, "event_type": "CONSUMER_LEAVE", "client_id": "ghost"}
+    bad = join | {"sequence": 2, "event_type": "CONSUMER_TEA", "client_id": None}
+    schema = INPUT_TABLES["cluster_events"].arrow_schema()
+    events = pa.Table.from_pylist([join, unknown_member, bad], schema)
+    # a column that the contract does not know: the text is made when the rows are read
+    wider = events.append_column("other", pa.nulls(3, pa.string()))
+    late, early = (
+        simulate({"cluster_events": rows}, SimulationOptions(engine=engine)).rejected.to_pylist()
+        for rows in (events, wider)
+    )
+    assert late == early
+    assert [json.loads(row["raw"]) for row in late] == [
+        {name: value for name, value in bad.items() if value is not None},
+        unknown_member,
+    ]
+
+
 def test_wrong_options_are_refused_before_anything_runs() -> None:
     inputs = read_input_tables(str(JOIN_LEAVE))
     with pytest.raises(UsageError, match="unknown engine"):
