@@ -73,6 +73,12 @@ BENCHES = (
         ("--seeds", "200"),
         ("--seeds", "1000"),
     ),
+    Bench(
+        "propagation",
+        "tests.bench.runs.propagation",
+        ("--groups", "10"),
+        ("--groups", "1000"),
+    ),
     Bench("log-lines", "tests.bench.passes.log_lines", ("--megabytes", "16"),
           ("--megabytes", "64")),
     Bench(
