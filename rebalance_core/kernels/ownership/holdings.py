@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
 from rebalance_core.kernels.codes.eligibility import EVERYONE, NO_KIND
 from rebalance_core.kernels.ownership.broadcasts import broadcast, find_stays
+from rebalance_core.kernels.ownership.kernels import Kernels
 from rebalance_core.kernels.ownership.listed_queues import listed_queues
-from rebalance_core.kernels.ownership.owners.averagely import AveragelyOwners
-from rebalance_core.kernels.ownership.owners.averagely_by_circle import AveragelyByCircleOwners
-from rebalance_core.kernels.ownership.owners.consistent_hash import ConsistentHashOwners
-from rebalance_core.kernels.ownership.owners.machine_room import MachineRoomOwners
-from rebalance_core.kernels.ownership.owners.machine_room_nearby import MachineRoomNearbyOwners
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.process_passes import find_passes
 from rebalance_core.kernels.ownership.sharing import Sharing
@@ -31,19 +26,11 @@ from rebalance_core.kernels.state.cells import (
     Readable,
     Shared,
 )
-from rebalance_core.kernels.state.grid import Places, places
 from rebalance_core.kernels.state.roster import ALL_TOPICS
 
 CELLS_PER_BLOCK = 1 << 17
 SHARED = NO_KIND + 1
 """The kind of the queues of shared groups."""
-
-
-class Owners(Protocol):
-    """One strategy for many groups."""
-
-    def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell, or `NOBODY`."""
 
 
 class Holdings:
@@ -70,9 +57,6 @@ class Holdings:
         frozen = np.repeat(prepared.grid.topics.group, np.diff(prepared.grid.topic_first))
         self._frozen = np.zeros(len(prepared.coded.groups), np.bool_)
         self._frozen[frozen[prepared.grid.frozen]] = True
-        self._owners: dict[tuple[int, int], Owners] = {}
-        divisions = prepared.coded.divisions
-        self._divided_by = [*map(prepared.coded.divided_by, range(divisions.most))]
 
     @cached_property
     def queues(self) -> Queues:
@@ -90,6 +74,10 @@ class Holdings:
             mine = self._mine(group)
             topic_broker, queue_id, group = topic_broker[mine], queue_id[mine], group[mine]
         return Queues(group, grid.topic_of[topic_broker], topic_broker, queue_id)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return Kernels(self._prepared, self.queues)
 
     def _mine(self, group: Ints) -> Ints:
         """The rows of this part: a range of each group's queues."""
@@ -143,10 +131,10 @@ class Holdings:
         cell = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
         group = prepared.epochs.group[cells.epoch[cell]]
         for number in range(prepared.coded.divisions.most):
-            kinds = self._divided_by[number].groups.kind[group]
+            kinds = self._kernels.divided_by[number].groups.kind[group]
             for kind in np.unique(kinds[kinds < EVERYONE]).tolist():
                 mine = cell[kinds == kind]
-                owner = self._kernel(kind, number).entries(self._readable(cells, mine))
+                owner = self._kernels.of(kind, number).entries(self._readable(cells, mine))
                 yield number, mine[owner >= 0], owner[owner >= 0]
 
     def _cuts(self, kind: Ints, weights: Ints) -> Iterator[tuple[int, int]]:
@@ -183,7 +171,7 @@ class Holdings:
         entry = np.where(cells.readable, NOBODY, ABSENT)
         divided = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
         queue = cells.queue[cells.segment[divided]]
-        owner = self._kernel(kind).entries(self._readable(cells, divided))
+        owner = self._kernels.of(kind).entries(self._readable(cells, divided))
         if self._mixed[group].any():
             held = np.flatnonzero(owner >= 0)
             group_topic = queues.group_topic[queue[held]]
@@ -219,32 +207,3 @@ class Holdings:
             stays = (keeps >= 0) & (roster.process(keeps) == roster.process(held))
             stays &= roster.subscribes(keeps, group_topic[cells.segment[at]])
             entry[at[stays]] = keeps[stays]
-
-    @cached_property
-    def _places(self) -> Places:
-        return places(self._prepared.grid, self._prepared.grid.readable)
-
-    def _kernel(self, kind: int, number: int = 0) -> Owners:
-        """The kernel of a kind of strategy, made when the first block of its kind comes.
-
-        Args:
-            kind: of the strategy.
-            number: of the strategy in its group.
-        """
-        if (kind, number) not in self._owners:
-            self._owners[kind, number] = self._made(kind, number)
-        return self._owners[kind, number]
-
-    def _made(self, kind: int, number: int) -> Owners:
-        prepared, coded = self._prepared, self._divided_by[number]
-        epochs, grid, roster = prepared.epochs, prepared.grid, prepared.roster
-        rings = prepared.rings[number]
-        makers = (  # in the order of eligibility.KINDS
-            lambda: AveragelyOwners(self._places, roster),
-            lambda: AveragelyByCircleOwners(self._places, roster),
-            lambda: ConsistentHashOwners(coded, rings, epochs, grid, roster, self.queues),
-            lambda: MachineRoomOwners(coded, grid, roster),
-            lambda: MachineRoomNearbyOwners(coded, epochs, grid, roster),
-        )
-        made: Owners = makers[kind]()
-        return made

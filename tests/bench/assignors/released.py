@@ -15,6 +15,8 @@ ROCKETMQ = (ALLOCATE, REBALANCE)
 RANGES = "server-range"
 """Its answer is first and last partitions: no partition is listed."""
 KAFKA = (RANGES, "server-range-listed", "server-uniform", "client-range", "client-sticky")
+AS_AVG = (RANGES, "server-range-listed", "client-range")
+"""They divide as AVG does."""
 JVM = ("-Xms2g", "-Xmx8g")
 CAPPED = "capped"
 

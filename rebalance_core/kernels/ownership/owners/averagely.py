@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rebalance_core.kernels.segments import AnyInts, Ints
+from rebalance_core.kernels.segments import AnyInts, Counts, Ints, ranges
 from rebalance_core.kernels.state.cells import Readable
 from rebalance_core.kernels.state.grid import Places
 from rebalance_core.kernels.state.roster import Roster
@@ -22,6 +22,19 @@ def average_index(place: AnyInts, queues: AnyInts, members: AnyInts) -> AnyInts:
     in_larger = larger * (size + 1)
     late = place >= in_larger
     return np.where(late, larger + (place - in_larger) // np.maximum(size, 1), place // (size + 1))
+
+
+def slices(queues: Ints, members: Ints) -> Counts:
+    """`average_index` of every place, one number of queues and members after the other.
+
+    >>> slices(np.array([8, 2]), np.array([3, 5])).tolist()
+    [0, 0, 0, 1, 1, 1, 2, 2, 0, 1]
+    """
+    size, larger = np.divmod(queues, members)
+    owning = np.minimum(queues, members)
+    index = ranges(np.zeros_like(owning), owning)
+    lengths = np.repeat(size, owning) + (index < np.repeat(larger, owning))
+    return np.repeat(index.astype(np.int32), lengths)
 
 
 class AveragelyOwners:

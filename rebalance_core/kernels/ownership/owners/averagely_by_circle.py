@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from rebalance_core.kernels.segments import Ints
+import numpy as np
+
+from rebalance_core.kernels.segments import Counts, Ints, ranges
 from rebalance_core.kernels.state.cells import Readable
 from rebalance_core.kernels.state.grid import Places
 from rebalance_core.kernels.state.roster import Roster
+
+
+def turns(queues: Ints, members: Ints) -> Counts:
+    """The index in cidAll of every place, one number of queues and members after the other.
+
+    >>> turns(np.array([5, 2]), np.array([3, 4])).tolist()
+    [0, 1, 2, 0, 1, 0, 1]
+    """
+    place = ranges(np.zeros_like(queues), queues).astype(np.int32)
+    dealt: Counts = place % np.repeat(members.astype(np.int32), queues)
+    return dealt
 
 
 class AveragelyByCircleOwners:

@@ -1,0 +1,109 @@
+"""Who owns the queue at each place of a topic's sorted list, once for all topics that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from rebalance_core.kernels.segments import (
+    Bools,
+    Counts,
+    Ints,
+    first_of_run,
+    halves,
+    pair,
+    pointers,
+    ranges,
+)
+from rebalance_core.kernels.state.cells import Readable
+from rebalance_core.kernels.state.epochs import Epochs
+from rebalance_core.kernels.state.grid import Grid, Places
+from rebalance_core.kernels.state.roster import Roster
+
+Deal: TypeAlias = Callable[[Ints, Ints], Counts]
+"""From queues and members, one value an answer, to the index in cidAll of each place's owner."""
+
+
+class OwnersByPlace:
+    """The answers of a strategy that looks at nothing but how many queues and members there are.
+
+    The queue at a place of the sorted list goes to the member at an index of cidAll. That index
+    depends on the numbers of queues and members alone, so that topics of any group and epoch with
+    equal numbers have one *answer*. Cost: O(topic cells), and O(places) when `index` is asked for.
+
+    Args:
+        deal: the strategy.
+        mine: by group: it divides by this strategy.
+        epochs: of all groups.
+        grid: of all groups.
+        roster: of all groups.
+    """
+
+    def __init__(self, deal: Deal, mine: Bools, epochs: Epochs, grid: Grid, roster: Roster) -> None:
+        sizes = np.diff(grid.topic_first)
+        epoch = ranges(epochs.of_group[grid.topics.group], sizes)
+        members = np.diff(roster.first)[epoch]
+        divided = (grid.queues > 0) & (members > 0) & np.repeat(mine[grid.topics.group], sizes)
+        self.topic_cell: Ints = np.flatnonzero(divided)
+        """The topic cells that have an answer."""
+        self.epoch: Ints = epoch[self.topic_cell]
+        """Of each of them."""
+        numbers = pair(grid.queues[self.topic_cell], members[self.topic_cell])
+        distinct, self.answer = np.unique(numbers, return_inverse=True)
+        """`answer`: which one each of them has."""
+        self._deal, self._numbers, self._roster = deal, halves(distinct), roster
+        self.first = pointers(self._numbers[0])
+        """Where each answer begins in `index`, and the end."""
+
+    @cached_property
+    def index(self) -> Counts:
+        """By answer and place: the index in cidAll of the owner."""
+        return self._deal(*self._numbers)
+
+    def clients(self) -> Iterator[tuple[Ints, Counts]]:
+        """The owners by name: topic cells of one epoch with one answer, by epoch and answer.
+
+        Yields:
+            The topic cells, and by place the client that owns the queue there in all of them.
+        """
+        roster = self._roster
+        client = roster.client(np.arange(len(roster))).astype(np.int32)
+        order = np.lexsort((self.answer, self.epoch))
+        begins = first_of_run(self.epoch[order], self.answer[order])
+        for begin, end in pairwise([*np.flatnonzero(begins).tolist(), len(order)]):
+            epoch, answer = self.epoch[order[begin]], self.answer[order[begin]]
+            members = client[roster.first[epoch] : roster.first[epoch + 1]]
+            places = slice(self.first[answer], self.first[answer + 1])
+            yield self.topic_cell[order[begin:end]], members[self.index[places]]
+
+
+class ListedOwners:
+    """Owners of cells, looked up by place. Cost: O(1) a queue and epoch, without a division.
+
+    Args:
+        answers: of the groups.
+        grid: of all groups.
+        numbered: how queues are numbered over the brokers of their topic.
+        roster: of all groups.
+    """
+
+    def __init__(
+        self, answers: OwnersByPlace, grid: Grid, numbered: Places, roster: Roster
+    ) -> None:
+        begin = np.zeros(len(grid.queues), np.int64)
+        begin[answers.topic_cell] = answers.first[answers.answer]
+        topic_cell = ranges(grid.topic_first[grid.topic_of], np.diff(grid.broker_first))
+        self._begin = begin[topic_cell] + numbered[0]
+        """By broker cell: where the answer has its first queue."""
+        self._index = answers.index
+        self._first = roster.first
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell."""
+        index = self._index[self._begin[cells.broker_cell] + cells.queue_id]
+        found: Ints = self._first[cells.epoch] + index
+        return found

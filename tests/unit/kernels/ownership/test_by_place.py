@@ -1,0 +1,99 @@
+"""Owners by place of the sorted list are those of the plain strategy, and those of the cells."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rebalance_core.kernels.ownership import kernels
+from rebalance_core.kernels.ownership.kernels import DEALS
+from rebalance_core.kernels.ownership.owners.by_place import OwnersByPlace
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.model.queue import sort_queues
+from rebalance_core.strategies import allocate_group, parse_strategy
+from tests.unit.kernels.fleets import build, kernel_rows
+from tests.unit.kernels.hypothesis_settings import RANDOM
+from tests.unit.kernels.test_owners import GROUPS, Divided
+
+pytestmark = pytest.mark.unit
+
+STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
+BY_NUMBERS = GROUPS.flatmap(
+    lambda group: st.sampled_from(STRATEGIES).map(lambda name: replace(group, strategy=name))
+)
+Listed = dict[tuple[str, int], list[str]]
+"""By group and epoch: the owner at each place of its only topic."""
+
+
+def built(groups: Sequence[Divided]) -> PreparedGroups:
+    return build([group.history(f"g{n}") for n, group in enumerate(groups)], retry=False)
+
+
+def listed(prepared: PreparedGroups, kind: int) -> Listed:
+    """What the answers of one strategy say."""
+    answers = OwnersByPlace(
+        DEALS[kind],
+        prepared.coded.groups.kind == kind,
+        prepared.epochs,
+        prepared.grid,
+        prepared.roster,
+    )
+    names = prepared.coded.names
+    of = np.repeat(prepared.grid.topics.group, np.diff(prepared.grid.topic_first))
+    epoch = np.arange(len(of)) - np.repeat(
+        prepared.grid.topic_first[:-1], np.diff(prepared.grid.topic_first)
+    )
+    found: Listed = {}
+    for topic_cells, clients in answers.clients():
+        for cell in topic_cells.tolist():
+            group = names.groups[of[cell]].as_py()
+            assert (group, epoch[cell]) not in found
+            found[group, int(epoch[cell])] = [names.clients[c].as_py() for c in clients.tolist()]
+    return found
+
+
+def expected(groups: Sequence[Divided], strategy: str) -> Listed:
+    made: Listed = {}
+    for number, group in enumerate(groups):
+        if group.strategy != strategy:
+            continue
+        for epoch, members in enumerate(group.members):
+            owners = allocate_group(parse_strategy(strategy), group.readable(), members)
+            made[f"g{number}", epoch] = [owners[queue][0] for queue in sort_queues(owners)]
+    return made
+
+
+@settings(RANDOM, max_examples=60)
+@given(st.lists(BY_NUMBERS, min_size=1, max_size=5))
+def test_every_place_has_the_owner_that_the_plain_strategy_gives(groups: list[Divided]) -> None:
+    prepared = built(groups)
+    for kind, strategy in enumerate(STRATEGIES):
+        assert listed(prepared, kind) == expected(groups, strategy)
+
+
+@settings(RANDOM, max_examples=30)
+@given(st.lists(BY_NUMBERS, min_size=1, max_size=5))
+def test_cells_are_the_same_looked_up_by_place_and_computed(groups: list[Divided]) -> None:
+    looked_up = kernel_rows(built(groups), ("ownership",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "MOST_LISTED", -1)
+        assert kernel_rows(built(groups), ("ownership",)) == looked_up
+
+
+def test_topics_of_any_group_with_equal_numbers_have_one_answer() -> None:
+    clients = tuple(f"c{number}" for number in range(5))
+    pairs = [((5, 3), 2), ((4, 4), 2), ((8,), 3), ((8,), 2)]
+    groups = [Divided("AVG", queues, (frozenset(clients[:n]),)) for queues, n in pairs]
+    prepared = built(groups)
+    everyone = np.ones(len(groups), np.bool_)
+    answers = OwnersByPlace(DEALS[0], everyone, prepared.epochs, prepared.grid, prepared.roster)
+    assert answers.answer.tolist() == [0, 0, 1, 0]
+    assert answers.index.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 2, 2]
+
+
+def test_nothing_to_divide_has_no_answer() -> None:
+    nobody = built([Divided("AVG", (0,), (frozenset({"c0"}),))])
+    assert listed(nobody, 0) == {}
