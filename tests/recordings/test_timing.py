@@ -19,7 +19,8 @@ from tests.recordings.timings.__main__ import PAGE
 from tests.recordings.timings.actions import observed_actions
 from tests.recordings.timings.changes import Change, changes_of
 from tests.recordings.timings.client_logs import marks_of
-from tests.recordings.timings.compared import Compared, client_names, compared, corrected_tables
+from tests.recordings.timings.compared import Compared, Given, client_names, compared
+from tests.recordings.timings.corrections import corrected_tables
 from tests.recordings.timings.explained import why
 from tests.recordings.timings.figures import window_s
 from tests.recordings.timings.page import BEGIN, END
@@ -63,7 +64,7 @@ def test_hardly_anything_is_outside_for_no_known_reason() -> None:
     unknown = [
         (one.change, one.who, one.what, one.observed_ms)
         for one in everything()
-        if not one.is_inside and why(one, from_files=False) is None
+        if not one.is_inside and why(one, Given.TABLES) is None
     ]
     assert len(unknown) <= 0.02 * len(everything()), unknown
 

@@ -6,8 +6,9 @@ import pytest
 from tests.recordings.tables import Tables
 from tests.recordings.timings.actions import Action
 from tests.recordings.timings.changes import Change, changes_of
-from tests.recordings.timings.compared import Compared
-from tests.recordings.timings.figures import figures
+from tests.recordings.timings.compared import Compared, Given
+from tests.recordings.timings.figures import ENOUGH, figures
+from tests.recordings.timings.forms import forms, in_each_future
 from tests.recordings.timings.handovers import hand_overs
 from tests.recordings.timings.timeline import first_actions, gaps, observed_timeline
 
@@ -49,8 +50,9 @@ def test_a_queue_that_nobody_takes_again_has_no_gap() -> None:
 
 
 def compared(observed_ms: float, *simulated_ms: float) -> Compared:
-    share = 1.0 if simulated_ms else 0.0
-    return Compared(CHANGE, "5.3.3", "c1", "drop", observed_ms, np.array(simulated_ms), share)
+    futures_ms = np.full(2, np.nan)
+    futures_ms[: len(simulated_ms)] = simulated_ms
+    return Compared(CHANGE, "5.3.3", "c1", "drop", observed_ms, futures_ms)
 
 
 def test_figures_of_a_kind() -> None:
@@ -61,6 +63,27 @@ def test_figures_of_a_kind() -> None:
     # Of 0, 1, 2, 3 s against 1, 5, 7 s, moved as little as possible.
     assert made.distance_s == pytest.approx(13 / 3 - 1.5)
     assert made.largest_gap == pytest.approx(2 / 3)
+
+
+def test_quantiles_of_all_futures_and_within_each() -> None:
+    part = [
+        Compared(CHANGE, "5.3.3", str(number), "drop", 1_000.0, np.array([0.0, each * 2_000.0]))
+        for number, each in enumerate([0, 1] + [1] * (ENOUGH - 2))
+    ]
+    (made,) = forms({Given.TABLES: part})
+    assert (made.kind, made.count) == ("queues", ENOUGH)
+    # The first future has nothing but 0 s, the second 2 s and one 0 s.
+    assert in_each_future(part, 0.5).tolist() == [0.0, 2_000.0]
+    assert (made.median.pooled, made.median.per_future) == (0.0, 1.0)
+    assert (made.median.pooled_error, made.median.per_future_error) == (-1.0, 0.0)
+    assert made.median.place == 0.5
+    assert (made.high.pooled, made.high.per_future) == (2.0, 1.0)
+    assert forms({Given.TABLES: part[1:]}) == []
+
+
+def test_a_future_in_which_something_does_not_happen_has_no_value_of_it() -> None:
+    part = [compared(1_000, 500), compared(1_000, 1_500, 2_500)]
+    assert in_each_future(part, 0.5).tolist() == [1_000.0, 2_500.0]
 
 
 def test_changes_close_together_are_one_and_windows_abut() -> None:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
 from rebalance_core.clockwork.batch.futures import LATER, Futures
 from rebalance_core.clockwork.batch.segments import Segment
-from rebalance_core.clockwork.delays import OUT_OF_STEP
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US
 from rebalance_core.clockwork.loop.play import rested
@@ -136,7 +135,7 @@ class Elements:
         there &= (self.last_end[who] <= at) & (woken >= at)
         there &= self.next_later(who) >= at
         change = np.array([number for _, number in self._rests])[past]
-        share = np.uint64(round(OUT_OF_STEP * (1 << DRAW_BITS)))
+        share = np.uint64(round(self.futures.script.out_of_step * (1 << DRAW_BITS)))
         words = self.words[who]
         moved = there & (draws_of(words, Timer.OUT_OF_STEP, change) < share)
         since = all_below(draws_of(words, Timer.PASS_PHASE, change + 2), self.wait[who])

@@ -31,6 +31,9 @@ BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
 CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
+STOPPED = "STOPPED"
+"""Somebody knows when processes stood still."""
+
 
 def reason_of(script: Script) -> str:
     """`REGULAR`, or why every future of the script goes through the plain loop."""
@@ -55,6 +58,8 @@ def reason_of(script: Script) -> str:
     broadcasts = any(member.message_model == BROADCASTING for each in members for member in each)
     if broadcasts and (script.lockless or any(life.down for life in script.broker_lives)):
         return BROADCASTING_OUTAGE
+    if script.known is not None and script.known.stops:
+        return STOPPED
     if len({life.broker for life in script.broker_lives if life.host_lost}) > MOST_LOST:
         return HOSTS_LOST
     if any(member.strategy.startswith(CONFIG_STRATEGY) for each in members for member in each):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_core.clockwork.delays import OUT_OF_STEP
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, below
 from rebalance_core.clockwork.loop.agenda import Agenda
 from rebalance_core.clockwork.loop.future import Future
@@ -113,7 +112,7 @@ def rested(script: Script, number: int) -> bool:
 
 def _put_out_of_step(world: World, number: int) -> None:
     """A stopped process, a long garbage collection: some clocks of passes stand anywhere."""
-    share = round(OUT_OF_STEP * (1 << DRAW_BITS))
+    share = round(world.script.out_of_step * (1 << DRAW_BITS))
     for client in world.clients.values():
         clock, entity = client.clock, client.life.entity
         at_rest = clock.woken_us is None and not client.in_pass and not client.member.suspended

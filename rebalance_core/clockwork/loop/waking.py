@@ -18,8 +18,10 @@ def wake(world: World, client: Client) -> None:
 def schedule_pass(world: World, client: Client) -> None:
     """Put the next pass on the agenda; what stood there before begins nothing any more."""
     if not client.in_pass and (not client.member.suspended or passes_while_suspended(client)):
-        due = partial(_begin_if_due, world, client)
-        world.agenda.put(client.clock.next_us, Kind.PASS, due, process=client.index)
+        due, at_us = partial(_begin_if_due, world, client), client.clock.next_us
+        if world.script.known is not None:
+            at_us = world.script.known.due_us(client.index, at_us)
+        world.agenda.put(at_us, Kind.PASS, due, process=client.index)
 
 
 def passes_while_suspended(client: Client) -> bool:

@@ -3,6 +3,7 @@
 Begin with `parts`; `script_of` makes a `Script` of a group's history.
 """
 
+from rebalance_core.clockwork.script.known import Known, Stop
 from rebalance_core.clockwork.script.parts import (
     BrokerLife,
     Change,
@@ -18,11 +19,13 @@ from rebalance_core.clockwork.script.script_of import script_of
 __all__ = [
     "BrokerLife",
     "Change",
+    "Known",
     "Life",
     "Lockless",
     "Moment",
     "RouteVersion",
     "Script",
     "Sighting",
+    "Stop",
     "script_of",
 ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from rebalance_core.clockwork.delays import OUT_OF_STEP
 from rebalance_core.clockwork.draws import entity_of
+from rebalance_core.clockwork.script.known import Known
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
@@ -177,6 +179,7 @@ class Script:
         initial: queues by life that are held before the first change.
         popped: topics left out because some member pops them.
         unknown_members: events that name a process that is not there.
+        known: what somebody knows beside the log; None: nobody does.
     """
 
     cluster: str
@@ -193,6 +196,12 @@ class Script:
     initial: tuple[frozenset[int], ...]
     popped: tuple[str, ...] = ()
     unknown_members: tuple[Event, ...] = ()
+    known: Known | None = None
+
+    @property
+    def out_of_step(self) -> float:
+        """Share of members whose clocks something unlogged may move at a change."""
+        return OUT_OF_STEP if self.known is None else 0.0
 
     @cached_property
     def broker_entities(self) -> tuple[int, ...]:

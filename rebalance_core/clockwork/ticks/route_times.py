@@ -45,13 +45,15 @@ class RouteTimes(EventTimes):
         return self.true_us(version.moment) + delay.many(draws)
 
     def _way_to_name_servers(self, moment: Moment) -> Delay | None:
-        """By what happened then; None: the name server's own log has it, to the second."""
+        """By what happened then; None: it is when a name server heard of it."""
         lives = self.script.broker_lives
         old = parse_version(self.script.settings.broker_version) < (5,)
         ups, downs = ([life.up for life in lives], [life.down for life in lives])
         if moment not in ups and moment not in downs:
             return TOPIC_VISIBLE
         if moment.to_the_second:
+            return None
+        if moment in ups and self.script.known is not None:
             return None
         if moment in ups:
             return BROKER_BACK_4 if old else BROKER_BACK

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tests.recordings.tables import RECORDINGS
-from tests.recordings.timings.compared import Compared, compared
+from tests.recordings.timings.compared import Compared, Given, compared
 from tests.recordings.timings.page import BEGIN, END, page
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "fidelity.md"
@@ -18,16 +18,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1_000)
     parser.add_argument("--page", type=Path, default=PAGE, help="file to change between its marks")
     options = parser.parse_args()
-    of_tables: list[Compared] = []
-    of_files: list[Compared] = []
+    found: dict[Given, list[Compared]] = {given: [] for given in Given}
     for name in RECORDINGS:
-        of_tables += compared(name, options.seeds)
-        of_files += compared(name, options.seeds, from_files=True)
+        for given, its in found.items():
+            its += compared(name, options.seeds, given=given)
         print(f"{name}: done", flush=True)
     text = options.page.read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    made = page(of_tables, of_files, options.seeds)
+    made = page(found, options.seeds)
     options.page.write_text(f"{before}{BEGIN}\n\n{made}\n{END}{after}")
 
 

@@ -12,7 +12,8 @@ from tests.recordings.tables import DATA, RECORDINGS
 from tests.recordings.timings.actions import Action, Run, observed_actions, observed_runs
 from tests.recordings.timings.changes import Change, changes_of
 from tests.recordings.timings.client_logs import Mark, marks_of
-from tests.recordings.timings.compared import OVERLOADED, corrected_tables
+from tests.recordings.timings.compared import OVERLOADED
+from tests.recordings.timings.corrections import corrected_tables
 from tests.recordings.truth import Truth, read_truth
 
 Samples = dict[str, list[int]]

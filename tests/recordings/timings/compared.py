@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -16,10 +17,12 @@ from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import Script, script_of
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.group_settings import BROADCASTING
-from tests.recordings.tables import DATA, Tables, derived_tables, histories
+from tests.recordings.tables import DATA, Tables, histories
 from tests.recordings.timings.actions import observed_actions, observed_runs
 from tests.recordings.timings.changes import Change, changes_of
 from tests.recordings.timings.client_logs import marks_of
+from tests.recordings.timings.corrections import corrected_tables
+from tests.recordings.timings.recorder import known_of, recorder_tables
 from tests.recordings.timings.timeline import (
     GAP,
     Timeline,
@@ -30,13 +33,21 @@ from tests.recordings.timings.timeline import (
 )
 from tests.recordings.truth import Truth, read_truth
 
-_NEVER: NDArray[np.float64] = np.empty(0)
 Play = Callable[[Script, Sequence[int], ClockOptions], OwnershipLog]
 
 OVERLOADED = ("join-leave-5.5",)
 """Its host was (README of the recordings): delays are no evidence."""
-WRONG_SUBSCRIPTIONS = {("timing", 14): ["Payments"]}
-"""The derived table has what c5 subscribed at its second start; broker.log has its first."""
+
+
+class Given(StrEnum):
+    """What is simulated."""
+
+    TABLES = "tables"
+    """The derived tables of a recording."""
+    FILES = "files"
+    """What `ingest` makes of the operators' files."""
+    RECORDER = "tables and the recorder"
+    """The derived tables, and what the recorder knew beside them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +60,7 @@ class Compared:
         who: the client, or the queue in words.
         what: ``drop``, ``add`` or ``gap``.
         observed_ms: from the change; a gap is negative while several owned the queue.
-        simulated_ms: the same of the futures in which it happens, ascending.
-        share: of the futures in which it does.
+        futures_ms: (S,) the same by future; NaN where it does not happen.
     """
 
     change: Change
@@ -58,8 +68,17 @@ class Compared:
     who: str
     what: str
     observed_ms: float
-    simulated_ms: NDArray[np.float64]
-    share: float
+    futures_ms: NDArray[np.float64]
+
+    @cached_property
+    def simulated_ms(self) -> NDArray[np.float64]:
+        """The futures in which it happens, ascending."""
+        return np.sort(self.futures_ms[~np.isnan(self.futures_ms)])
+
+    @property
+    def share(self) -> float:
+        """Of the futures in which it happens."""
+        return len(self.simulated_ms) / len(self.futures_ms)
 
     @cached_property
     def middle_ms(self) -> tuple[float, float]:
@@ -85,7 +104,7 @@ def compared(
     seeds: int,
     *,
     play: Play = play_seeds,
-    from_files: bool = False,
+    given: Given = Given.TABLES,
     groups: Sequence[str] = (),
 ) -> list[Compared]:
     """Everything that can be compared of one recording.
@@ -94,14 +113,14 @@ def compared(
         name: of the recording.
         seeds: how many futures, numbered from 0.
         play: the engine; the default leaves irregular groups to the plain loop.
-        from_files: simulate what `ingest` makes of the operators' files, not the derived tables.
+        given: what is simulated.
         groups: these only; none: all.
     """
     truth, derived = read_truth(name), corrected_tables(name)
     cluster = json.loads((DATA / name / "cluster.json").read_text())
     actions = observed_actions(truth, marks_of(name), derived["cluster_events"])
     changes = changes_of(name, derived, cluster["end_ms"])
-    tables = ingest_collection(DATA / name / "collection").tables if from_files else derived
+    tables = _given_tables(name, derived, given)
     found: list[Compared] = []
     for history in histories(tables):
         group = history.consumer_group
@@ -110,8 +129,10 @@ def compared(
         if not its_actions or not its_changes or (groups and group not in groups):
             continue
         script = script_of(history, ClockOptions())
-        log = play(script, range(seeds), ClockOptions())
         names = client_names(truth, derived, script)
+        if given == Given.RECORDER:
+            script = replace(script, known=known_of(name, script, names))
+        log = play(script, range(seeds), ClockOptions())
         simulated = simulated_timeline(script, log, seeds, names)
         observed = observed_timeline(its_actions)
         found += _latencies(observed, simulated, its_changes, cluster["version"])
@@ -120,14 +141,20 @@ def compared(
     return found
 
 
+def _given_tables(name: str, derived: Tables, given: Given) -> Tables:
+    if given == Given.FILES:
+        return ingest_collection(DATA / name / "collection").tables
+    return recorder_tables(name, derived) if given == Given.RECORDER else derived
+
+
 def _latencies(
     observed: Timeline, simulated: Timeline, changes: list[Change], version: str
 ) -> Iterator[Compared]:
     by_number = {change.number: change for change in changes}
     futures = first_actions(simulated, changes)
     for (number, client, what), seen in first_actions(observed, changes).items():
-        values = futures.get((number, client, what), _NEVER)
-        yield _pair(by_number[number], version, client, what, float(seen[0]), values)
+        values = futures.get((number, client, what), np.full(simulated.seeds, np.nan))
+        yield Compared(by_number[number], version, client, what, float(seen[0]), values)
 
 
 def _gaps(
@@ -137,26 +164,8 @@ def _gaps(
     futures = gaps(simulated, changes)
     for (number, queue), seen in gaps(observed, changes).items():
         who = f"{queue[0]} {queue[1]}:{queue[2]}"
-        values = futures.get((number, queue), _NEVER)
-        yield _pair(by_number[number], version, who, GAP, float(seen[0]), values)
-
-
-def _pair(
-    change: Change, version: str, who: str, what: str, seen: float, values: NDArray[np.float64]
-) -> Compared:
-    happens = values[~np.isnan(values)]
-    share = len(happens) / len(values) if len(values) else 0.0
-    return Compared(change, version, who, what, seen, np.sort(happens), share)
-
-
-def corrected_tables(name: str) -> Tables:
-    """The derived tables of a recording, without `WRONG_SUBSCRIPTIONS`."""
-    tables = derived_tables(name)
-    for row in tables["cluster_events"]:
-        right = WRONG_SUBSCRIPTIONS.get((name, row["sequence"]))
-        if right:
-            row["subscriptions"] = right
-    return tables
+        values = futures.get((number, queue), np.full(simulated.seeds, np.nan))
+        yield Compared(by_number[number], version, who, GAP, float(seen[0]), values)
 
 
 def client_names(

@@ -9,8 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from tests.recordings.tables import DATA
-from tests.recordings.timings.compared import Compared
+from tests.recordings.tables import DATA, rows
+from tests.recordings.timings.compared import Compared, Given
+from tests.recordings.timings.timeline import GAP
 
 NEAR_MS = 60
 
@@ -23,13 +24,13 @@ class Explanation:
         recording: its name.
         numbers: of its changes; none: all.
         why: one sentence.
-        from_files_only: only where the input is what `ingest` makes of the files.
+        given: only where this is simulated; None: whatever is.
     """
 
     recording: str
     numbers: frozenset[int]
     why: str
-    from_files_only: bool = False
+    given: Given | None = None
 
 
 FREEZES = (
@@ -45,47 +46,73 @@ DATED_BY_EFFECT = (
 )
 EXPLANATIONS = (
     Explanation("timing", frozenset({20, 23, 34, 41, 53, 66}), FREEZES),
-    Explanation("timing", frozenset({25, 45, 46, 47}), DATED_BY_EFFECT, from_files_only=True),
+    Explanation("timing", frozenset({25, 45, 46, 47}), DATED_BY_EFFECT, Given.FILES),
     Explanation("timing", frozenset({37}), "c3's log was not collected, so the files date its "
-                "`unsubscribe()` by a heartbeat 2 s before it.", from_files_only=True),
-    Explanation("pathologies", frozenset({22}), DATED_BY_EFFECT, from_files_only=True),
+                "`unsubscribe()` by a heartbeat 2 s before it.", Given.FILES),
+    Explanation("pathologies", frozenset({22}), DATED_BY_EFFECT, Given.FILES),
     Explanation("scale-out-4.9", frozenset(), OVERLOADED),
     Explanation("join-leave-5.5", frozenset(), "The host was overloaded (load 30 to 50)."),
     Explanation("nightly", frozenset({19, 22, 28, 32}), "Eleven JVMs were started at once on two "
                 "cores: first passes took up to 1.7 s."),
     Explanation("start-offsets", frozenset({23}), "A lite pull consumer started a queue while it "
                 "was being shut down."),
-    Explanation("strategies", frozenset({32}), "k3 shut down six consumers one after the other; "
-                "the table has all leaves at the first one's time."),
     Explanation("silent-loss", frozenset({11, 12}), "A host was frozen for 133 s and thawed: how "
                 "often a pass waited 3 s for it, and how often it listed each member afterwards, "
                 "is in no input."),
 )  # fmt: skip
 
 
-def why(one: Compared, *, from_files: bool) -> str | None:
+def why(one: Compared, given: Given) -> str | None:
     """The explanation of what lies outside, or None."""
     for each in EXPLANATIONS:
         numbers = each.numbers or {one.change.number}
         if (
             each.recording == one.change.recording
             and one.change.number in numbers
-            and (from_files or not each.from_files_only)
+            and each.given in (None, given)
         ):
             return each.why
     return None
 
 
 def log_line(one: Compared) -> str | None:
-    """The client's own line about a drop or an add: of its log, else of its truth file."""
-    at_ms = one.change.event_ms + round(one.observed_ms)
-    return _of_client_log(one, at_ms) or _of_truth(one, at_ms)
+    """The line of a client's log, else of its truth file, about what was observed.
+
+    Of a gap, about the client that took the queue last.
+    """
+    found = _last_taken(one) if one.what == GAP else _first_action(one)
+    return found and (_of_client_log(one, *found) or _of_truth(one, *found))
 
 
-def _of_client_log(one: Compared, at_ms: int) -> str | None:
-    folder = DATA / one.change.recording / "collection" / "clients" / one.who
-    zone = _zone(one)
-    words = ("add a new", "remove unnecessary mq", "the message queue locked", "result changed")
+def _first_action(one: Compared) -> tuple[str, str, int]:
+    kind = "start" if one.what == "add" else "stop"
+    return one.who, kind, one.change.event_ms + round(one.observed_ms)
+
+
+def _last_taken(one: Compared) -> tuple[str, str, int] | None:
+    """(client, kind of its truth line, when)."""
+    topic, _, queue = one.who.partition(" ")
+    broker, _, queue_id = queue.rpartition(":")
+    its, found = (topic, broker, int(queue_id)), []
+    for path in (DATA / one.change.recording / "truth").glob("*.jsonl"):
+        found += [
+            (row["t"], path.stem) for row in rows(path)
+            if row["kind"] == "start" and row["group"] == one.change.group
+            and (row["topic"], row["broker"], row["queue_id"]) == its
+            and one.change.begin_ms <= row["t"] < one.change.until_ms
+        ]  # fmt: skip
+    if not found:
+        return None
+    at_ms, client = max(found)
+    return client, "start", at_ms
+
+
+def _of_client_log(one: Compared, client: str, kind: str, at_ms: int) -> str | None:
+    folder = DATA / one.change.recording / "collection" / "clients" / client
+    zone = _zone(one, client)
+    words = ["add a new", "the message queue locked", "result changed"]
+    if kind == "stop":
+        words = ["remove unnecessary mq", *words]
     for path in sorted(folder.glob("rocketmq_client.log*")):
         for line in _lines(path):
             if any(word in line for word in words):
@@ -95,22 +122,20 @@ def _of_client_log(one: Compared, at_ms: int) -> str | None:
     return None
 
 
-def _of_truth(one: Compared, at_ms: int) -> str | None:
-    kind = "start" if one.what == "add" else "stop"
-    path = DATA / one.change.recording / "truth" / f"{one.who}.jsonl"
-    for line in path.read_text().splitlines():
-        row = json.loads(line)
+def _of_truth(one: Compared, client: str, kind: str, at_ms: int) -> str | None:
+    path = DATA / one.change.recording / "truth" / f"{client}.jsonl"
+    for line, row in zip(path.read_text().splitlines(), rows(path), strict=True):
         if row["kind"] == kind and row["t"] == at_ms:
-            return f"truth/{one.who}.jsonl: {line[:140]}"
+            return f"truth/{client}.jsonl: {line[:140]}"
     return None
 
 
-def _zone(one: Compared) -> ZoneInfo:
+def _zone(one: Compared, client: str) -> ZoneInfo:
     if not one.version.startswith("4."):
         return ZoneInfo("Etc/GMT-8")
     cluster = json.loads((DATA / one.change.recording / "cluster.json").read_text())
     zones = {each["name"]: each["timezone"] for each in cluster["clients"]}
-    return ZoneInfo(zones.get(one.who, "UTC"))
+    return ZoneInfo(zones.get(client, "UTC"))
 
 
 def _lines(path: Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -73,6 +73,16 @@ class Figures:
 
 def by_kind(comparisons: Iterable[Compared]) -> list[Figures]:
     """Figures of latencies by kind of change and version, and of gaps by the same."""
+    return [
+        figures(f"{kind}: gap" if gap else kind, version, part)
+        for (gap, kind, version), part in parts_by_kind(comparisons)
+    ]
+
+
+def parts_by_kind(
+    comparisons: Iterable[Compared],
+) -> Iterator[tuple[tuple[bool, str, str], list[Compared]]]:
+    """((of gaps, kind of change, version), the comparisons of it), latencies first."""
 
     def key(one: Compared) -> tuple[bool, str, str]:
         kind = one.change.kind
@@ -81,10 +91,8 @@ def by_kind(comparisons: Iterable[Compared]) -> list[Figures]:
         return one.what == GAP, name, ".".join(one.version.split(".")[:2])
 
     ordered = sorted(comparisons, key=key)
-    return [
-        figures(f"{kind}: gap" if gap else kind, version, list(part))
-        for (gap, kind, version), part in groupby(ordered, key=key)
-    ]
+    for its, part in groupby(ordered, key=key):
+        yield its, list(part)
 
 
 def figures(kind: str, version: str, part: Sequence[Compared]) -> Figures:

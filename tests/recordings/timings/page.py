@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 
 import numpy as np
 
 from tests.recordings.timings.calibration import samples
-from tests.recordings.timings.compared import OVERLOADED, Compared
+from tests.recordings.timings.compared import OVERLOADED, Compared, Given
 from tests.recordings.timings.explained import log_line, why
 from tests.recordings.timings.figures import ENOUGH, Figures, by_kind
+from tests.recordings.timings.forms import Quantile, forms, relative_error
 from tests.recordings.timings.timeline import GAP
 
+SOURCES = {
+    Given.TABLES: "the derived tables",
+    Given.FILES: "what `ingest` makes of the files, beyond that",
+    Given.RECORDER: "the derived tables with what the recorder knew, beyond that",
+}
 BEGIN, END = "<!-- made by make fidelity -->", "<!-- end of what make fidelity made -->"
-SHORTEST_S = 1.0
-"""Errors of quantiles are relative to the observed value, or to this where that is less."""
 
 
-def page(of_tables: Sequence[Compared], of_files: Sequence[Compared], seeds: int) -> str:
+def page(found: Mapping[Given, Sequence[Compared]], seeds: int) -> str:
     """Markdown: samples, coverage, figures by kind of the comparison half, what is outside."""
-    trusted = [one for one in of_tables if one.change.recording not in OVERLOADED]
+    trusted = _trusted(found[Given.TABLES])
     half = [one for one in trusted if not one.change.calibrates]
     parts = [
         "### What the delays were taken from",
         *_samples(),
         f"### Coverage by recording, {seeds:,} futures each",
-        *_coverage(of_tables, of_files),
+        *_coverage(found),
         "### By kind, the comparison half alone",
         *_kinds(by_kind(half)),
         "### The same, both halves",
         *_kinds(by_kind(trusted)),
+        "### Kinds with 30 or more observations, in each form",
+        *_forms(found),
         "### Outside of all futures",
-        *_outside(of_tables, from_files=False),
-        *_outside(of_files, from_files=True),
+        *(line for given, its in found.items() for line in _outside(its, given)),
     ]
     return "\n\n".join(parts)
+
+
+def _trusted(found: Sequence[Compared]) -> list[Compared]:
+    return [one for one in found if one.change.recording not in OVERLOADED]
 
 
 def _samples() -> Iterator[str]:
@@ -49,23 +58,26 @@ def _samples() -> Iterator[str]:
     yield "\n".join(rows)
 
 
-def _coverage(of_tables: Sequence[Compared], of_files: Sequence[Compared]) -> Iterator[str]:
-    names = sorted({one.change.recording for one in of_tables})
+def _coverage(found: Mapping[Given, Sequence[Compared]]) -> Iterator[str]:
+    names = sorted({one.change.recording for one in found[Given.TABLES]})
+    columns = [(Given.TABLES, False), (Given.TABLES, True), (Given.FILES, False),
+               (Given.RECORDER, False), (Given.RECORDER, True)]  # fmt: skip
     rows = [
-        "| recording | latencies | inside | p1 to p99 | gaps | inside | p1 to p99 | "
-        "from files: latencies | inside | p1 to p99 |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| recording | latencies | inside | p1 to p99 | gaps | inside | p1 to p99 | from files: "
+        "latencies inside | p1 to p99 | with the recorder: latencies inside | p1 to p99 | "
+        "gaps inside | p1 to p99 |",
+        "|" + "---|" * 13,
     ]
     for name in [*names, None]:
-        cells = [f"**{'all' if name is None else name}**" if name is None else name]
-        for source, gap in ((of_tables, False), (of_tables, True), (of_files, False)):
+        cells = [name or "**all**"]
+        for given, gap in columns:
             its = [
                 one
-                for one in source
+                for one in found[given]
                 if name in (None, one.change.recording) and (one.what == GAP) == gap
             ]
+            cells += [str(len(its))] if given == Given.TABLES else []
             cells += [
-                str(len(its)),
                 str(sum(one.is_inside for one in its)),
                 str(sum(one.is_in_the_middle for one in its)),
             ]
@@ -93,29 +105,58 @@ def _error(pair: tuple[float, float], enough: bool) -> str:
     seen, made = pair
     text = f"{seen:.2f}, {made:.2f}"
     if enough:
-        text += f" ({(made - seen) / max(abs(seen), SHORTEST_S):+.0%})"
+        text += f" ({relative_error(seen, made):+.0%})"
     return text
 
 
-def _outside(found: Sequence[Compared], *, from_files: bool) -> Iterator[str]:
+def _forms(found: Mapping[Given, Sequence[Compared]]) -> Iterator[str]:
+    rows = [
+        "| change | version | n | simulated from | median, s | pooled | per future | place | "
+        "p99, s | pooled | per future | place |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    trusted = {given: _trusted(its) for given, its in found.items()}
+    for one in forms(trusted):
+        cells = [one.kind, one.version, str(one.count), one.given.value]
+        cells += [*_cells(one.median), *_cells(one.high)]
+        rows.append(f"| {' | '.join(cells)} |")
+    yield "\n".join(rows)
+
+
+def _cells(of: Quantile) -> list[str]:
+    return [
+        f"{of.observed:.2f}",
+        f"{of.pooled:.2f} ({of.pooled_error:+.0%})",
+        f"{of.per_future:.2f} ({of.per_future_error:+.0%})",
+        f"{of.place:.0%}",
+    ]
+
+
+def _outside(found: Sequence[Compared], given: Given) -> Iterator[str]:
     def key(one: Compared) -> tuple[str, str]:
-        return one.change.recording, why(one, from_files=from_files) or "**Not explained.**"
+        return one.change.recording, why(one, given) or "**Not explained.**"
 
     outside = sorted((one for one in found if not one.is_inside), key=key)
-    if from_files:
-        explained = {key(one) for one in found if why(one, from_files=False)}
+    if given != Given.TABLES:
+        explained = {key(one) for one in found if why(one, Given.TABLES)}
         outside = [one for one in outside if key(one) not in explained]
-    source = "what `ingest` makes of the files, beyond that" if from_files else "the derived tables"
-    yield f"From {source}:"
+    yield f"From {SOURCES[given]}:"
     for (recording, reason), part in groupby(outside, key=key):
         its = list(part)
         listed = ", ".join(_short(one) for one in its[:12])
         more = f", and {len(its) - 12} more" if len(its) > 12 else ""
         lines = [f"* `{recording}`, {len(its)}: {reason} {listed}{more}."]
-        line = next(filter(None, (log_line(one) for one in its if one.what != GAP)), None)
-        if line:
-            lines += ["", "  ```", f"  {line}", "  ```"]
+        logged = list(_log_lines(its))
+        if logged:
+            lines += ["", "  ```", *(f"  {line}" for line in logged), "  ```"]
         yield "\n".join(lines)
+
+
+def _log_lines(part: Sequence[Compared]) -> Iterator[str]:
+    """One of each change."""
+    by_change = sorted(part, key=lambda one: (one.change.number, one.what == GAP))
+    for _, its in groupby(by_change, key=lambda one: one.change.number):
+        yield from islice(filter(None, map(log_line, its)), 1)
 
 
 def _short(one: Compared) -> str:
