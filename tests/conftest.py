@@ -1,11 +1,14 @@
 """What every test shares: its lane by its folder, and one session for the whole run."""
 
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.object_store import make_bucket, running_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +80,27 @@ def pytest_report_header() -> str:
 def seed() -> int:
     """Seed of this run's random tests; printed at its head."""
     return int(os.environ.get("PYTEST_SEED", "0"))
+
+
+@pytest.fixture(scope="session")
+def store_of_the_run() -> Iterator[str]:
+    """The URL of the one S3 of the run."""
+    with running_store() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def bucket(store_of_the_run: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """`s3a://` URL of an empty bucket; the environment says how it is reached."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", store_of_the_run)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-tests")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-tests")
+    monkeypatch.setattr("rebalance_core.cli.run.output_folder.SETTLE_SECONDS", 0.0)
+    name = f"b{uuid.uuid4().hex}"
+    make_bucket(store_of_the_run, name)
+    return f"s3a://{name}"
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,11 @@ from rebalance_core.checks.reading.locations import (
     not_found,
     unknown_names,
 )
-from rebalance_core.checks.reading.tables import read_table
+from rebalance_core.checks.reading.tables import read_table, stored_table
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import RAW, TECHNICAL
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.storage.place import Place
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -71,6 +72,20 @@ def read_input_tables(
     return InputTables(
         tables={name: rows for name, (rows, _) in read.items()},
         paths=locations,
+        unknown_columns={name: unknown for name, (_, unknown) in read.items() if unknown},
+    )
+
+
+def stored_input_tables(folder: Place) -> InputTables:
+    """The tables that a job wrote into a folder, wherever that is, as `read_input_tables` does.
+
+    Raises:
+        InputRefused: a table lacks columns, or a file cannot be read.
+    """
+    read = {name: stored_table(table, folder / name) for name, table in INPUT_TABLES.items()}
+    return InputTables(
+        tables={name: rows for name, (rows, _) in read.items()},
+        paths={name: str(folder / name) for name in read},
         unknown_columns={name: unknown for name, (_, unknown) in read.items() if unknown},
     )
 

@@ -9,6 +9,7 @@ from rebalance_core.cli.run.secrets import redact_text
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.model.errors import UsageError
+from rebalance_core.storage.locations import is_reached, place_of
 
 AUTO, PROCESS, SPARK = RUN_ON = ("auto", "process", "spark")
 
@@ -29,28 +30,30 @@ def run_on_of(
 ) -> str:
     """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
 
-    Spark: under spark-submit, with --master, where an input or the output is not local, or the
-    input is larger than ``limits.process_bytes``.
+    Spark: under spark-submit, with --master, where an input is not local or the output is not
+    reached without Spark, or the input is larger than ``limits.process_bytes``.
 
     Args:
         options: of the run; its ``run_on`` and ``master``.
         settings: of the run.
         places: paths and URIs of the inputs; None is none.
-        others: what else must be local for a process, of any size: the output.
+        others: what else a process must reach, of any size: the output.
 
     Raises:
-        UsageError: --run-on process, and something is not local.
+        UsageError: --run-on process, and something is not reached; an address is wrong.
     """
     given = [place for place in places if place is not None]
-    every = [*given, *(place for place in others if place is not None)]
-    remote = [place for place in every if not is_local(place)]
+    remote = [place for place in given if not is_local(place)]
+    beyond = [place for place in others if place is not None and not is_reached(place)]
     if options.run_on == PROCESS and remote:
         raise UsageError(
-            f"--run-on process reads and writes local files only; {redact_text(remote[0])} is not"
+            f"--run-on process reads local files only; {redact_text(remote[0])} is not"
         )
+    if options.run_on == PROCESS and beyond:
+        place_of(beyond[0])  # says why
     if options.run_on != AUTO:
         return str(options.run_on)
-    if under_spark_submit() or options.master is not None or remote:
+    if under_spark_submit() or options.master is not None or remote or beyond:
         return SPARK
     return SPARK if sum(map(local_bytes, given)) > settings.limits.process_bytes else PROCESS
 

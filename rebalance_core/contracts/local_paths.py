@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_USER = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 def is_local(location: str) -> bool:
@@ -16,3 +17,8 @@ def local_path(location: str) -> Path:
     if location.lower().startswith("file:"):
         return Path(location[len("file:") :].removeprefix("//"))
     return Path(location)
+
+
+def without_user(text: str) -> str:
+    """The text with ``user:password`` replaced in every address."""
+    return _USER.sub("***", text)

@@ -6,6 +6,8 @@ from typing import Any
 from rebalance_core.model.errors import InputRefused
 
 RUN_NAME = "_run.json"  # written last, by the job: a folder without it is not a result
+ATTEMPTS = "_attempts"
+"""Folder in the output for the files of tasks; gone when a run ends."""
 STATUS_OK = "OK"
 STATUS_FAILED = "FAILED"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.model.errors import OutputExists
+from rebalance_core.storage.locations import Location, place_of
 
 ROWS_PER_ROW_GROUP = 1 << 17
 FILE_NAME = "part-00000.zstd.parquet"
@@ -25,22 +25,20 @@ class TableWriter:
     Args:
         folder: What the table's own folder is made in.
         table: Its name.
+        empty: Whether a table without a row gets a file, and its folder at once.
 
     Raises:
         OutputExists: The table's folder is there already.
+        UsageError: No such place is reached from here.
     """
 
-    def __init__(self, folder: Path, table: str) -> None:
-        target = folder / table
-        try:
-            target.mkdir(parents=True)
-        except FileExistsError as error:
-            raise OutputExists(f"{target} exists already; write into a fresh folder") from error
+    def __init__(self, folder: Location, table: str, *, empty: bool = True) -> None:
+        self._folder = place_of(folder) / table
         self._schema = ALL_TABLES[table].arrow_schema()
         self._digest = TableDigest(ALL_TABLES[table])
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
-        self._writer = pq.ParquetWriter(target / FILE_NAME, self._schema, compression=_CODEC)
+        self._writer = self._open() if empty else None
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Add some rows."""
@@ -54,15 +52,28 @@ class TableWriter:
     def close(self) -> None:
         """Write what is left; the file is complete then."""
         self._flush()
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
     @property
     def digest(self) -> TableDigest:
         """Of the rows that are in the file."""
         return self._digest
 
+    def _open(self) -> pq.ParquetWriter:
+        try:
+            self._folder.make_new_folder()
+        except FileExistsError as error:
+            text = f"{self._folder} exists already; write into a fresh folder"
+            raise OutputExists(text) from error
+        file = self._folder / FILE_NAME
+        return pq.ParquetWriter(
+            file.path, self._schema, filesystem=file.file_system, compression=_CODEC
+        )
+
     def _flush(self) -> None:
         if self._waiting:
+            self._writer = self._writer or self._open()
             table = pa.Table.from_batches(self._waiting, self._schema).combine_chunks()
             self._digest.add(table)
             self._writer.write_table(table)
@@ -80,11 +91,12 @@ class TableWriters:
 
     Args:
         folder: As of `TableWriter`.
-        tables: Names of the tables; each gets a file, even without a row.
+        tables: Names of the tables.
+        empty: As of `TableWriter`.
     """
 
-    def __init__(self, folder: Path, tables: tuple[str, ...]) -> None:
-        self._writers = {name: TableWriter(folder, name) for name in tables}
+    def __init__(self, folder: Location, tables: tuple[str, ...], *, empty: bool = True) -> None:
+        self._writers = {name: TableWriter(folder, name, empty=empty) for name in tables}
 
     def write(self, table: str, rows: pa.RecordBatch) -> None:
         """Add some rows of a table."""

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import FleetWritten
+from rebalance_core.storage.locations import Location
 from rebalance_core.synthetic.arrow import arrow_batches
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS
 
 
 def generate_and_write(
-    plan: FleetPlan, output: Path, *, before_writing: Callable[[], object] | None = None
+    plan: FleetPlan, output: Location, *, before_writing: Callable[[], object] | None = None
 ) -> FleetWritten:
     """Make the fleet of a plan and write its tables. Memory: some entities' rows at a time.
 
     Args:
         plan: What to make.
-        output: A local folder, which gets the tables; none of them may be there.
+        output: A folder (`place_of`), which gets the tables; none of them may be there.
         before_writing: Called before the first table is written.
 
     Raises:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows
@@ -14,13 +13,14 @@ from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.ingest.rows import Tables
+from rebalance_core.storage.locations import Location
 
 ROWS_PER_BATCH = 20_000
 
 
 def ingest_and_write(
     collection: Collection,
-    output: Path,
+    output: Location,
     assumed: Assumptions | None = None,
     *,
     before_writing: Callable[[], object] | None = None,
@@ -30,7 +30,7 @@ def ingest_and_write(
 
     Args:
         collection: `open_collection` of a folder.
-        output: A local folder, which gets the tables; none of them may be there.
+        output: A folder (`place_of`), which gets the tables; none of them may be there.
         assumed: What is taken for granted where no file says it.
         before_writing: Called once every file is read, before the first table is written.
         progress: Told how many files are read, of how many.

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rebalance_core.checks.reading.locations import local_tables
-from rebalance_core.checks.reading.tables import read_table
+from rebalance_core.checks.reading.tables import read_table, stored_table
 from rebalance_core.checks.row_checks import check_table
 from rebalance_core.contracts import ALL_TABLES, FINDING_TABLES, OBSERVED_TABLES, REJECTED
+from rebalance_core.storage.place import Place
 
 READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES)
 
@@ -31,6 +32,15 @@ def read_observed(folder: str) -> Observed:
     """
     locations = local_tables(folder, READ_TABLES)
     return observed({n: read_table(ALL_TABLES[n], path)[0] for n, path in locations.items()})
+
+
+def stored_observed(folder: Place) -> Observed:
+    """The tables that a job wrote into a folder, wherever that is.
+
+    Raises:
+        InputRefused: a table lacks columns, or a file cannot be read.
+    """
+    return observed({n: stored_table(ALL_TABLES[n], folder / n)[0] for n in READ_TABLES})
 
 
 def observed(tables: Mapping[str, pa.Table]) -> Observed:

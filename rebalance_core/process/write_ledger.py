@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from rebalance_core.engine.options import LedgerConfig, SimulationOptions, check
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.process.simulate import ledger_rows
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.storage.locations import Location
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class LedgerWritten:
 
 def simulate_and_write(
     inputs: InputTables,
-    output: Path,
+    output: Location,
     options: SimulationOptions | None = None,
     config: LedgerConfig | None = None,
     *,
@@ -58,7 +58,8 @@ def simulate_and_write(
 
     Args:
         inputs: The input tables.
-        output: A local folder, which gets the tables of the ledger; none of them may be there.
+        output: A folder (`place_of`), which gets the tables of the ledger; none of them may be
+            there.
         options: What to simulate.
         config: See `LedgerConfig`.
         more_rejected: Rows of ``rejected`` that came up before.

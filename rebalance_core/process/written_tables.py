@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,12 +10,13 @@ import pyarrow.dataset as ds
 
 from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, SIMULATED_TABLES
 from rebalance_core.engine.units import GROUP
+from rebalance_core.storage.locations import Location, place_of
 
 GroupName = tuple[str, str]
 
 
 def read_written(
-    folder: Path,
+    folder: Location,
     table: str,
     rows: pc.Expression | None = None,
     *,
@@ -38,14 +38,14 @@ def read_written(
     schema = ALL_TABLES[table].arrow_schema()
     if ALL_TABLES[table].since > contract_version:
         return schema.empty_table()
-    found = ds.dataset(folder / table, format="parquet").to_table(filter=rows)
+    found = _dataset(folder, table).to_table(filter=rows)
     return _whole(found, schema)
 
 
-def batches_of_written(folder: Path, table: str) -> Iterator[pa.RecordBatch]:
+def batches_of_written(folder: Location, table: str) -> Iterator[pa.RecordBatch]:
     """The same rows, some at a time."""
     schema = ALL_TABLES[table].arrow_schema()
-    for batch in ds.dataset(folder / table, format="parquet").to_batches(batch_readahead=1):
+    for batch in _dataset(folder, table).to_batches(batch_readahead=1):
         yield from _whole(pa.Table.from_batches([batch]), schema).to_batches()
 
 
@@ -57,7 +57,7 @@ class LedgerFiles:
         contract_version: of the run that wrote them.
     """
 
-    def __init__(self, folder: Path, contract_version: int = CONTRACT_VERSION) -> None:
+    def __init__(self, folder: Location, contract_version: int = CONTRACT_VERSION) -> None:
         self._folder = folder
         self._version = contract_version
 
@@ -67,7 +67,7 @@ class LedgerFiles:
         for name, table in SIMULATED_TABLES.items():
             if table.since > self._version:
                 continue
-            files = ds.dataset(self._folder / name, format="parquet")
+            files = _dataset(self._folder, name)
             for batch in files.to_batches(columns=list(GROUP), batch_readahead=1):
                 names = pa.Table.from_batches([batch]).group_by(list(GROUP))
                 for row in names.aggregate([([], "count_all")]).to_pylist():
@@ -85,6 +85,11 @@ class LedgerFiles:
             name: read_written(self._folder, name, after & before, contract_version=self._version)
             for name in SIMULATED_TABLES
         }
+
+
+def _dataset(folder: Location, table: str) -> ds.Dataset:
+    place = place_of(folder) / table
+    return ds.dataset(place.path, filesystem=place.file_system, format="parquet")
 
 
 def _whole(rows: pa.Table, schema: pa.Schema) -> pa.Table:

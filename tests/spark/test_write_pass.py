@@ -1,6 +1,5 @@
 """What tasks write: only files of attempts that succeeded become a table's."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +10,14 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.run_record import ATTEMPTS
 from rebalance_core.engine.facts import COUNTED, LedgerFacts
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.engine.summary import facts_of
 from rebalance_core.spark.engine.write_pass import LedgerFolder, RejectedTask
+from rebalance_core.storage.locations import place_of
 from tests.recordings.tables import DATA
 
 REJECTED = LEDGER_TABLES["rejected"]
@@ -38,7 +39,7 @@ def test_every_table_has_a_file_and_the_rows_of_all_tasks(
     with LedgerFolder(folder) as ledger:
         ledger.write(rows, RejectedTask(ledger.attempts))
         # what an attempt leaves that was killed, or lost to another one
-        killed = TableWriters(Path(ledger.attempts, "killed"), ("rejected",))
+        killed = TableWriters(ledger.attempts / "killed", ("rejected",))
         killed.write("rejected", pa.RecordBatch.from_pylist(ROWS, REJECTED.arrow_schema()))
         written = ledger.close()
     assert written["rejected"].rows == len(ROWS)
@@ -58,14 +59,14 @@ def test_a_table_that_is_there_is_not_written_over(folder: Path) -> None:
 
 
 def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder: Path) -> None:
-    task = RejectedTask(str(folder / "_attempts"))
+    task = RejectedTask(place_of(folder / ATTEMPTS))
 
     class Elsewhere(RejectedTask):
         """Its files are not where the driver looks."""
 
         def __call__(self, batches: object) -> Iterator[pa.RecordBatch]:
             yield from task(batches)  # type: ignore[arg-type]
-            shutil.rmtree(task.folder, ignore_errors=True)
+            task.folder.delete()
 
     with LedgerFolder(folder) as ledger, pytest.raises(UsageError, match="hosts of their own"):
         ledger.write(spark.createDataFrame(ROWS[:1], REJECTED.plain_ddl), Elsewhere(task.folder))

@@ -18,6 +18,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
     {"version": ()},
     {"model": ()},
     {"contracts": ("pyarrow",)},
+    {"storage": ("pyarrow",)},
     {"strategies": ()},
     {"protocol": ()},
     {"client": ()},

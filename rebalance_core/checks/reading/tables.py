@@ -14,11 +14,17 @@ from rebalance_core.checks.issue_arrays import conformed_schema
 from rebalance_core.checks.reading.csv_rows import csv_rows, header_names
 from rebalance_core.checks.reading.json_rows import json_rows
 from rebalance_core.checks.reading.lines import UTF8, lines_of_file, not_blank, number_lines
-from rebalance_core.checks.reading.locations import format_of_table, local_files, unknown_names
+from rebalance_core.checks.reading.locations import (
+    format_of_table,
+    hidden,
+    local_files,
+    unknown_names,
+)
 from rebalance_core.checks.reading.packed_files import open_unpacked
 from rebalance_core.checks.reading.parquet_rows import parquet_rows
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.technical_columns import RAW, SOURCE, TECHNICAL
+from rebalance_core.storage.place import Place
 
 
 def read_table(
@@ -43,6 +49,15 @@ def read_table(
         rows, names = parquet_rows(path, files)
         return conform(table, rows), unknown_names(table, names, TECHNICAL)
     return (_json if kind == "json" else _csv)(table, path, files)
+
+
+def stored_table(table: Table, folder: Place) -> tuple[pa.Table, list[str]]:
+    """As `read_table`, of the folder that a job wrote the table into, wherever that is."""
+    files = [file for file in folder.files() if not hidden(file.name)]
+    if not files:
+        return conformed_schema(table).empty_table(), []
+    rows, names = parquet_rows(folder.url, files)
+    return conform(table, rows), unknown_names(table, names, TECHNICAL)
 
 
 def _json(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[str]]:

@@ -1,12 +1,11 @@
 """`audit` in this process; needs no JVM."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from rebalance_core.audit.verdict import Count
-from rebalance_core.checks.input_tables import InputTables, read_input_tables
+from rebalance_core.checks.input_tables import InputTables, read_input_tables, stored_input_tables
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.cli.audit.audit_output import (
     INGESTED,
@@ -23,13 +22,11 @@ from rebalance_core.cli.run.engine_settings import (
     ledger_config,
     simulation_options,
 )
-from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import python_version
-from rebalance_core.cli.run.running_here import check_free_here, running_here
+from rebalance_core.cli.run.running_here import check_free_here, folder_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.terminal import say, warn
-from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
@@ -38,20 +35,22 @@ from rebalance_core.process.audit.audited import Audited
 from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
 from rebalance_core.process.audit.unwritten import LedgerMeanwhile, tables_of_collection
 from rebalance_core.process.ingest import ingest_and_write
-from rebalance_core.process.observed import Observed, read_observed
+from rebalance_core.process.observed import Observed, read_observed, stored_observed
 from rebalance_core.process.row_forecast import row_forecast
 from rebalance_core.process.write_ledger import LedgerWritten, simulate_and_write
 from rebalance_core.process.written_tables import LedgerFiles, read_written
+from rebalance_core.storage.locations import place_of
+from rebalance_core.storage.place import Place
 
 
 def audit(request: AuditRequest) -> AuditWritten:
     """Ingest if need be, simulate, judge every group, write everything."""
     options = request.options
-    folder = local_path(options.output).absolute()
+    folder = place_of(options.output)
     with running_here("audit", options, request.settings, WRITTEN) as run:
         place = folder / PRIVATE if options.redact_clients else folder
-        source, files = _ingested(request, run, place)
-        simulated, tables = _simulated(request, source, run, place)
+        ingested, files = _ingested(request, run, place)
+        simulated, tables = _simulated(request, ingested, run, place)
         say("judging every group")
         with progress_of("groups judged") as progress:
             result = audit_tables(tables, LedgerFiles(place), **request.judging, progress=progress)
@@ -84,33 +83,36 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
 
 
 def _ingested(
-    request: AuditRequest, run: OutputRun, place: Path
-) -> tuple[str, list[dict[str, Any]]]:
-    """Where the tables to audit lie, and how each file was understood."""
+    request: AuditRequest, run: OutputRun, place: Place
+) -> tuple[Place | None, list[dict[str, Any]]]:
+    """Where the tables of a collection lie, and how each file was understood."""
     collection = request.collection
     if collection is None:
-        return request.options.input or "", []
+        return None, []
     say(f"reading {len(collection.files):,} files of {request.options.collection}")
     with progress_of("files") as progress:
         done = ingest_and_write(
             collection, place / INGESTED, request.assumed, before_writing=run.clear,
             progress=progress,
         )  # fmt: skip
-    return str(place / INGESTED), understood(done.stats)
+    return place / INGESTED, understood(done.stats)
 
 
 def _simulated(
-    request: AuditRequest, source: str, run: OutputRun, place: Path
+    request: AuditRequest, ingested: Place | None, run: OutputRun, place: Place
 ) -> tuple[LedgerWritten, dict[str, pa.Table]]:
     """The ledger written, and every other table that the audit reads."""
     say("simulating")
-    observed = read_observed(source)
-    rejected = observed.rejected
-    if request.collection is not None:
-        rejected = pa.concat_tables([rejected, read_written(Path(source), "rejected")])
+    if ingested is None:
+        source = request.options.input or ""
+        inputs, observed = read_input_tables(source), read_observed(source)
+        rejected = observed.rejected
+    else:
+        inputs, observed = stored_input_tables(ingested), stored_observed(ingested)
+        rejected = pa.concat_tables([observed.rejected, read_written(ingested, "rejected")])
     with progress_of("groups") as progress:
         simulated = simulate_and_write(
-            read_input_tables(source),
+            inputs,
             place,
             simulation_options(request.settings),
             ledger_config(request.settings, private=request.options.redact_clients),
@@ -130,15 +132,15 @@ def _propagation(location: str | None) -> dict[str, pa.Table]:
     """What `propagate` wrote there."""
     if location is None:
         return {}
-    return {PROPAGATION.name: read_written(local_path(location), PROPAGATION.name)}
+    return {PROPAGATION.name: read_written(location, PROPAGATION.name)}
 
 
 def _previous(location: str | None) -> PreviousAudit | None:
     """The audit that was written there."""
     if location is None:
         return None
-    outcome = audit_record(LocalFolder(location))["audit"]
-    return previous_audit(local_path(location), outcome["end_ms"], outcome["findings"])
+    outcome = audit_record(folder_here(location))["audit"]
+    return previous_audit(location, outcome["end_ms"], outcome["findings"])
 
 
 def _unwritten_inputs(request: AuditRequest) -> tuple[InputTables, Observed]:

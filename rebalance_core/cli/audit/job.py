@@ -15,7 +15,7 @@ from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.summary import audit_facts, render_audit
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.input_files import tables_in
-from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import resolve_settings
@@ -23,6 +23,7 @@ from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.storage.locations import is_reached
 
 
 def run_audit(options: AuditOptions) -> JobReport:
@@ -79,8 +80,8 @@ def check_before_reading(
         raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
     if options.write_accepted and not Path(options.write_accepted).absolute().parent.is_dir():
         raise UsageError(f"--write-accepted {options.write_accepted}: no such folder")
-    if options.previous is not None and is_local(options.previous):
-        previous = LocalFolder(options.previous)
+    if options.previous is not None and is_reached(options.previous):
+        previous = folder_here(options.previous)
         audit_record(previous)
         if not FINDING_TABLES.keys() <= set(previous.names()):
             raise InputRefused(f"--previous {options.previous}: its table findings is gone")

@@ -1,15 +1,15 @@
 """The few rows of a ledger that `explain` needs, read from its Parquet folders without Spark."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.run_record import read_run
+from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.time_text import utc
+from rebalance_core.storage.locations import place_of
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 if TYPE_CHECKING:
@@ -27,23 +27,24 @@ class LedgerFolder:
     """
 
     def __init__(self, location: str) -> None:
-        folder = LocalFolder(location)
-        read_run(folder)
-        self.path: Path = folder.path
+        self._place = place_of(location)
+        read_run(folder_here(location))
 
     def rows(self, table: str, condition: "ds.Expression | None", *columns: str) -> list[Row]:
         """The rows of a table for which the condition holds; all columns unless some are named."""
         import pyarrow as pa
         import pyarrow.dataset as ds
 
-        path = self.path / table
-        if not path.is_dir():
-            raise InputRefused(f"{self.path} has no table {table}: it is no ledger of simulate")
+        place = self._place / table
         try:
-            dataset = ds.dataset(path, format="parquet")
+            if not place.is_folder():
+                raise InputRefused(
+                    f"{self._place} has no table {table}: it is no ledger of simulate"
+                )
+            dataset = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
             read = dataset.to_table(list(columns) or None, condition)
         except (pa.ArrowException, OSError) as error:
-            raise InputRefused(f"{path} cannot be read: {error}") from error
+            raise InputRefused(f"{place} cannot be read: {error}") from error
         rows: list[Row] = read.to_pylist()
         return rows
 
@@ -111,7 +112,7 @@ class LedgerFolder:
 
     def _added_later(self, table: str, condition: "ds.Expression") -> list[Row]:
         """Rows of a table that ledgers of contract 1 do not have."""
-        return self.rows(table, condition) if (self.path / table).is_dir() else []
+        return self.rows(table, condition) if (self._place / table).is_folder() else []
 
     def _no_queue(
         self,

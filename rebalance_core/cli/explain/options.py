@@ -4,10 +4,10 @@ import argparse
 from dataclasses import dataclass
 
 from rebalance_core.cli.job import JobOptions, common_values
-from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.scenario.time import read_instant
+from rebalance_core.storage.locations import place_of
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 
@@ -49,10 +49,11 @@ def read_explain_options(arguments: argparse.Namespace, argv: tuple[str, ...]) -
         )
         if not getattr(arguments, name)
     ]
-    if arguments.ledger and not is_local(arguments.ledger):
-        mistakes.append(
-            f"--ledger {arguments.ledger}: must be a folder that is mounted here; copy it first"
-        )
+    if arguments.ledger:
+        try:
+            place_of(arguments.ledger)
+        except UsageError as error:
+            mistakes.append(f"--ledger {error}; copy it first")
     queue, at_ms = None, None
     if arguments.queue:
         queue = _queue(arguments.queue)

@@ -7,9 +7,9 @@ from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.engine.written import FleetWritten
 from rebalance_core.process.generate import generate_and_write
+from rebalance_core.storage.locations import place_of
 from rebalance_core.synthetic.fleet import FleetPlan
 
 
@@ -19,7 +19,7 @@ def generate(
     """Write the fleet and its record."""
     with running_here("generate", options, settings, INPUT_TABLES) as run:
         say_begin(plan)
-        output = local_path(options.output).absolute()
+        output = place_of(options.output)
         written = generate_and_write(plan, output, before_writing=run.clear)
         return written, finish(run, PROCESS, plan, written, {"python": python_version()})
 

@@ -8,11 +8,11 @@ from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.engine.written import IngestWritten
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.storage.locations import place_of
 
 
 def ingest(
@@ -21,7 +21,7 @@ def ingest(
     """Write the tables and their record."""
     with running_here("ingest", options, settings, INGESTED_TABLES) as run:
         say_begin(options, collection)
-        output = local_path(options.output).absolute()
+        output = place_of(options.output)
         with progress_of("files") as progress:
             written = ingest_and_write(
                 collection, output, assumed, before_writing=run.clear, progress=progress

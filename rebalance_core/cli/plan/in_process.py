@@ -20,6 +20,7 @@ from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.process.plan import run as service
 from rebalance_core.process.plan.queue_rates import read_queue_rates
+from rebalance_core.storage.locations import place_of
 
 
 def plan(
@@ -45,7 +46,7 @@ def plan(
             result = service.run_plan(
                 tables,
                 options.variants,
-                local_path(options.output).absolute(),
+                place_of(options.output),
                 config,
                 queue_rates=rates,
                 before_writing=begin,

@@ -14,7 +14,6 @@ from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
-from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import ProducersWritten
 from rebalance_core.process.producers.replay import (
@@ -23,6 +22,7 @@ from rebalance_core.process.producers.replay import (
     replay_forecast,
 )
 from rebalance_core.process.producers.simulate import simulate_and_write
+from rebalance_core.storage.locations import place_of
 
 
 def run(
@@ -38,7 +38,7 @@ def run(
     with running_here("producers", options, settings, WRITTEN) as running:
         records = [fingerprint(table, path) for table, path in inputs.items()]
         say_begin(options)
-        output = local_path(options.output).absolute()
+        output = place_of(options.output)
         if options.model is not None:
             with progress_of("producers") as progress:
                 written = simulate_and_write(

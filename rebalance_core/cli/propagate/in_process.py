@@ -13,13 +13,13 @@ from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
-from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.engine.written import PropagationForecast, PropagationWritten
 from rebalance_core.process.propagation.propagate import (
     WRITTEN,
     propagate_and_write,
     propagation_forecast,
 )
+from rebalance_core.storage.locations import place_of
 
 
 def run(
@@ -38,7 +38,7 @@ def run(
         with progress_of("pieces of work") as progress:
             written = propagate_and_write(
                 _read(options, inputs),
-                local_path(options.output).absolute(),
+                place_of(options.output),
                 propagation_options(options, settings),
                 bad_row_limits(settings),
                 before_writing=running.clear,

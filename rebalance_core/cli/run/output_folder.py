@@ -1,17 +1,25 @@
 """The output folder as the lock and the record see it: a place for small files and tables.
 
-A path without a scheme is local, whatever Spark's default file system is; other places are reached
-through Hadoop (`rebalance_core.spark.tables.hadoop_folder`).
+A path without a scheme is local, whatever Spark's default file system is; S3 and HDFS are reached
+through pyarrow, other places through Hadoop (`spark.tables.hadoop_folder`).
 """
 
 import errno
 import os
 import shutil
+import time
 import uuid
 from pathlib import Path
 from typing import Protocol
 
 from rebalance_core.contracts.local_paths import is_local, local_path
+from rebalance_core.storage.place import Place
+
+SETTLE_SECONDS = 0.5
+"""How long a file that was made must stay as it is: longer than a writer takes to look and write.
+
+pyarrow knows no exclusive creation there. Of two writers the last one stays, and the other sees it.
+"""
 
 
 class OutputFolder(Protocol):
@@ -117,3 +125,45 @@ class LocalFolder:
             file.flush()
             os.fsync(file.fileno())
         return aside
+
+
+class StoreFolder:
+    """Small files and tables under a place that is not local."""
+
+    def __init__(self, place: Place) -> None:
+        self.location = place.url
+        self.place = place
+
+    def table_location(self, name: str) -> str:
+        """The URI of the table `name`."""
+        return f"{self.location}/{name}"
+
+    def make(self) -> None:
+        """Create the folder; nothing to do where folders are only prefixes."""
+        self.place.make_folder()
+
+    def names(self) -> list[str]:
+        """What lies in the folder; nothing if there is none."""
+        return self.place.names()
+
+    def read_text(self, name: str) -> str | None:
+        """A small file, or None if it is not there."""
+        return (self.place / name).read_text()
+
+    def create_text(self, name: str, text: str) -> None:
+        """Create a small file; `FileExistsError` if it is there, or another writer was later."""
+        file = self.place / name
+        if file.read_text() is not None:
+            raise FileExistsError(file.url)
+        file.write_text(text)
+        time.sleep(SETTLE_SECONDS)
+        if file.read_text() != text:
+            raise FileExistsError(file.url)
+
+    def replace_text(self, name: str, text: str) -> None:
+        """Write a small file over an earlier one."""
+        (self.place / name).write_text(text)
+
+    def delete(self, name: str) -> None:
+        """Remove a file or a table."""
+        (self.place / name).delete()

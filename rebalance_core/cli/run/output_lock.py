@@ -5,6 +5,7 @@ import os
 import socket
 import threading
 import uuid
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
@@ -186,11 +187,13 @@ class OutputLock:
 
     def _beat(self) -> None:
         while not self._stop.wait(self._every):
-            holder = read_lock(self.folder)
-            if holder is None or holder.token != self._holder.token:
-                return  # `check` tells; writing would break the other run's lock
-            beat = asdict(self._holder) | {"heartbeat": _now()}
-            self.folder.replace_text(LOCK_NAME, json.dumps(beat, indent=2) + "\n")
+            # a store may fail to answer once; the lock holds until heartbeats have long ceased
+            with suppress(OSError):
+                holder = read_lock(self.folder)
+                if holder is None or holder.token != self._holder.token:
+                    return  # `check` tells; writing would break the other run's lock
+                beat = asdict(self._holder) | {"heartbeat": _now()}
+                self.folder.replace_text(LOCK_NAME, json.dumps(beat, indent=2) + "\n")
 
 
 def _new_holder() -> LockHolder:

@@ -27,8 +27,15 @@ from rebalance_core.cli.run.run_record import (
 )
 from rebalance_core.cli.run.secrets import redact_arguments, redact_text, redact_values
 from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
-from rebalance_core.contracts.run_record import RUN_NAME, STATUS_FAILED, STATUS_OK
+from rebalance_core.cli.terminal import say
+from rebalance_core.contracts.run_record import (
+    ATTEMPTS,
+    RUN_NAME,
+    STATUS_FAILED,
+    STATUS_OK,
+)
 from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.storage.store_errors import reason_of
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ def output_errors(location: str) -> Iterator[None]:
     except FileExistsError as error:
         raise OutputExists(f"--output {location} is a file") from error
     except OSError as error:
-        raise UsageError(f"--output {location} cannot be written: {error.strerror}") from error
+        raise UsageError(f"--output {location} cannot be written: {reason_of(error)}") from error
 
 
 class OutputRun:
@@ -128,11 +135,12 @@ class OutputRun:
         with output_errors(self.folder.location):
             self._lock.acquire()
         try:
-            check_output(
-                self.folder,
-                overwrite=self._options.overwrite,
-                left_by_dead_run=self.broken is not None,
-            )
+            with output_errors(self.folder.location):
+                check_output(
+                    self.folder,
+                    overwrite=self._options.overwrite,
+                    left_by_dead_run=self.broken is not None,
+                )
         except BaseException:
             self._lock.release(undo=True)
             raise
@@ -145,7 +153,7 @@ class OutputRun:
         run = find_run(self.folder) or {}
         self._may_clear = True
         self.folder.delete(RUN_NAME)
-        for name in {*self._tables, *run.get("outputs", {})}:
+        for name in {ATTEMPTS, *self._tables, *run.get("outputs", {})}:
             if "/" not in name:
                 self.folder.delete(name)
 
@@ -162,11 +170,18 @@ class OutputRun:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        try:
-            if error is not None and self._may_clear:
-                self._fail(error)
-        finally:
+        if error is None:
             self._lock.release()
+            return
+        try:
+            try:
+                if self._may_clear:
+                    self._fail(error)
+            finally:
+                self._lock.release()
+        except OSError as second:
+            # the first error says more; without its record the folder is no result either
+            say(f"{self.folder.location} could not be cleared: {reason_of(second)}")
 
     def _fail(self, error: BaseException) -> None:
         holder = read_lock(self.folder)

@@ -12,6 +12,8 @@ from typing import Any
 from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.contracts import CONTRACT_VERSION
 from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.storage.store_errors import reason_of
 from rebalance_core.version import LIBRARY_VERSION
 
 
@@ -98,10 +100,13 @@ def read_run(folder: OutputFolder) -> dict[str, Any]:
     Fields that this version does not know are handed on as they are: things are only added.
 
     Raises:
-        InputRefused: there is no record of ours, the run failed, or its tables are of a version
-            that is newer than this one's or older than the one before.
+        InputRefused: there is no record of ours or it cannot be read, the run failed, or its
+            tables are of a version that is newer than this one's or older than the one before.
     """
-    record = find_run(folder)
+    try:
+        record = find_run(folder)
+    except OSError as error:
+        raise InputRefused(f"{folder.location} cannot be read: {reason_of(error)}") from error
     refuse_unreadable(record, folder.location, CONTRACT_VERSION)
     assert record is not None
     return record

@@ -1,15 +1,16 @@
-"""What every job in this process does around its work: a local output folder and its lock."""
+"""What every job in this process does around its work: the output folder and its lock."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder
+from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, StoreFolder
 from rebalance_core.cli.run.output_lock import breakable_lock
 from rebalance_core.cli.run.output_run import OutputRun, check_output, output_errors
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import say
+from rebalance_core.storage.locations import place_of
 
 
 class WritingOptions(Protocol):
@@ -41,7 +42,7 @@ def running_here(
     job: str, options: Any, settings: Settings, tables: Iterable[str]
 ) -> Iterator[OutputRun]:
     """The output folder, reserved for this run."""
-    folder = LocalFolder(options.output)
+    folder = folder_here(options.output)
     with OutputRun(folder, job, options, settings.as_dict(), tables, PROCESS) as run:
         say_broken_lock(run)
         yield run
@@ -49,16 +50,28 @@ def running_here(
 
 def check_free_here(options: WritingOptions) -> None:
     """Raise what `running_here` would raise about the output folder, and touch nothing."""
-    folder = LocalFolder(options.output)
-    with output_errors(folder.location):
-        folder.check_makeable()
+    folder = folder_here(options.output)
+    if isinstance(folder, LocalFolder):
+        with output_errors(folder.location):
+            folder.check_makeable()
     check_unlocked(folder, options)
+
+
+def folder_here(location: str) -> LocalFolder | StoreFolder:
+    """The folder at a place that this process reaches.
+
+    Raises:
+        UsageError: it does not.
+    """
+    place = place_of(location)
+    return LocalFolder(location) if place.is_local else StoreFolder(place)
 
 
 def check_unlocked(folder: OutputFolder, options: WritingOptions) -> None:
     """Raise `OutputExists` if a run could not have the folder now."""
-    dead = breakable_lock(folder, break_lock=options.break_lock)
-    check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
+    with output_errors(folder.location):
+        dead = breakable_lock(folder, break_lock=options.break_lock)
+        check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
 
 
 def say_broken_lock(run: OutputRun) -> None:

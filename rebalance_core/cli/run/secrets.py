@@ -4,13 +4,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rebalance_core.contracts.local_paths import without_user
+
 REDACTED = "***"
 
 _SECRET_NAME = re.compile(
     r"passw|secret|salt|token|credential|access[._-]?key|api[._-]?key|account[._-]?key|private[._-]?key",
     re.IGNORECASE,
 )
-_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _IN_QUERY = re.compile(r"(?i)([?&](?:sig|signature|x-amz-[a-z-]+|[^=&]*token|key)=)[^&\s]+")
 
 
@@ -23,7 +24,7 @@ def redact_text(text: str) -> str:
     name, equals, _ = text.partition("=")
     if equals and "://" not in name and _SECRET_NAME.search(name):
         return f"{name}={REDACTED}"
-    return _IN_QUERY.sub(rf"\g<1>{REDACTED}", _IN_ADDRESS.sub(REDACTED, text))
+    return _IN_QUERY.sub(rf"\g<1>{REDACTED}", without_user(text))
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:

@@ -15,12 +15,12 @@ from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import LedgerWritten
 from rebalance_core.process.row_forecast import row_forecast
 from rebalance_core.process.write_ledger import simulate_and_write
+from rebalance_core.storage.locations import place_of
 
 
 def simulate(
@@ -43,7 +43,7 @@ def simulate(
         with progress_of("groups") as progress:
             written = simulate_and_write(
                 _read(options, inputs),
-                local_path(options.output).absolute(),
+                place_of(options.output),
                 simulation,
                 ledger_config(settings),
                 before_writing=run.clear,

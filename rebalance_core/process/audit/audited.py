@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from rebalance_core.audit import selection
@@ -22,6 +21,7 @@ from rebalance_core.process.audit.write_audit import write_audit, write_redacted
 from rebalance_core.process.written_tables import read_written
 from rebalance_core.report.audit_report import Previous, ShownFinding
 from rebalance_core.report.group_pictures import Rows
+from rebalance_core.storage.locations import Location
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,8 @@ class Audited:
     """
 
     result: AuditResult
-    place: Path
-    folder: Path
+    place: Location
+    folder: Location
     previous: PreviousAudit | None = None
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rebalance_core.audit.redact import Redaction
@@ -15,6 +14,7 @@ from rebalance_core.process.audit.report_data import shown_findings
 from rebalance_core.process.written_tables import read_written
 from rebalance_core.report.audit_report import Previous
 from rebalance_core.report.audit_rows import CHANGES_ON_PAGE
+from rebalance_core.storage.locations import Location
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class PreviousAudit:
 
 
 def previous_audit(
-    folder: Path, end_ms: int, counted: Mapping[str, Mapping[str, int]]
+    folder: Location, end_ms: int, counted: Mapping[str, Mapping[str, int]]
 ) -> PreviousAudit:
     """The audit that was written into a folder.
 

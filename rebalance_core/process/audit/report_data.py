@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -17,11 +16,12 @@ from rebalance_core.process.written_tables import read_written
 from rebalance_core.report.audit_report import ShownFinding
 from rebalance_core.report.audit_rows import shown_finding
 from rebalance_core.report.group_pictures import ROWS_OF_A_TIMELINE, TABLES_OF_GROUPS, Rows
+from rebalance_core.storage.locations import Location
 
 Row = dict[str, Any]
 
 
-def rows_of_groups(folder: Path, groups: Sequence[tuple[str, str]]) -> dict[str, Rows]:
+def rows_of_groups(folder: Location, groups: Sequence[tuple[str, str]]) -> dict[str, Rows]:
     """Rows of `TABLES_OF_GROUPS` in the folder: what the page shows of the groups."""
     return {
         name: _newest_rows(folder, name, groups, time) for name, time in TABLES_OF_GROUPS.items()
@@ -37,7 +37,7 @@ def shown_findings(
 
 
 def _newest_rows(
-    folder: Path, name: str, groups: Sequence[tuple[str, str]], time: str
+    folder: Location, name: str, groups: Sequence[tuple[str, str]], time: str
 ) -> list[Row]:
     """The rows of these few groups, of each at most `ROWS_OF_A_TIMELINE`, the newest."""
     found: list[Row] = []

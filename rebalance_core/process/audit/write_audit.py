@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rebalance_core.audit.selection import capped
@@ -14,10 +13,11 @@ from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.process.audit.audit import AuditResult
 from rebalance_core.process.audit.redacted_tables import redacted
 from rebalance_core.process.written_tables import batches_of_written
+from rebalance_core.storage.locations import Location
 
 
 def write_audit(
-    result: AuditResult, folder: Path, findings_per_rule: int
+    result: AuditResult, folder: Location, findings_per_rule: int
 ) -> Mapping[str, TableWritten]:
     """Write ``findings`` and ``group_verdicts``; rows and digest of each.
 
@@ -39,7 +39,9 @@ def write_audit(
     return writers.written()
 
 
-def write_redacted_ledger(private: Path, folder: Path, salt: str) -> Mapping[str, TableWritten]:
+def write_redacted_ledger(
+    private: Location, folder: Location, salt: str
+) -> Mapping[str, TableWritten]:
     """Write the ledger with names for client ids; rows and digest of each table.
 
     Args:

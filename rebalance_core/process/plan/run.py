@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -26,6 +25,7 @@ from rebalance_core.process.plan.plan_tables import PlanTables
 from rebalance_core.process.plan.rejected import write_rejected
 from rebalance_core.process.plan.sweep import swept_groups
 from rebalance_core.process.row_forecast import row_forecast
+from rebalance_core.storage.locations import Location
 
 Progress = Callable[[int, int], object]
 
@@ -33,7 +33,7 @@ Progress = Callable[[int, int], object]
 def run_plan(
     inputs: InputTables,
     variants: Variants,
-    output: Path,
+    output: Location,
     options: PlanConfig | None = None,
     *,
     queue_rates: pa.Table | None = None,
@@ -48,8 +48,8 @@ def run_plan(
     Args:
         inputs: The recorded history.
         variants: What to compute (`variants_of`).
-        output: A local folder, which gets ``rejected`` and the tables of a plan; none of them may
-            be there.
+        output: A folder (`place_of`), which gets ``rejected`` and the tables of a plan; none of
+            them may be there.
         options: See `PlanConfig`.
         queue_rates: Rows of ``queue_rates`` (`read_queue_rates`); None: they are not known.
         before_writing: Called with the input's rows by table, once few enough are known to be bad,

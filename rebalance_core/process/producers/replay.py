@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.producers.results.answers import recorded_answers
 from rebalance_core.producers.results.parts import CLIENT, ResultsOptions, replayed_parts
 from rebalance_core.producers.simulation.parts import TALLIES
+from rebalance_core.storage.locations import Location
 
 EVENTS = "cluster_events"
 NO_RESULT = f"{SEND_RESULTS.name} holds no row; there is nothing to replay"
@@ -74,7 +74,7 @@ def replay_and_write(
     inputs: Mapping[str, pa.Table],
     options: ResultsOptions,
     limits: BadRowLimits,
-    output: Path,
+    output: Location,
     *,
     before_writing: Callable[[], object] | None = None,
 ) -> ProducersWritten:

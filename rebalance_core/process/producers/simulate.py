@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from rebalance_core.producers.simulation.answers import answer_tables
 from rebalance_core.producers.simulation.model import ProducerModel
 from rebalance_core.producers.simulation.parts import TALLIES, added_up, simulated_parts
 from rebalance_core.producers.simulation.variants import BOTH_GENERATIONS, variants_of
+from rebalance_core.storage.locations import Location
 
 PRODUCERS_PER_PART = 64
 Progress = Callable[[int, int], object]
@@ -46,7 +46,7 @@ def simulate_producers(
 def simulate_and_write(
     model: ProducerModel,
     versions: Sequence[Version],
-    output: Path,
+    output: Location,
     *,
     before_writing: Callable[[], object] | None = None,
     progress: Progress | None = None,
@@ -56,7 +56,7 @@ def simulate_and_write(
     Args:
         model: What to simulate.
         versions: As of `simulate_producers`.
-        output: A local folder, which gets the tables; none of them may be there.
+        output: A folder (`place_of`), which gets the tables; none of them may be there.
         before_writing: Called before the first table is written.
         progress: Told how many producers are done, of how many.
 

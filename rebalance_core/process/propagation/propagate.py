@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -25,6 +24,7 @@ from rebalance_core.engine.written import PropagationForecast, PropagationWritte
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.propagation.groups import Groups
 from rebalance_core.process.propagation.pool import Piece, played_pieces
+from rebalance_core.storage.locations import Location
 
 Progress = Callable[[int, int], object]
 WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)
@@ -64,7 +64,7 @@ def propagate(
 
 def propagate_and_write(
     inputs: InputTables,
-    output: Path,
+    output: Location,
     options: PropagationOptions,
     limits: BadRowLimits,
     *,
@@ -77,7 +77,7 @@ def propagate_and_write(
 
     Args:
         inputs: The input tables.
-        output: A local folder, which gets the tables; none of them may be there.
+        output: A folder (`place_of`), which gets the tables; none of them may be there.
         options: As of `propagate`.
         limits: How many rows may be bad; those that name an unknown process count.
         processes: As of `propagate`; None: one a core, if there is work for more than one.

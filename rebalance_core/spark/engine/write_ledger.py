@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
-from rebalance_core.contracts.local_paths import is_local, local_path
+from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.engine.facts import COUNTED, LedgerFacts
 from rebalance_core.engine.interests import Interests, interests_of
 from rebalance_core.engine.options import (
@@ -148,7 +148,7 @@ class _Run:
         found = Interests.merged(part for part in interests if part is not None)
         tasks = self.options.partitions or 1
         routing = routing_of(found, tasks, group_pattern(self.options))
-        with LedgerFolder(local_path(self.folder).absolute()) as folder:
+        with LedgerFolder(self.folder) as folder:
             if self.more_rejected is not None:
                 folder.write(self.more_rejected, RejectedTask(folder.attempts))
             task = LedgerTask(folder.attempts, routing.giants, engine, self.options)

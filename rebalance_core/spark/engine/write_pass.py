@@ -1,24 +1,25 @@
-"""One pass that writes every table of the ledger from the tasks, into a local folder.
+"""One pass that writes every table of the ledger from the tasks.
 
 A task writes files of its own into a hidden folder and names them to the driver, which moves those
 of the attempts that succeeded to their tables: what an attempt leaves behind that was killed, or
-lost to another one, never is in a table. The folder must be one that driver and executors share.
+lost to another one, never is in a table. Moving is a rename, and in an object store a copy on its
+side. The folder must be one that driver and executors share.
 """
 
 from __future__ import annotations
 
 import pickle
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
+from rebalance_core.contracts.run_record import ATTEMPTS
 from rebalance_core.engine.bucket_pass import Giants, bucket_pass
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.ledger_pass import Rows
@@ -28,9 +29,8 @@ from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.spark.engine.routed_rows import routed_tables
-
-ATTEMPTS = "_attempts"
-"""Folder in the output for the files of tasks; gone when a run ends."""
+from rebalance_core.storage.locations import Location, place_of
+from rebalance_core.storage.place import Place
 
 _SCHEMA = pa.schema([("attempt", pa.string()), ("digests", pa.binary()), ("facts", pa.binary())])
 _NO_ROWS = LEDGER_TABLES[REJECTED].arrow_schema().empty_table()
@@ -48,7 +48,7 @@ class LedgerTask:
         options: Of the simulation.
     """
 
-    folder: str
+    folder: Place
     giants: Mapping[int, Giants]
     engine: EngineOptions
     options: SimulationOptions
@@ -70,7 +70,7 @@ class LedgerTask:
 class RejectedTask:
     """Writes rows of ``rejected``, as they come."""
 
-    folder: str
+    folder: Place
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """As `LedgerTask`."""
@@ -82,25 +82,26 @@ class LedgerFolder:
     """Where the tables of a ledger are written; a context manager, which leaves no stray file.
 
     Args:
-        folder: Local, and the same to every executor.
+        folder: The same to every executor.
 
     Raises:
         OutputExists: A table of the ledger is there already.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        there = [name for name in LEDGER_TABLES if (folder / name).exists()]
+    def __init__(self, folder: Location) -> None:
+        self._folder = place_of(folder)
+        there = [name for name in self._folder.names() if name in LEDGER_TABLES]
         if there:
-            raise OutputExists(f"{folder / there[0]} exists already; write into a fresh folder")
+            taken = self._folder / there[0]
+            raise OutputExists(f"{taken} exists already; write into a fresh folder")
         self._digests = {name: TableDigest(table) for name, table in LEDGER_TABLES.items()}
         self._files = dict.fromkeys(LEDGER_TABLES, 0)
         self.facts = LedgerFacts()
 
     @property
-    def attempts(self) -> str:
+    def attempts(self) -> Place:
         """The folder for the files of tasks."""
-        return str(self._folder / ATTEMPTS)
+        return self._folder / ATTEMPTS
 
     def write(self, rows: DataFrame, task: LedgerTask | RejectedTask) -> None:
         """Run a task over the rows, and take what it wrote; one Spark job.
@@ -116,24 +117,26 @@ class LedgerFolder:
             self.facts.merge(pickle.loads(row["facts"]))
             for name, digest in pickle.loads(row["digests"]).items():
                 if digest.rows:
-                    self._take(Path(self.attempts, row["attempt"], name, FILE_NAME), name)
+                    self._take(self.attempts / row["attempt"] / name / FILE_NAME, name)
                 self._digests[name].merge(digest)
 
     def close(self) -> dict[str, TableWritten]:
         """Give every table that has no row a file; rows and digest of each."""
-        with TableWriters(Path(self.attempts, "empty"), tuple(LEDGER_TABLES)):
+        empty = self.attempts / "empty"
+        without = tuple(name for name, files in self._files.items() if not files)
+        with TableWriters(empty, without):
             pass
-        for name, files in self._files.items():
-            if not files:
-                self._take(Path(self.attempts, "empty", name, FILE_NAME), name)
+        for name in without:
+            self._take(empty / name / FILE_NAME, name)
         return {name: digest.result for name, digest in self._digests.items()}
 
-    def _take(self, file: Path, table: str) -> None:
+    def _take(self, file: Place, table: str) -> None:
         target = self._folder / table
-        target.mkdir(parents=True, exist_ok=True)
         number = self._files[table]
+        if not number:
+            target.make_folder()
         try:
-            file.replace(target / FILE_NAME.replace("00000", f"{number:05}"))
+            file.move_to(target / FILE_NAME.replace("00000", f"{number:05}"))
         except FileNotFoundError as error:
             raise UsageError(
                 f"the executors wrote to {self._folder} on hosts of their own; name an --output "
@@ -145,13 +148,14 @@ class LedgerFolder:
         return self
 
     def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self.attempts, ignore_errors=True)
+        with suppress(OSError):  # no reader looks there, and the next run clears it
+            self.attempts.delete()
 
 
-def _written(folder: str, rows: Rows) -> Iterator[pa.RecordBatch]:
+def _written(folder: Place, rows: Rows) -> Iterator[pa.RecordBatch]:
     attempt = uuid.uuid4().hex
     facts = LedgerFacts()
-    with TableWriters(Path(folder, attempt), tuple(LEDGER_TABLES)) as writers:
+    with TableWriters(folder / attempt, tuple(LEDGER_TABLES), empty=False) as writers:
         for name, batch in rows:
             facts.add(name, batch)
             if name in ALL_TABLES:

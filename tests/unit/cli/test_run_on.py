@@ -39,13 +39,28 @@ def test_by_size_of_the_inputs_alone(settings: Settings, files: dict[int, str]) 
     assert run_on_of(Options(), settings, [small], [large, None]) == PROCESS
 
 
-def test_what_is_not_local_is_read_and_written_by_spark(
+def test_what_is_not_reached_is_read_and_written_by_spark(
     settings: Settings, files: dict[int, str]
 ) -> None:
-    for inputs, others in ((["hdfs://n/x"], []), ([files[6]], ["s3a://b/x"])):
+    for inputs, others, why in (
+        (["hdfs://n/x"], [], "local files only"),
+        (["s3a://b/x"], [], "local files only"),
+        ([files[6]], ["gs://b/x"], "only local folders, s3://, s3a://, hdfs:// are reached"),
+    ):
         assert run_on_of(Options(), settings, inputs, others) == SPARK
-        with pytest.raises(UsageError, match="local files only"):
+        with pytest.raises(UsageError, match=why):
             run_on_of(Options(PROCESS), settings, inputs, others)
+
+
+def test_an_object_store_is_written_from_a_process(
+    settings: Settings, files: dict[int, str]
+) -> None:
+    for output in ("s3://b/x", "s3a://b/x"):
+        assert run_on_of(Options(), settings, [files[6]], [output]) == PROCESS
+        assert run_on_of(Options(PROCESS), settings, [files[6]], [output]) == PROCESS
+    for output in ("s3a:///x", "s3a://key:secret@b/x"):
+        with pytest.raises(UsageError, match=r"names no bucket|do not belong"):
+            run_on_of(Options(), settings, [files[6]], [output])
 
 
 def test_what_is_said_counts(

@@ -1,0 +1,5 @@
+"""Places that outputs are written to: folders of this machine, S3 and HDFS, through pyarrow.
+
+`place.Place` is what writers and readers take; `access` opens file systems, `locations` makes
+places of what operators write, and `store_errors` says in a line what a store answered.
+"""

@@ -1,0 +1,62 @@
+"""What stores answer, as pyarrow words it."""
+
+import errno
+import os
+
+import pytest
+
+from rebalance_core.storage.store_errors import is_of_store, reason_of
+
+KEYS = {"AWS_PROFILE": "nightly"}
+
+
+def answer(code: str, text: str, what: str = "ListObjectsV2") -> OSError:
+    return OSError(
+        f"When listing objects under key 'x/' in bucket 'b': AWS Error {code} during {what} "
+        f"operation: {text}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "environment", "reason"),
+    [
+        (
+            answer("NO_SUCH_BUCKET", "The specified bucket does not exist (Request ID: 1)"),
+            {},
+            "there is no bucket b; a run does not make one",
+        ),
+        (answer("ACCESS_DENIED", "No response body."), KEYS, "bucket b is denied (ACCESS_DENIED)"),
+        (
+            answer("INVALID_ACCESS_KEY_ID", "It does not exist"),
+            {},
+            "access to bucket b is denied (INVALID_ACCESS_KEY_ID); AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY are not set",
+        ),
+        (
+            answer("NETWORK_CONNECTION", "curlCode: 7, Could not connect to server"),
+            {"AWS_ENDPOINT_URL": "http://h:1"},
+            "http://h:1 does not answer (curlCode: 7, Could not connect to server); see "
+            "AWS_ENDPOINT_URL",
+        ),
+        (
+            answer("NETWORK_CONNECTION", "curlCode: 6"),
+            {},
+            "Amazon S3 does not answer (curlCode: 6)",
+        ),
+        (
+            answer("UNKNOWN (HTTP status 301)", "No response body.", "HeadObject"),
+            KEYS,
+            "UNKNOWN: No response body.",
+        ),
+    ],
+)
+def test_a_reason_says_what_to_do(error: OSError, environment: dict[str, str], reason: str) -> None:
+    assert is_of_store(error)
+    assert reason in reason_of(error, environment)
+
+
+def test_other_errors_keep_their_own_words() -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x")
+    assert not is_of_store(full)
+    assert reason_of(full) == "No space left on device"
+    assert reason_of(OSError("HDFS list failed\nmore")) == "HDFS list failed"
