@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.draws import DRAW_BITS
+from rebalance_core.clockwork.options import SECOND_US
 
 _ALL = 1 << DRAW_BITS
 _SPAN_LIMIT = 1 << 31
@@ -136,6 +137,10 @@ BROKER_GONE: Final = delay_ms((0, 10), (0.5, 30), (0.9, 45), (1, 300))
 """From a broker's end until name servers answer without it."""
 BROKER_GONE_4: Final = delay_ms((0, 10), (0.5, 60), (0.55, 1_000), (1, 5_000))
 """The same before 5.0: one that is stopped unregisters after its store's shutdown."""
+SHORTEST_SILENCE_US: Final = 90 * SECOND_US
+"""From a host's loss until name servers notice: a registration up to 30 s old expires in 120 s."""
+SILENCE_SPREAD_US: Final = 35 * SECOND_US
+"""The age of that registration, and up to 5 s until the name server's scan."""
 BROKER_BACK: Final = delay_ms((0, 0), (0.3, 30), (0.375, 100), (0.376, 10_030), (1, 10_080))
 """From a broker's start until name servers answer with it, from 5.0 on.
 

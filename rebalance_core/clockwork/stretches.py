@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
-from rebalance_core.clockwork.script import Change, Script
-from rebalance_core.clockwork.ticks import SHORTEST_SILENCE_US, SILENCE_SPREAD_US
+from rebalance_core.clockwork.script import Script
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +25,13 @@ class Stretch:
 
 
 def stretches_of(script: Script) -> Iterator[Stretch]:
-    """The stretches of a script, in order."""
+    """The stretches of a script, in order; none begins before the one before it has ended."""
+    earliest = [change.earliest_us for change in script.changes]
+    # a change may begin to have its effect before those that are logged before it
+    soonest = list(accumulate(reversed(earliest), min))[::-1]
     first = 0
     for number, change in enumerate(script.changes):
-        following = script.changes[number + 1 :][:1]
-        if following and _begin_us(script, following[0]) <= change.end_us:
+        if number + 1 < len(soonest) and soonest[number + 1] <= change.end_us:
             continue
-        begin_us = min(_begin_us(script, each) for each in script.changes[first : number + 1])
-        yield Stretch(begin_us, change.end_us, range(first, number + 1))
+        yield Stretch(soonest[first], change.end_us, range(first, number + 1))
         first = number + 1
-
-
-def _begin_us(script: Script, change: Change) -> int:
-    """Passes suffer from a lost host some time before anybody notices it."""
-    lost = any(
-        life.host_lost
-        and life.down is not None
-        and change.begin_us <= life.down.event_us <= change.change_ms * 1_000
-        for life in script.broker_lives
-    )
-    return change.begin_us - (SHORTEST_SILENCE_US + SILENCE_SPREAD_US if lost else 0)

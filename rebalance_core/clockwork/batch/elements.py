@@ -83,6 +83,7 @@ class Elements:
         self._rests = self._times_of_rest(segment)
         self.rest = np.full(len(self.ids), self._rests[0][0], np.int64)
         self._rests_past = np.zeros(len(self.ids), np.int64)
+        self._since_us = segment.begin_us if segment.after_gap else BEFORE_ALL
         if segment.after_gap:
             self.used = np.full(len(self.ids), segment.begin_us - 1, np.int64)
             self._pass_idly(np.arange(len(self.ids)), segment.begin_us - self.last_end)
@@ -92,7 +93,8 @@ class Elements:
         last = self.last_end[who]
         woken = np.minimum(woken, self.next_later(who))
         soonest = np.maximum(woken, last + self.min_interval[who])
-        begin: Times = np.minimum(last + self.wait[who], soonest)
+        # one that was due in the gap, too late to have ended there, begins with the segment
+        begin: Times = np.maximum(np.minimum(last + self.wait[who], soonest), self._since_us)
         return begin
 
     def next_later(self, who: Ints) -> Times:

@@ -101,7 +101,7 @@ def _with_odd_futures(
 def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) -> None:
     """Who was there before the log holds what the first epoch says."""
     script = futures.script
-    there = futures.ticks.ended > script.changes[0].begin_us
+    there = futures.ticks.ended > script.begin_us
     for life, queues in enumerate(script.initial):
         if locks is not None:
             locks.hold_at_first(life, np.array(sorted(queues), np.int64), there[life])

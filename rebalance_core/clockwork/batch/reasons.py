@@ -12,8 +12,6 @@ REGULAR = "REGULAR"
 """The futures are played at once."""
 SHARED_LOCKS = "SHARED_LOCKS"
 """Several processes of an orderly group have, or may have, one client id, or take every queue."""
-LOCKS_AND_ROUTES = "LOCKS_AND_ROUTES"
-"""Routes of an orderly group change: rare futures differed from the loop's."""
 MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
 """Every heartbeat may change a broker's table of topics (rocketmq.md §6.2)."""
 EDITED_MEMBER = "EDITED_MEMBER"
@@ -41,8 +39,6 @@ def reason_of(script: Script) -> str:
     members = [[member for _, member in life.states] for life in lives]
     if takes_locks(script) and _shares_locks(script):
         return SHARED_LOCKS
-    if takes_locks(script) and _routes_change(script):
-        return LOCKS_AND_ROUTES
     if len({member.subscriptions for each in members for member in each}) > 1:
         return MIXED_SUBSCRIPTIONS
     if any(
@@ -78,14 +74,3 @@ def _shares_locks(script: Script) -> bool:
     lives = script.lives
     broadcasts = any(m.message_model == BROADCASTING for life in lives for _, m in life.states)
     return broadcasts or len({life.client_id for life in lives}) < len(lives)
-
-
-def _routes_change(script: Script) -> bool:
-    """A route differs, or a broker goes, once the group's first change has begun."""
-    if not script.changes:
-        return False
-    first_us = script.changes[0].begin_us
-    moments = [version.moment for versions in script.routes for version in versions]
-    moments += [life.down for life in script.broker_lives]
-    moments += [stretch.since for stretch in script.lockless]
-    return any(moment is not None and moment.event_us > first_us for moment in moments)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.stretches import stretches_of
 from rebalance_core.kernels.segments import Ints, first_of_run
 
 
@@ -43,6 +44,8 @@ def windows_of(script: Script) -> Windows:
     end_us = np.array([change.end_us for change in changes], np.int64)
     # One that begins before an older one leaves nothing to it.
     newest_us = np.minimum.accumulate(begin_us[::-1])[::-1]
+    for stretch in stretches_of(script):  # the first in it has all that happens before the next
+        newest_us[stretch.changes.start] = stretch.begin_us
     alone = np.ones(len(changes), np.bool_)
     alone[1:] = newest_us[1:] > end_us[:-1]
     run = np.cumsum(alone) - 1

@@ -148,13 +148,16 @@ class Change:
     Attributes:
         epoch: its number.
         change_ms: epoch ms, as in the ledger.
-        begin_us: its actions may come so early: a join is logged after the first registration.
+        earliest_us: its actions may come so early: a join is logged after the first registration,
+            and passes suffer from a lost host before anybody notices it.
+        begin_us: the same within its own window: after the event of the change before it.
         end_us: simulated until here.
         causes: event types.
     """
 
     epoch: int
     change_ms: int
+    earliest_us: int
     begin_us: int
     end_us: int
     causes: tuple[str, ...]
@@ -202,6 +205,11 @@ class Script:
     def out_of_step(self) -> float:
         """Share of members whose clocks something unlogged may move at a change."""
         return OUT_OF_STEP if self.known is None else 0.0
+
+    @cached_property
+    def begin_us(self) -> int:
+        """Nothing that happens comes earlier; `changes` must not be empty."""
+        return min(change.earliest_us for change in self.changes)
 
     @cached_property
     def broker_entities(self) -> tuple[int, ...]:

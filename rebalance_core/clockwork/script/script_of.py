@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 
-from rebalance_core.clockwork.delays import LONGEST_LEAD_MS
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
+from rebalance_core.clockwork.script.changes import changes_of
 from rebalance_core.clockwork.script.lives import LifeBook
-from rebalance_core.clockwork.script.parts import Change, Life, Moment, RouteVersion, Script
+from rebalance_core.clockwork.script.parts import Life, Moment, RouteVersion, Script
 from rebalance_core.clockwork.script.routes import BrokerBook, NamedRoute, RouteBook, numbered
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
@@ -22,12 +21,6 @@ from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import GroupHistory, Replay, replay_events
 from rebalance_core.replay.settle import Settled, StrategyKey, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
-
-SETTLE_MS = 240_000
-"""How long a change is followed: route poll, pass, first heartbeat, two expiries of a lock."""
-
-_LEAD_MS = 1
-"""Whoever was there before is placed before the change: it may be what goes."""
 
 
 def script_of(history: GroupHistory, options: ClockOptions) -> Script:
@@ -89,7 +82,9 @@ class _Builder:
             routes=tuple(self._versions(topic, named[topic], numbers) for topic in topics),
             broker_lives=tuple(self._broker_book.lives),
             lockless=tuple(self._broker_book.lockless),
-            changes=self._changes(),
+            changes=changes_of(
+                self._replay.epochs, self._partial, self._broker_book.lives, self._since_us
+            ),
             initial=self._initial(lives, numbers),
             popped=tuple(sorted(self._popped, key=java_string_key)),
             unknown_members=unknown,
@@ -165,34 +160,6 @@ class _Builder:
             for each in versions
         )
 
-    def _changes(self) -> tuple[Change, ...]:
-        """Epochs, and moments at which one broker alone saw a member come or go."""
-        epochs = self._replay.epochs
-        causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
-        for at_ms, event_type in self._partial.items():
-            causes.setdefault(at_ms, (event_type,))
-        begins: dict[int, int] = {}
-        for at_ms, why in sorted(causes.items()):
-            # Of changes close to each other each has its event in its own window.
-            after = max(begins, default=None)
-            begin = self._begin_us(at_ms, why)
-            begins[at_ms] = begin if after is None else max(begin, self._since_us(after) + 1)
-        following = [*list(begins.values())[1:], None] if begins else []
-        return tuple(
-            Change(
-                epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,
-                change_ms=at_ms,
-                begin_us=begin,
-                end_us=_end_us(at_ms, end),
-                causes=causes[at_ms],
-            )
-            for (at_ms, begin), end in zip(begins.items(), following, strict=True)
-        )
-
-    def _begin_us(self, at_ms: int, causes: tuple[str, ...]) -> int:
-        lead_ms = LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else _LEAD_MS
-        return self._since_us(at_ms) - lead_ms * MS_US
-
     def _initial(
         self, lives: tuple[Life, ...], queues: dict[MessageQueue, int]
     ) -> tuple[frozenset[int], ...]:
@@ -220,11 +187,6 @@ def _is_partial_end(event: Event) -> bool:
     """One broker alone lost the process, which lives on."""
     ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
     return event.event_type in ends and event.broker_name is not None
-
-
-def _end_us(at_ms: int, next_begin_us: int | None) -> int:
-    settled = (at_ms + SETTLE_MS) * MS_US
-    return settled if next_begin_us is None else min(settled, next_begin_us)
 
 
 def _settle_first() -> Callable[[GroupView, Settled], Settled]:

@@ -13,8 +13,6 @@ from rebalance_core.clockwork.ticks.times import (
     LOCK_RENEWAL_US,
     NEVER,
     POLL_US,
-    SHORTEST_SILENCE_US,
-    SILENCE_SPREAD_US,
     Times,
 )
 
@@ -27,8 +25,6 @@ __all__ = [
     "LOCK_RENEWAL_US",
     "NEVER",
     "POLL_US",
-    "SHORTEST_SILENCE_US",
-    "SILENCE_SPREAD_US",
     "Ticks",
     "Times",
 ]

@@ -66,7 +66,7 @@ class ClientTimes(EventTimes):
         draws = uniforms(self.seeds, entities, Timer.PASS_PHASE)
         phase = all_below(draws, REBALANCE_WAIT_MS * MS_US)
         observed = np.array([life.observed for life in self.script.lives], bool)[:, None]
-        before = self.script.changes[0].begin_us - phase
+        before = self.script.begin_us - phase
         times: Times = np.where(observed, before, self.created)
         return times
 

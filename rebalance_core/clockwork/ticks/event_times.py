@@ -8,15 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.clockwork.delays import SHORTEST_SILENCE_US, SILENCE_SPREAD_US
 from rebalance_core.clockwork.draws import Timer, all_below, uniforms
 from rebalance_core.clockwork.options import SECOND_US, ClockOptions
 from rebalance_core.clockwork.script import Life, Moment, Script
-from rebalance_core.clockwork.ticks.times import (
-    NEVER,
-    SHORTEST_SILENCE_US,
-    SILENCE_SPREAD_US,
-    Times,
-)
+from rebalance_core.clockwork.ticks.times import NEVER, Times
 
 
 @dataclass(frozen=True)

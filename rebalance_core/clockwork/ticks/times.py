@@ -22,9 +22,5 @@ FIRST_POLL_US = 10 * MS_US
 """MQClientInstance.startScheduledTask: initial delay of the route poll."""
 FIRST_HEARTBEAT_US = 1 * SECOND_US
 """MQClientInstance.startScheduledTask: initial delay of the heartbeat."""
-SHORTEST_SILENCE_US = 90 * SECOND_US
-"""From a host's loss until name servers notice: a registration up to 30 s old expires in 120 s."""
-SILENCE_SPREAD_US = 35 * SECOND_US
-"""The age of that registration, and up to 5 s until the name server's scan."""
 FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
 """ConsumeMessageOrderlyService.start: initial delay of lockMQPeriodically."""

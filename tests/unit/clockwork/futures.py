@@ -9,6 +9,7 @@ from typing import Any
 from rebalance_core.clockwork.loop.play import Played, play_with_passes
 from rebalance_core.clockwork.loop.world import PassBegun
 from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import Script, script_of
 from rebalance_core.model.events import Event
 from tests.unit.replay.histories import event, history, short, topic
@@ -16,6 +17,7 @@ from tests.unit.replay.histories import event, history, short, topic
 START_MS = 1_700_000_000_000
 EXACT = ClockOptions(exact_times=True)
 SECOND = 1_000_000
+COLUMNS = ("seed", "life", "queue", "at_us", "delta")
 
 
 def joins(at_ms: int, client: str, channel: str | None = None, **fields: Any) -> Event:
@@ -123,6 +125,11 @@ class Future:
                 if giver != taker and begin > after_ms:
                     found.append(begin - end)
         return found
+
+
+def rows_of(log: OwnershipLog) -> list[tuple[int, ...]]:
+    """(seed, life, queue, at_us, delta) of a log, in its order."""
+    return list(zip(*(getattr(log, column).tolist() for column in COLUMNS), strict=True))
 
 
 def ms(at_us: int) -> float:

@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.clockwork.batch import play, play_seeds, reason_of
-from rebalance_core.clockwork.batch.reasons import LOCKS_AND_ROUTES, REGULAR
+from rebalance_core.clockwork.batch.reasons import REGULAR
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import PHASES, ClockOptions
-from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import script_of
 from rebalance_core.model import events
 from rebalance_core.model.events import EXPIRED, OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
+from tests.unit.clockwork.futures import rows_of
 from tests.unit.kernels.random_groups import groups
 
 pytestmark = pytest.mark.unit
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.unit
 T0_MS = 1_700_000_000_000
 FUTURES = 4
 EXAMPLES, MANY_EXAMPLES = 40, 10_000
-COLUMNS = ("seed", "life", "queue", "at_us", "delta")
 TRAITS = ("twins", "own strategies", "own models")
 
 OPTIONS = st.builds(
@@ -73,10 +72,6 @@ def alike(history: GroupHistory, after_ms: int, client: str, broker: str) -> Gro
         kept.append(replace(event, event_ms=T0_MS + after_ms + event.event_ms))
     its = replace(history.settings, client_version=client, broker_version=broker)
     return replace(history, events=tuple(kept), settings=its)
-
-
-def rows_of(log: OwnershipLog) -> list[tuple[int, ...]]:
-    return list(zip(*(getattr(log, column).tolist() for column in COLUMNS), strict=True))
 
 
 def compare(history: GroupHistory, options: ClockOptions, tally: Tally) -> None:
@@ -145,7 +140,7 @@ def restarted(its: GroupSettings) -> GroupHistory:
 def test_slices_of_futures_give_the_whole(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
     history = restarted(GroupSettings(subscriptions=("T",), ordered=ordered))
     script = script_of(history, ClockOptions())
-    assert reason_of(script) == (LOCKS_AND_ROUTES if ordered else REGULAR)
+    assert reason_of(script) == REGULAR
     seeds = np.arange(40)
     whole = rows_of(play_seeds(script, seeds, ClockOptions()))
     monkeypatch.setattr(play, "seeds_of_a_slice", lambda _: 7)

@@ -98,6 +98,7 @@ class Passes:
         acts = np.flatnonzero(np.any(changes, axis=0)) if changes else np.empty(0, np.int64)
         if not len(acts):
             return
+        told = outcome.notifies[acts]  # of topics without a route, whatever else is done
         outcome.notifies[acts] = True
         mine, number = who[acts], its.number[who[acts]]
         takes = np.zeros(len(acts), bool)
@@ -114,7 +115,7 @@ class Passes:
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
         if self._orderly is not None:
             dropped = self._orderly.drop(mine, acts, shares, changes, drop_us)
-            outcome.notifies[acts] = dropped | its.notifies_always[mine]
+            outcome.notifies[acts] = dropped | told
             its.asks_us[mine] = np.where(takes, last_us, NEVER)
             return
         for topic, share, changed in zip(self._topics, shares, changes, strict=True):
