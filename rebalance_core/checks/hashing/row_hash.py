@@ -21,6 +21,7 @@ from rebalance_core.checks.hashing.xxhash64 import (
     hash_ints,
     hash_longs,
     hash_texts,
+    hash_zeros,
 )
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import Column, arrow_type
@@ -107,19 +108,31 @@ def _split(runs: _Runs, column: pa.Array, rows: int) -> _Runs:
     """The runs cut where the column changes, or one hash a row if that leaves few alike."""
     if runs.ends is None:
         return runs
-    values = column.indices if pa.types.is_dictionary(column.type) else column
-    changes = np.asarray(pc.run_end_encode(values).run_ends)
-    ends = np.union1d(runs.ends, changes)
+    last = _last_of_runs(column)
+    last[runs.ends - 1] = True
+    ends = np.flatnonzero(last) + 1
     if len(ends) * _RUNS_WORTH_IT > rows:
         return _Runs(None, np.repeat(runs.hashes, _lengths(runs.ends)))
     return _Runs(ends, runs.hashes[np.searchsorted(runs.ends, ends)])
 
 
+def _last_of_runs(column: pa.Array) -> np.ndarray:
+    """True where the next value is another one, or none."""
+    last = np.zeros(len(column), np.bool_)
+    values = column.indices if pa.types.is_dictionary(column.type) else column
+    if values.null_count or not pa.types.is_integer(values.type):
+        last[np.asarray(pc.run_end_encode(values).run_ends) - 1] = True
+    else:
+        numbers = np.asarray(values)
+        np.not_equal(numbers[1:], numbers[:-1], out=last[:-1])
+    return last
+
+
 def _hash_values(values: pa.Array, seeds: Hashes) -> Hashes:
+    if not values.null_count:
+        return _hash_present(values, hash_zeros(seeds))
     nulls = np.asarray(values.is_null())
     seeds = hash_ints(nulls, seeds)
-    if not nulls.any():
-        return _hash_present(values, seeds)
     there = np.flatnonzero(~nulls)
     if len(there):
         seeds[there] = _hash_present(values.take(pa.array(there)), seeds[there])

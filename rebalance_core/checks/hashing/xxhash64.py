@@ -28,6 +28,13 @@ def hash_ints(values: np.ndarray, seeds: Hashes) -> Hashes:
     return _finished(hashes)
 
 
+def hash_zeros(seeds: Hashes) -> Hashes:
+    """`hash_ints` of zeros, or of false."""
+    hashes = seeds + np.uint64(int(_P5) + 4)
+    _stir(hashes)
+    return _finished(hashes)
+
+
 def hash_longs(values: np.ndarray, seeds: Hashes) -> Hashes:
     """Of 64-bit integers, or the bits of doubles."""
     hashes = seeds + np.uint64(int(_P5) + 8)
@@ -128,6 +135,11 @@ def _mix_int(hashes: Hashes, values: Hashes) -> None:
     """In place; the values are overwritten."""
     values *= _P1
     hashes ^= values
+    _stir(hashes)
+
+
+def _stir(hashes: Hashes) -> None:
+    """In place, what follows the values of 32 bits."""
     hashes[:] = _turned(hashes, 23)
     hashes *= _P2
     hashes += _P3
