@@ -88,6 +88,10 @@ class Elements:
             self.used = np.full(len(self.ids), segment.begin_us - 1, np.int64)
             self._pass_idly(np.arange(len(self.ids)), segment.begin_us - self.last_end)
 
+    def always_notifies(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
+        """True where a pass goes through a topic that never has a route (rocketmq.md §3.3)."""
+        return self.notifies_always[who].copy()
+
     def next_begin(self, who: Ints, woken: Times) -> Times:
         """When the next pass of each begins, ``woken`` being its first wake-up not used."""
         last = self.last_end[who]

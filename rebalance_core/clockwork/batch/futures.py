@@ -141,8 +141,13 @@ class Futures:
 
     @cached_property
     def topics(self) -> tuple[int, ...]:
-        """Numbers of the topics that the group, and so every life, subscribes."""
-        subscribed = {topic for trait in self.traits for topic in trait.member.subscriptions}
+        """Numbers of the topics that anybody ever subscribes."""
+        subscribed = {
+            topic
+            for life in self.script.lives
+            for _, member in life.states
+            for topic in member.subscriptions
+        }
         return tuple(n for n, topic in enumerate(self.script.topics) if topic in subscribed)
 
     @cached_property

@@ -28,10 +28,12 @@ LONGEST_WAY_US = max(
 )
 UNKNOWN = -1
 """No version is known."""
+UNSUBSCRIBED = -2
+"""Instead of a version, of a topic that a pass does not go through."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Learned:
+class Learned:
     """A version that polls may bring.
 
     Attributes:
@@ -82,7 +84,24 @@ class KnownRoutes:
 
     def at(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
         """The version of a topic's route that each element knows; `UNKNOWN`."""
-        known: NDArray[np.int64] = self.fetched[topic][elements].astype(np.int64)
+        fetched = self.fetched[topic][elements].astype(np.int64)
+        return self._with_lessons(topic, elements, at_us, fetched)
+
+    def of_pass(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """What a pass that begins then takes; `UNSUBSCRIBED` where it passes the topic by."""
+        return self.at(topic, elements, at_us)
+
+    def fetch(
+        self, topic: int, elements: NDArray[np.int64], versions: NDArray[np.int64], end_us: Times
+    ) -> None:
+        """Passes fetched versions, and have them at their ends."""
+        known = self.fetched[topic]
+        known[elements] = np.maximum(known[elements], versions)
+
+    def _with_lessons(
+        self, topic: int, elements: NDArray[np.int64], at_us: Times, known: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The version known, or a newer one that polls brought."""
         for each in self._learned[topic]:
             known = np.where(each.at_us[elements] <= at_us, np.maximum(known, each.version), known)
         return known
@@ -138,7 +157,7 @@ class KnownRoutes:
         shape = len(self._versions), len(self._lives), len(self._futures.seeds)
         self._futures.fetched[:, self._lives] = self.fetched.reshape(shape)
 
-    def _learn(self, topic: int, segment: Segment) -> list[_Learned]:
+    def _learn(self, topic: int, segment: Segment) -> list[Learned]:
         """The versions that anybody may know in a segment, oldest first."""
         futures, lives = self._futures, self._lives
         created = futures.ticks.created[lives]
@@ -156,7 +175,7 @@ class KnownRoutes:
             for at, there in zip(visible, from_start, strict=True)
         ]
         answered = [self._answered(tick) for tick in ticks]
-        found: list[_Learned] = []
+        found: list[Learned] = []
         following = np.full(created.shape, NEVER, np.int64)
         next_tick = np.full(created.shape, NEVER, np.int64)
         for offset in range(len(rows) - 1, -1, -1):
@@ -165,12 +184,12 @@ class KnownRoutes:
             if not versions[number].gone:
                 at = np.where(seen, answered[offset], NEVER)
                 found.append(
-                    _Learned(number, visible[offset].ravel(), at.ravel(), following.ravel())
+                    Learned(number, visible[offset].ravel(), at.ravel(), following.ravel())
                 )
                 following = np.where(seen, at, following)
             else:
                 never = np.full(created.size, NEVER, np.int64)
-                found.append(_Learned(number, visible[offset].ravel(), never, never))
+                found.append(Learned(number, visible[offset].ravel(), never, never))
             if versions[number].gone:  # who was there before the log knows what there was before
                 next_tick = np.where(from_start[offset], next_tick, ticks[offset])
             else:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.logbook import Logbook
+from rebalance_core.clockwork.batch.mixed import MixedState, play_mixed_segment
 from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.passes import Moves
 from rebalance_core.clockwork.batch.reasons import REGULAR, reason_of, takes_locks
@@ -74,9 +75,14 @@ def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions)
     _hold_at_first(futures, sets, locks)
     moves: list[Moves] = []
     come, gone = _stays(futures)
+    mixed = MixedState.of(script, futures.ticks)
     for segment in segments_of(script):
         lives = np.flatnonzero((come < segment.end_us) & (gone > segment.since_us))
-        if len(lives):
+        if not len(lives):
+            continue
+        if mixed is not None:
+            play_mixed_segment(futures, mixed, segment, lives, shares, sets, moves)
+        else:
             play_segment(futures, segment, lives, shares, sets, moves, locks)
     log = Logbook(futures, sets).log(moves)
     return log if locks is None else _with_odd_futures(log, locks.odd, script, seeds, options)

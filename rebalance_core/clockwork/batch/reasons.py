@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from rebalance_core.clockwork.batch.mixed.state import is_mixed
+from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.stretches import stretches_of
 from rebalance_core.model.group_settings import BROADCASTING, PUSH
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 
@@ -13,7 +16,7 @@ REGULAR = "REGULAR"
 SHARED_LOCKS = "SHARED_LOCKS"
 """Several processes of an orderly group have, or may have, one client id, or take every queue."""
 MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
-"""Every heartbeat may change a broker's table of topics (rocketmq.md §6.2)."""
+"""Members of an orderly group subscribe differently, or somebody comes or changes unseen."""
 EDITED_MEMBER = "EDITED_MEMBER"
 """A process joins again in place, with other settings."""
 SUSPENDED = "SUSPENDED"
@@ -39,7 +42,7 @@ def reason_of(script: Script) -> str:
     members = [[member for _, member in life.states] for life in lives]
     if takes_locks(script) and _shares_locks(script):
         return SHARED_LOCKS
-    if len({member.subscriptions for each in members for member in each}) > 1:
+    if is_mixed(script) and (takes_locks(script) or _changes_unseen(script)):
         return MIXED_SUBSCRIPTIONS
     if any(
         (a.strategy, a.version, a.message_model) != (b.strategy, b.version, b.message_model)
@@ -74,3 +77,18 @@ def _shares_locks(script: Script) -> bool:
     lives = script.lives
     broadcasts = any(m.message_model == BROADCASTING for life in lives for _, m in life.states)
     return broadcasts or len({life.client_id for life in lives}) < len(lives)
+
+
+def _changes_unseen(script: Script) -> bool:
+    """Somebody comes, or changes topics, while nothing is followed."""
+    stretches = list(stretches_of(script))
+    moments = [life.joined for life in script.lives if not life.observed]
+    moments += [moment for life in script.lives for moment, _ in life.states[1:]]
+    return not all(
+        any(
+            each.begin_us <= moment.event_us
+            and moment.event_us + SECOND_US * moment.to_the_second < each.end_us
+            for each in stretches
+        )
+        for moment in moments
+    )

@@ -14,6 +14,8 @@ from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
+NO_QUEUE = 0
+"""The number of the empty set."""
 UNCHANGED = -1
 """The topic's pass ends without an answer: what is held stays."""
 REFUSED = -2

@@ -36,7 +36,7 @@ class Answers:
 
     def has_queues(self, topic: int, who: Ints, known: Ints) -> NDArray[np.bool_]:
         """From 5.5.0 on a route without readable queues is like none."""
-        empty = np.array([not version.queues for version in self._versions[topic]] + [False])
+        empty = np.array([not version.queues for version in self._versions[topic]] + [False] * 2)
         return ~(empty[known] & self._elements.empty_is_unknown[who])
 
     def sampled(self, topic: int, who: Ints, known: Ints) -> Ints:

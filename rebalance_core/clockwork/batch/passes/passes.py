@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
+from rebalance_core.clockwork.batch.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import MemberLists
 from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.passes.answers import Answers
 from rebalance_core.clockwork.batch.passes.moves import Holdings, Moves
 from rebalance_core.clockwork.batch.passes.orderly import OrderlyPasses
 from rebalance_core.clockwork.batch.passes.outcome import Outcome
-from rebalance_core.clockwork.batch.shares import REFUSED, UNCHANGED, QueueSets, Shares
+from rebalance_core.clockwork.batch.shares import NO_QUEUE, REFUSED, UNCHANGED, QueueSets, Shares
 from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.draws import Timer, draws_of
 from rebalance_core.clockwork.loop.heartbeats import REQUEST_TIMEOUT_US
@@ -62,33 +62,34 @@ class Passes:
         outcome = Outcome(
             end_us=begin + its.length[who],
             balanced=np.ones(count, bool),
-            notifies=its.notifies_always[who].copy(),
+            notifies=its.always_notifies(who, begin),
             sampled=[],
             fetched=np.zeros(count, bool),
             timed_out_us=np.zeros(count, np.int64),
         )
-        shares = []
+        shares, knowns = [], []
         fetches: list[tuple[int, Ints, Ints]] = []
         for topic in self._topics:
-            known = self._routes.at(topic, who, begin)
+            known = self._routes.of_pass(topic, who, begin)
+            knowns.append(known)
             shares.append(self._share(topic, who, begin, known, outcome))
             if (known == UNKNOWN).any():
                 fetches.append((topic, *self._fetch(topic, who, begin, known, outcome)))
         outcome.end_us += outcome.timed_out_us
-        self._act(who, begin + outcome.timed_out_us, shares, outcome)
+        self._act(who, begin + outcome.timed_out_us, shares, knowns, outcome)
         outcome.notifies &= its.heartbeats[who]
         if self._orderly is not None:
             self._orderly.wait_for_locks(who, outcome)
         blocked = self._answers.blocked(who, begin + SAMPLE_AFTER_US)
         outcome.end_us += np.where(outcome.notifies, blocked, 0)
-        for topic, whose, versions in fetches:
-            known = self._routes.fetched[topic]
-            known[whose] = np.maximum(known[whose], versions)
+        for topic, rows, versions in fetches:
+            self._routes.fetch(topic, who[rows], versions, outcome.end_us[rows])
         return outcome
 
     def _act(
-        self, who: Ints, begin: Times, shares: list[NDArray[np.int32]], outcome: Outcome
-    ) -> None:
+        self, who: Ints, begin: Times, shares: list[NDArray[np.int32]], knowns: list[Ints],
+        outcome: Outcome,
+    ) -> None:  # fmt: skip
         """Give up and take what was decided."""
         its = self._elements
         changes = [
@@ -99,7 +100,9 @@ class Passes:
         if not len(acts):
             return
         told = outcome.notifies[acts]  # of topics without a route, whatever else is done
-        outcome.notifies[acts] = True
+        for changed, known in zip(changes, knowns, strict=True):
+            # what is subscribed no more goes without messageQueueChanged
+            outcome.notifies |= changed & (known != UNSUBSCRIBED)
         mine, number = who[acts], its.number[who[acts]]
         takes = np.zeros(len(acts), bool)
         for topic, share, changed in zip(self._topics, shares, changes, strict=True):
@@ -129,10 +132,9 @@ class Passes:
         self, topic: int, who: Ints, begin: Times, known: Ints, outcome: Outcome
     ) -> NDArray[np.int32]:
         its = self._elements
-        share = np.full(len(who), UNCHANGED, np.int32)
+        share = np.where(known == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
         place = np.full(len(who), -1, np.int64)
-        aware = known != UNKNOWN
-        aware &= ~its.asks_nobody[who]
+        aware = (known >= 0) & ~its.asks_nobody[who]
         everything = its.broadcasting[who]
         if everything.any():
             rows = np.flatnonzero(everything & aware)
@@ -153,7 +155,7 @@ class Passes:
                 lambda at: self._answers.members(mine[at], place[rows[at]], begin[rows[at]]),
             )
         outcome.notifies |= (
-            ~everything & (known != UNKNOWN) & ~self._answers.has_queues(topic, who, known)
+            ~everything & (known >= 0) & ~self._answers.has_queues(topic, who, known)
         )
         outcome.sampled.append(place)
         outcome.balanced &= share != REFUSED
@@ -170,7 +172,7 @@ class Passes:
         rows = np.flatnonzero(asks)
         versions = self._routes.visible(topic, who[rows], begin[rows])
         outcome.fetched[rows] |= versions != UNKNOWN
-        return who[rows], versions
+        return rows, versions
 
     def ask_for_locks(self, who: Ints) -> Outcome:
         """The second step of passes of orderly groups."""

@@ -1,0 +1,166 @@
+"""All passes and heartbeats of a segment of a group with different subscriptions.
+
+A pass tells no broker anything before `SOONEST_US` after its begin, and no broker wakes anybody
+before the shortest `NOTICE` is over. So what begins earlier than that is settled, in every future,
+and goes at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.mixed.agenda import Agenda
+from rebalance_core.clockwork.batch.mixed.elements import MixedElements
+from rebalance_core.clockwork.batch.mixed.known_routes import SubscribedRoutes
+from rebalance_core.clockwork.batch.mixed.member_lists import OpenLists
+from rebalance_core.clockwork.batch.mixed.state import MixedState
+from rebalance_core.clockwork.batch.mixed.topic_tables import TopicTables
+from rebalance_core.clockwork.batch.mixed.wakes import Wakes
+from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
+from rebalance_core.clockwork.batch.segments import Segment
+from rebalance_core.clockwork.batch.shares import QueueSets, Shares
+from rebalance_core.clockwork.delays import NOTICE, PASS_LENGTH
+from rebalance_core.clockwork.loop.rebalancing import (
+    CHANNEL_ACTIVE,
+    CHANNEL_AFTER_US,
+    SAMPLE_AFTER_US,
+)
+from rebalance_core.clockwork.ticks import NEVER, Times
+from rebalance_core.model.group_settings import PUSH
+
+Ints = NDArray[np.int64]
+SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
+"""From the begin of a pass until a broker hears of it."""
+
+
+def play_mixed_segment(
+    futures: Futures, mixed: MixedState, segment: Segment, lives: Ints, shares: list[Shares],
+    sets: QueueSets, moves: list[Moves],
+) -> None:  # fmt: skip
+    """Run all passes of a segment.
+
+    Args:
+        futures: where the processes stand; handed to the next segment.
+        mixed: where brokers stand; handed to the next segment.
+        segment: which part of the script.
+        lives: numbers of those that are there.
+        shares: by topic.
+        sets: of queues.
+        moves: changes of what is held are put down here.
+    """
+    play = _MixedPlay(futures, mixed, segment, lives, shares, sets, moves)
+    play.run()
+    play.keep()
+
+
+class _MixedPlay:
+    def __init__(
+        self, futures: Futures, mixed: MixedState, segment: Segment, lives: Ints,
+        shares: list[Shares], sets: QueueSets, moves: list[Moves],
+    ) -> None:  # fmt: skip
+        self._futures = futures
+        self._routes = SubscribedRoutes(futures, segment, lives, mixed)
+        self._lists = OpenLists(futures, segment, lives, self._routes, mixed)
+        self._elements = MixedElements(futures, segment, lives, self._routes.subscriptions)
+        self._agenda = Agenda(futures, segment, lives, self._lists.lists, mixed)
+        self._wakes = Wakes(mixed, lives)
+        self._tables = TopicTables(
+            self._elements, self._routes, self._lists.lists, self._agenda, self._wakes, mixed
+        )
+        self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves, None)
+        self._started = self._own_wake_ups()
+        versions = [futures.traits[life].version for life in lives.tolist()]
+        active = np.array([v >= CHANNEL_ACTIVE for v in versions])
+        self._channel_active = active[self._elements.life]
+        self._fresh = any(place.is_fresh for place in self._lists.lists)
+        # a pass has to know who is listed when it asks
+        self._sees_us = SAMPLE_AFTER_US if self._fresh else 0
+
+    def run(self) -> None:
+        """In order of time, as far as it matters."""
+        its = self._elements
+        nothing = np.zeros(len(its.ids), np.int64)
+        while True:
+            begin = self._next_begin(nothing)
+            soonest = np.minimum(begin, its.rest)
+            soonest = np.where(soonest < its.limit, soonest, NEVER)
+            heard_us = self._hear(self._first(soonest) + SOONEST_US)
+            begin = self._next_begin(heard_us[its.seed])
+            due = (begin < its.limit) & (begin < its.rest)
+            who = np.flatnonzero(due & (begin + self._sees_us < heard_us[its.seed]))
+            if len(who):
+                self._run(who, begin[who])
+            elif not ((soonest < NEVER).any() or (self._agenda.next_us() < NEVER).any()):
+                return
+
+    def keep(self) -> None:
+        """Hand everything to the next segment."""
+        for each in (self._elements, self._routes, self._lists, self._agenda, self._wakes):
+            each.keep()
+
+    def _first(self, times: Times) -> Times:
+        """(S,) the first of each future."""
+        found: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
+        return found
+
+    def _hear(self, until_us: Times) -> Times:
+        """What happens to brokers before a time; returns (S,) until when all of it is known."""
+        until_us = np.minimum(until_us, NEVER)
+        while True:
+            at = self._agenda.next_us()
+            seeds = np.flatnonzero(at < until_us)
+            if not len(seeds):
+                return np.minimum(at, until_us)
+            told = self._tables.hear(self._agenda.take(seeds))
+            soonest = at[seeds] + NOTICE.shortest + SOONEST_US
+            until_us[seeds] = np.where(told, np.minimum(until_us[seeds], soonest), until_us[seeds])
+
+    def _next_begin(self, known_until: Times) -> Times:
+        """When the next pass of each begins; clocks come to rest as long as all is known."""
+        its = self._elements
+        everyone = np.arange(len(its.ids))
+        woken = self._wakes.first_after(its.used)
+        woken = np.where(self._started > its.used, np.minimum(woken, self._started), woken)
+        begin = its.next_begin(everyone, woken)
+        while True:
+            rests = (its.rest <= begin) & (its.rest <= known_until) & (its.rest < its.limit)
+            rows = np.flatnonzero(rests)
+            if not len(rows):
+                return begin
+            its.put_out_of_step(rows, woken[rows])
+            begin[rows] = its.next_begin(rows, woken[rows])
+
+    def _run(self, who: Ints, begin: Times) -> None:
+        its, seeds = self._elements, len(self._futures.seeds)
+        number = its.number[who]
+        outcome = self._passes.run(who, begin)
+        its.follow(who, begin, outcome.end_us, outcome.balanced)
+        rows = np.flatnonzero(outcome.notifies & (outcome.end_us < its.ended[who]))
+        at = who[rows] // seeds, who[rows] % seeds
+        self._agenda.beat_us[at] = outcome.end_us[rows]
+        self._agenda.beat_of[at] = number[rows]
+        if self._fresh:
+            self._open_channels(who, begin, outcome)
+
+    def _open_channels(self, who: Ints, begin: Times, outcome: Outcome) -> None:
+        """From 5.2 on a broker that a pass asked hears of the client."""
+        its = self._elements
+        for number, place in enumerate(self._lists.lists):
+            asked = np.zeros(len(who), bool)
+            for sampled in outcome.sampled:
+                asked |= sampled == number
+            asked &= self._channel_active[who]
+            since = place.since.reshape(-1)[who]
+            rows = np.flatnonzero(asked & (since > begin + SAMPLE_AFTER_US))
+            at = its.life[who[rows]], its.seed[who[rows]]
+            self._agenda.channel_us[number][at] = begin[rows] + CHANNEL_AFTER_US
+
+    def _own_wake_ups(self) -> Times:
+        """(elements,) ``start()`` of a push consumer ends with a wake-up of its own."""
+        its, futures = self._elements, self._futures
+        if futures.script.settings.consumer_type != PUSH:
+            return np.full(len(its.ids), NEVER, np.int64)
+        joined = futures.ticks.joined[its.lives].reshape(-1)
+        return np.where(its.observed, NEVER, joined)
