@@ -12,8 +12,10 @@ from zoneinfo import ZoneInfo
 from tests.recordings.tables import DATA, rows
 from tests.recordings.timings.compared import Compared, Given
 from tests.recordings.timings.timeline import GAP
+from tests.recordings.truth import RETRY
 
 NEAR_MS = 60
+LONGEST_LINE = 220
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,10 @@ def _of_client_log(one: Compared, client: str, kind: str, at_ms: int) -> str | N
         words = ["remove unnecessary mq", *words]
     for path in sorted(folder.glob("rocketmq_client.log*")):
         for line in _lines(path):
-            if any(word in line for word in words):
+            if any(word in line for word in words) and RETRY not in line:
                 at = _time_ms(line, zone)
                 if at is not None and abs(at - at_ms) <= NEAR_MS:
-                    return line.strip()[:160]
+                    return line.strip()[:LONGEST_LINE]
     return None
 
 
@@ -126,7 +128,7 @@ def _of_truth(one: Compared, client: str, kind: str, at_ms: int) -> str | None:
     path = DATA / one.change.recording / "truth" / f"{client}.jsonl"
     for line, row in zip(path.read_text().splitlines(), rows(path), strict=True):
         if row["kind"] == kind and row["t"] == at_ms:
-            return f"truth/{client}.jsonl: {line[:140]}"
+            return f"truth/{client}.jsonl: {line[:LONGEST_LINE]}"
     return None
 
 

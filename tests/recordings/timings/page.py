@@ -8,6 +8,7 @@ from itertools import groupby, islice
 import numpy as np
 
 from tests.recordings.timings.calibration import samples
+from tests.recordings.timings.changes import Change
 from tests.recordings.timings.compared import OVERLOADED, Compared, Given
 from tests.recordings.timings.explained import log_line, why
 from tests.recordings.timings.figures import ENOUGH, Figures, by_kind
@@ -38,7 +39,7 @@ def page(found: Mapping[Given, Sequence[Compared]], seeds: int) -> str:
         "### Kinds with 30 or more observations, in each form",
         *_forms(found),
         "### Outside of all futures",
-        *(line for given, its in found.items() for line in _outside(its, given)),
+        *(line for given in found for line in _outside(found, given)),
     ]
     return "\n\n".join(parts)
 
@@ -132,15 +133,16 @@ def _cells(of: Quantile) -> list[str]:
     ]
 
 
-def _outside(found: Sequence[Compared], given: Given) -> Iterator[str]:
+def _outside(found: Mapping[Given, Sequence[Compared]], given: Given) -> Iterator[str]:
     def key(one: Compared) -> tuple[str, str]:
         return one.change.recording, why(one, given) or "**Not explained.**"
 
-    outside = sorted((one for one in found if not one.is_inside), key=key)
+    outside = [one for one in found[given] if not one.is_inside]
     if given != Given.TABLES:
-        explained = {key(one) for one in found if why(one, Given.TABLES)}
-        outside = [one for one in outside if key(one) not in explained]
-    yield f"From {SOURCES[given]}:"
+        known = {_what(one) for one in found[Given.TABLES] if not one.is_inside}
+        outside = [one for one in outside if _what(one) not in known]
+    outside.sort(key=key)
+    yield f"From {SOURCES[given]}:" if outside else f"From {SOURCES[given]}: nothing."
     for (recording, reason), part in groupby(outside, key=key):
         its = list(part)
         listed = ", ".join(_short(one) for one in its[:12])
@@ -150,6 +152,10 @@ def _outside(found: Sequence[Compared], given: Given) -> Iterator[str]:
         if logged:
             lines += ["", "  ```", *(f"  {line}" for line in logged), "  ```"]
         yield "\n".join(lines)
+
+
+def _what(one: Compared) -> tuple[Change, str, str]:
+    return one.change, one.who, one.what
 
 
 def _log_lines(part: Sequence[Compared]) -> Iterator[str]:
