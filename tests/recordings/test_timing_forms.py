@@ -2,13 +2,19 @@
 
 from functools import cache
 
+import pytest
+
 from tests.recordings.tables import RECORDINGS
+from tests.recordings.timings.__main__ import PAGE
 from tests.recordings.timings.compared import OVERLOADED, Compared, Given, compared
 from tests.recordings.timings.forms import Form, Quantile, forms
+from tests.recordings.timings.page import BEGIN, END
 
 SEEDS = 40
 MOST = {"median": 0.10, "p99": 0.15}
 KINDS = {"broker down": 53, "broker up": 68, "join": 212, "leave": 36, "queues": 38}
+NEAR = 0.06
+"""So few futures have an error that far from that of 1,000."""
 
 
 @cache
@@ -47,3 +53,40 @@ def test_from_the_tables_alone_what_the_recorder_did_to_clocks_and_brokers_is_mi
     assert set(beyond(Given.TABLES)) == {
         ("broker down", "median"), ("broker up", "median"), ("queues", "p99")
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [Given.TABLES, Given.RECORDER])
+def test_the_page_has_these_errors(given: Given) -> None:
+    page = rows_of_page()
+    assert {kind for kind, source in page if source == given} == set(KINDS)
+    for kind, one in of(given).items():
+        cells = page[kind, given]
+        assert cells[1:3] == [one.version, str(one.count)]
+        for its, (seen, pooled, each, _) in zip(
+            quantiles(one).values(), (cells[4:8], cells[8:12]), strict=True
+        ):
+            assert seen == f"{its.observed:.2f}"
+            assert error(pooled) == pytest.approx(its.pooled_error, abs=NEAR)
+            assert error(each) == pytest.approx(its.per_future_error, abs=NEAR)
+
+
+def test_the_page_says_that_every_kind_holds() -> None:
+    page = rows_of_page()
+    for kind in KINDS:
+        cells = page[kind, Given.RECORDER]
+        assert abs(error(cells[6])) <= MOST["median"]
+        assert abs(error(cells[10])) <= MOST["p99"]
+    assert "Not explained" not in PAGE.read_text()
+
+
+def rows_of_page() -> dict[tuple[str, Given], list[str]]:
+    """Cells of the table of forms by (kind, what was simulated)."""
+    made = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    table = made.partition("in each form")[2].partition("###")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in table.splitlines() if line.startswith("|")]  # fmt: skip
+    return {(row[0], Given(row[3])): row for row in rows[2:]}
+
+
+def error(cell: str) -> float:
+    return float(cell.partition("(")[2].strip("%)")) / 100
