@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, SIMULATED_TABLES
 from rebalance_core.engine.units import GROUP
 from rebalance_core.storage.locations import Location, place_of
+from rebalance_core.storage.table_files import whole
 
 GroupName = tuple[str, str]
 
@@ -39,14 +40,14 @@ def read_written(
     if ALL_TABLES[table].since > contract_version:
         return schema.empty_table()
     found = _dataset(folder, table).to_table(filter=rows)
-    return _whole(found, schema)
+    return whole(found, schema)
 
 
 def batches_of_written(folder: Location, table: str) -> Iterator[pa.RecordBatch]:
     """The same rows, some at a time."""
     schema = ALL_TABLES[table].arrow_schema()
     for batch in _dataset(folder, table).to_batches(batch_readahead=1):
-        yield from _whole(pa.Table.from_batches([batch]), schema).to_batches()
+        yield from whole(pa.Table.from_batches([batch]), schema).to_batches()
 
 
 class LedgerFiles:
@@ -90,14 +91,3 @@ class LedgerFiles:
 def _dataset(folder: Location, table: str) -> ds.Dataset:
     place = place_of(folder) / table
     return ds.dataset(place.path, filesystem=place.file_system, format="parquet")
-
-
-def _whole(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    # Files of Spark say NOT NULL where the contract does; nothing else differs.
-    columns = [
-        rows[field.name].cast(field.type)
-        if field.name in rows.column_names
-        else pa.nulls(len(rows), field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)

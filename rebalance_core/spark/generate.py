@@ -13,6 +13,7 @@ from rebalance_core.engine.written import FleetWritten
 from rebalance_core.spark.engine.summary import count_by
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
+from rebalance_core.spark.tables.written import read_written
 from rebalance_core.synthetic.arrow import arrow_batches
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, Part
@@ -68,7 +69,7 @@ def generate_and_write(
     folder = output.rstrip("/")
     frames = generate(session, plan).tables()
     written = {name: write_table(frame, folder, name) for name, frame in frames.items()}
-    events = session.read.parquet(f"{folder}/cluster_events")
+    events = read_written(session, folder, "cluster_events")
     return FleetWritten(written, count_by(events, "event_type"))
 
 

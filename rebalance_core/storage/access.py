@@ -12,8 +12,11 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from pyarrow import fs
 
-CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 5.0, 30.0, 3
-"""How long a store may take to answer, and how often it is asked: a dead one is told in seconds."""
+CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 3.0, 10.0, 3
+"""How long a store may be silent, and how often it is asked: a dead one is told in half a minute.
+
+pyarrow's own 1 and 3 s are short for a store that completes the upload of a large file.
+"""
 _NO_REGION = "us-east-1"  # for stores that are not Amazon's: a name is signed, whatever it is
 
 
@@ -100,6 +103,16 @@ Access = LocalAccess | S3Access | HadoopAccess
 def opened(access: Access) -> fs.FileSystem:
     """The file system, opened once in a process."""
     return access.open()
+
+
+@cache
+def why_not_opened(access: Access) -> str | None:
+    """What is missing to open the file system, as it was first said; None: nothing."""
+    try:
+        opened(access)
+    except (ImportError, OSError) as error:
+        return str(error).strip().partition("\n")[0] or type(error).__name__
+    return None
 
 
 def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Access:

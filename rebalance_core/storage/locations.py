@@ -8,7 +8,13 @@ from os import PathLike, fspath
 
 from rebalance_core.contracts.local_paths import is_local, local_path, without_user
 from rebalance_core.model.errors import UsageError
-from rebalance_core.storage.access import HadoopAccess, LocalAccess, opened, s3_access
+from rebalance_core.storage.access import (
+    HadoopAccess,
+    LocalAccess,
+    S3Access,
+    s3_access,
+    why_not_opened,
+)
 from rebalance_core.storage.place import Place
 
 Location = str | PathLike[str] | Place
@@ -20,6 +26,7 @@ class NotReached(UsageError):
 
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<host>[^/]*)(?P<path>.*)", re.DOTALL)
+_OBJECT_STORES = ("s3", "s3a")
 _ADDRESS = re.compile(r"(?P<host>[^:]+)(?::(?P<port>\d+))?")
 
 
@@ -55,6 +62,19 @@ def is_reached(location: str) -> bool:
     return True
 
 
+def object_store(location: Location) -> Place | None:
+    """The place, if it is in an object store that is reached from here.
+
+    Tasks of a cluster write there themselves. A local folder they may not share, and for HDFS each
+    of their Python processes would start a JVM: Spark has its own way to both.
+    """
+    if isinstance(location, Place):
+        return location if isinstance(location.access, S3Access) else None
+    text = fspath(location)
+    in_store = text.partition("://")[0].lower() in _OBJECT_STORES
+    return place_of(text) if in_store and is_reached(text) else None
+
+
 def reached() -> str:
     """The kinds of places, in words."""
     return "local folders, " + ", ".join(f"{scheme}://" for scheme in _MAKERS)
@@ -83,15 +103,13 @@ def _hadoop_place(uri: re.Match[str]) -> Place:
     access = HadoopAccess()
     if address is not None:
         access = HadoopAccess(address["host"], int(address["port"] or 0))
-    try:
-        opened(access)
-    except (ImportError, OSError) as error:
-        first = str(error).strip().splitlines()[:1] or [type(error).__name__]
+    reason = why_not_opened(access)
+    if reason is not None:
         raise NotReached(
             f"{uri[0]}: HDFS is reached through Hadoop's libhdfs, which does not work here "
-            f"({first[0]}); set JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), "
+            f"({reason}); set JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), "
             "or leave it to Spark: --run-on spark"
-        ) from error
+        )
     return Place(uri[0], uri["path"] or "/", access)
 
 

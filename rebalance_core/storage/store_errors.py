@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from typing import TypeGuard
 
 _ANSWER = re.compile(
     r"(?:in|of) bucket '(?P<bucket>[^']*)'.*?"
@@ -24,7 +25,7 @@ _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_T
 _NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "SLOW_DOWN", "SERVICE_UNAVAILABLE")
 
 
-def is_of_store(error: BaseException) -> bool:
+def is_of_store(error: BaseException) -> TypeGuard[OSError]:
     """True for what pyarrow raises where an S3 store refused or did not answer."""
     return isinstance(error, OSError) and "AWS Error" in str(error)
 

@@ -162,7 +162,7 @@ def test_of_two_that_make_a_file_at_once_one_sees_the_other(
 
 
 def test_a_failure_while_writing_leaves_a_record_and_no_table(
-    bucket: str, monkeypatch: pytest.MonkeyPatch
+    bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object) -> None:
         raise OSError("When uploading part for key 'x' in bucket 'b': AWS Error NETWORK_CONNECTION "
@@ -171,6 +171,9 @@ def test_a_failure_while_writing_leaves_a_record_and_no_table(
     with monkeypatch.context() as patched:
         patched.setattr(table_writer.TableWriter, "_flush", fail)
         assert run(*SIMULATE, "--output", f"{bucket}/run") == 1
+    told = capsys.readouterr().err
+    assert "the store failed, and there is no result" in told
+    assert "bug" not in told
     assert place_of(f"{bucket}/run").names() == [RUN_NAME]
     record = record_of(f"{bucket}/run")
     assert (record["status"], "NETWORK_CONNECTION" in record["error"]) == ("FAILED", True)

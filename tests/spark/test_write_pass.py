@@ -1,6 +1,7 @@
 """What tasks write: only files of attempts that succeeded become a table's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,9 @@ from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.engine.summary import facts_of
 from rebalance_core.spark.engine.write_pass import LedgerFolder, RejectedTask
+from rebalance_core.spark.tables.written import read_written
 from rebalance_core.storage.locations import place_of
+from rebalance_core.storage.place import Place
 from tests.recordings.tables import DATA
 
 REJECTED = LEDGER_TABLES["rejected"]
@@ -27,39 +30,72 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "ledger"
+@pytest.fixture(params=["local", "bucket"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A fresh folder of this machine, or in an object store."""
+    above = tmp_path if request.param == "local" else request.getfixturevalue("bucket")
+    return place_of(above) / "ledger"
+
+
+def rows_in(folder: Place, table: str) -> pa.Table:
+    place = folder / table
+    return ds.dataset(place.path, filesystem=place.file_system, format="parquet").to_table()
 
 
 def test_every_table_has_a_file_and_the_rows_of_all_tasks(
-    spark: SparkSession, folder: Path
+    spark: SparkSession, folder: Place
 ) -> None:
     rows = spark.createDataFrame(ROWS, REJECTED.plain_ddl).repartition(3)
     with LedgerFolder(folder) as ledger:
-        ledger.write(rows, RejectedTask(ledger.attempts))
+        ledger.write_ledger(rows, RejectedTask(ledger.attempts))
         # what an attempt leaves that was killed, or lost to another one
         killed = TableWriters(ledger.attempts / "killed", ("rejected",))
         killed.write("rejected", pa.RecordBatch.from_pylist(ROWS, REJECTED.arrow_schema()))
         written = ledger.close()
     assert written["rejected"].rows == len(ROWS)
     assert ledger.facts.rejected == {"C": len(ROWS)}
-    assert sorted(path.name for path in folder.iterdir()) == sorted(LEDGER_TABLES)
+    assert folder.names() == sorted(LEDGER_TABLES)
     for name, table in LEDGER_TABLES.items():
-        found = ds.dataset(folder / name).to_table()
+        found = rows_in(folder, name)
         assert found.schema.equals(table.arrow_schema())
         assert found.num_rows == (len(ROWS) if name == "rejected" else 0)
-    assert spark.read.parquet(str(folder / "rejected")).count() == len(ROWS)
+    assert read_written(spark, folder.url, "rejected").count() == len(ROWS)
 
 
-def test_a_table_that_is_there_is_not_written_over(folder: Path) -> None:
-    (folder / "epochs").mkdir(parents=True)
+@dataclass(frozen=True)
+class Twice(RejectedTask):
+    """Two attempts write the same rows, as speculation has it; the first is not heard of."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = list(batches)
+        lost = list(RejectedTask.__call__(self, rows))
+        assert len(lost) == 1
+        yield from RejectedTask.__call__(self, rows)
+
+
+def test_attempts_that_are_lost_or_late_leave_no_row(spark: SparkSession, folder: Place) -> None:
+    rows = spark.createDataFrame(ROWS, REJECTED.plain_ddl).repartition(2)
+    with LedgerFolder(folder) as ledger:
+        ledger.write_ledger(rows, Twice(ledger.attempts))
+        assert len(ledger.attempts.names()) == 4
+        written = ledger.close()
+    late = pa.RecordBatch.from_pylist(ROWS, REJECTED.arrow_schema())
+    assert len(list(RejectedTask(ledger.attempts)([late]))) == 1
+    assert written["rejected"].rows == len(ROWS)
+    assert ledger.facts.rejected == {"C": len(ROWS)}
+    assert rows_in(folder, "rejected").num_rows == len(ROWS)
+    assert folder.names() == sorted([ATTEMPTS, *LEDGER_TABLES])
+
+
+def test_a_table_that_is_there_is_not_written_over(folder: Place) -> None:
+    (folder / "epochs").make_folder()
+    (folder / "epochs" / "part").write_text("")
     with pytest.raises(OutputExists, match="epochs exists already"):
         LedgerFolder(folder)
 
 
-def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder: Path) -> None:
-    task = RejectedTask(place_of(folder / ATTEMPTS))
+def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder: Place) -> None:
+    task = RejectedTask(folder / ATTEMPTS)
 
     class Elsewhere(RejectedTask):
         """Its files are not where the driver looks."""
@@ -68,8 +104,9 @@ def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder:
             yield from task(batches)  # type: ignore[arg-type]
             task.folder.delete()
 
+    rows = spark.createDataFrame(ROWS[:1], REJECTED.plain_ddl).coalesce(1)
     with LedgerFolder(folder) as ledger, pytest.raises(UsageError, match="hosts of their own"):
-        ledger.write(spark.createDataFrame(ROWS[:1], REJECTED.plain_ddl), Elsewhere(task.folder))
+        ledger.write_ledger(rows, Elsewhere(task.folder))
 
 
 def test_what_spark_wrote_is_summed_up_as_what_tasks_write(spark: SparkSession) -> None:

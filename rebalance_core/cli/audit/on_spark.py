@@ -18,14 +18,14 @@ from rebalance_core.cli.run.engine_settings import (
     ledger_config,
     simulation_options,
 )
-from rebalance_core.cli.run.output_folder import LocalFolder, spark_location
+from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.output_run import OutputRun
-from rebalance_core.cli.run.running import check_free, open_for, running
+from rebalance_core.cli.run.running import check_free, is_here, open_for, running
+from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.cli.run.session import versions
 from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
@@ -40,7 +40,9 @@ from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
 from rebalance_core.spark.tables.check_rows import check_rows
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
-from rebalance_core.spark.tables.observed import Observed, read_observed
+from rebalance_core.spark.tables.observed import Observed, read_observed, stored_observed
+from rebalance_core.spark.tables.written import read_written
+from rebalance_core.storage.locations import object_store
 
 
 def audit(request: AuditRequest) -> AuditWritten:
@@ -100,37 +102,44 @@ def _simulated(
 ) -> tuple[LedgerWritten, dict[str, DataFrame]]:
     """The ledger written, and every table that the audit reads."""
     say("simulating")
-    observed = read_observed(session, source)
+    ingested = request.collection is not None
+    inputs, observed = _inputs(session, source, ingested=ingested)
     rejected = observed.rejected
-    if request.collection is not None:
-        rejected = rejected.unionByName(session.read.parquet(f"{source}/rejected"))
+    if ingested:
+        rejected = rejected.unionByName(read_written(session, source, "rejected"))
     simulated = simulate_and_write(
         session,
-        InputTables.read(session, source),
+        inputs,
         place,
         simulation_options(request.settings),
         ledger_config(request.settings, private=request.options.redact_clients),
         more_rejected=rejected,
-        before_writing=run.clear if request.collection is None else None,
+        before_writing=None if ingested else run.clear,
         warn=warn,
     )
-    ledger = {
-        name: session.read.schema(table.ddl).parquet(f"{place}/{name}")
-        for name, table in LEDGER_TABLES.items()
-    }
+    ledger = {name: read_written(session, place, name) for name in LEDGER_TABLES}
     tables = {**simulated.checked.tables, **observed.tables, **ledger}
     if request.options.propagation is not None:
-        location = f"{spark_location(request.options.propagation)}/{PROPAGATION.name}"
-        tables[PROPAGATION.name] = session.read.schema(PROPAGATION.ddl).parquet(location)
+        location = spark_location(request.options.propagation)
+        tables[PROPAGATION.name] = read_written(session, location, PROPAGATION.name)
     return simulated, tables
+
+
+def _inputs(
+    session: SparkSession, source: str, *, ingested: bool = False
+) -> tuple[InputTables, Observed]:
+    """The tables that lie there: somebody's, or what this run ingested."""
+    store = object_store(source) if ingested else None
+    if store is None:
+        return InputTables.read(session, source), read_observed(session, source)
+    return InputTables.read_stored(session, store), stored_observed(session, store)
 
 
 def _previous(session: SparkSession, location: str | None) -> PreviousAudit | None:
     """The audit that was written there."""
     if location is None:
         return None
-    local = is_local(location)
-    folder = LocalFolder(location) if local else HadoopFolder(location, session)
+    folder = folder_here(location) if is_here(location) else HadoopFolder(location, session)
     outcome = audit_record(folder)["audit"]
     return previous_audit(session, spark_location(location), outcome["end_ms"], outcome["findings"])
 
@@ -140,5 +149,4 @@ def _unwritten_inputs(
 ) -> tuple[InputTables, Observed]:
     if request.collection is not None:
         return tables_of_collection(session, request.collection, request.assumed, kept)
-    source = spark_location(request.options.input or "")
-    return InputTables.read(session, source), read_observed(session, source)
+    return _inputs(session, spark_location(request.options.input or ""))

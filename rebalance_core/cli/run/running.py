@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder
+from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.running_here import (
     WritingOptions,
     check_free_here,
     check_unlocked,
+    folder_here,
     say_broken_lock,
 )
 from rebalance_core.cli.run.session import open_session
@@ -19,6 +20,7 @@ from rebalance_core.cli.spark_progress import spark_progress
 from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
+from rebalance_core.storage.locations import object_store
 
 
 @contextmanager
@@ -27,11 +29,11 @@ def running(
 ) -> Iterator[tuple[OutputRun, SparkSession]]:
     """The output folder, reserved for this run, and the session.
 
-    A local folder is reserved before Spark starts: a conflict is told at once.
+    A folder that is reached without Spark is reserved before it starts: a conflict is told at once.
     """
-    session = None if is_local(options.output) else open_for(job, options, settings)
+    session = None if is_here(options.output) else open_for(job, options, settings)
     folder: OutputFolder
-    folder = HadoopFolder(options.output, session) if session else LocalFolder(options.output)
+    folder = HadoopFolder(options.output, session) if session else folder_here(options.output)
     with OutputRun(folder, job, options, settings.as_dict(), tables, SPARK) as run:
         say_broken_lock(run)
         session = session or open_for(job, options, settings)
@@ -48,9 +50,14 @@ def open_for(job: str, options: WritingOptions, settings: Settings) -> SparkSess
     )
 
 
+def is_here(location: str) -> bool:
+    """True for an output that driver and tasks reach without Spark: local, or an object store."""
+    return is_local(location) or object_store(location) is not None
+
+
 def check_free(job: str, options: WritingOptions, settings: Settings) -> None:
     """Raise what `running` would raise about the output folder, and touch nothing."""
-    if is_local(options.output):
+    if is_here(options.output):
         check_free_here(options)
     else:
         check_unlocked(HadoopFolder(options.output, open_for(job, options, settings)), options)

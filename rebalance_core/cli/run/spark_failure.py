@@ -20,6 +20,11 @@ _HINTS = (
     ("Error while sending or receiving", ExitCode.BUG, "the JVM died; was it killed for memory?"),
     ("Answer from Java side is empty", ExitCode.BUG, "the JVM died; was it killed for memory?"),
     ("No space left on device", ExitCode.BUG, "give Spark another scratch place: SPARK_LOCAL_DIRS"),
+    (
+        "AWS Error",
+        ExitCode.BUG,
+        "executors reach the store with the driver's AWS_… variables, else with roles of their own",
+    ),
     ("PYTHON_VERSION_MISMATCH", ExitCode.USAGE, "set PYSPARK_PYTHON to this interpreter"),
     (
         "No module named 'rebalance_core'",

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.selection import truncated_rules
-from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.report.audit_report import Previous
 from rebalance_core.report.audit_rows import CHANGES_ON_PAGE
 from rebalance_core.spark.audit.queries import changed_since, findings_by_rule
 from rebalance_core.spark.audit.report_data import shown_findings
+from rebalance_core.spark.tables.written import read_written
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,5 @@ def previous_audit(
         end_ms: end of what it audited.
         counted: by rule how many findings it made of each severity, and accepted ones.
     """
-    ddl = AUDITED_TABLES["findings"].ddl
-    kept = session.read.schema(ddl).parquet(f"{folder.rstrip('/')}/findings")
+    kept = read_written(session, folder, "findings")
     return PreviousAudit(end_ms, kept, truncated_rules(findings_by_rule(kept), counted))

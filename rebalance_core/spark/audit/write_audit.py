@@ -8,11 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.audit.redact import DIGITS, PREFIX
 from rebalance_core.checks.digest import TableWritten
-from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES, LEDGER_TABLES
+from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES
 from rebalance_core.spark.audit.audit import AuditResult
 from rebalance_core.spark.audit.queries import capped
 from rebalance_core.spark.audit.redacted_frames import redacted
 from rebalance_core.spark.tables.write import write_table
+from rebalance_core.spark.tables.written import read_written
 
 
 def write_audit(
@@ -55,8 +56,4 @@ def write_redacted_ledger(
 
 def read_audit(session: SparkSession, folder: str) -> dict[str, DataFrame]:
     """Findings, verdicts and ledger as an audit wrote them into the folder; lazy."""
-    where = folder.rstrip("/")
-    return {
-        name: session.read.schema(ALL_TABLES[name].ddl).parquet(f"{where}/{name}")
-        for name in AUDITED_TABLES
-    }
+    return {name: read_written(session, folder, name) for name in AUDITED_TABLES}

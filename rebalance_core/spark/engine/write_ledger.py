@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
+from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.engine.facts import COUNTED, LedgerFacts
 from rebalance_core.engine.interests import Interests, interests_of
@@ -35,6 +36,8 @@ from rebalance_core.spark.tables.check_rows import check_and_note, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
+from rebalance_core.spark.tables.written import read_written
+from rebalance_core.storage.locations import object_store
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +116,11 @@ def simulate_and_write(
         if before_writing is not None:
             before_writing()
         run = _Run(session, checked, folder, sized(options, counts, session), more_rejected)
-        by_tasks = options.engine == VECTORIZED and is_local(folder)
+        by_tasks = options.engine == VECTORIZED and _by_tasks(folder)
         tables, summary = run.by_tasks(counted.notes) if by_tasks else run.by_spark()
         with_unknown = with_unknown_members(counts, summary.rejected.get(UNKNOWN_MEMBER, 0))
         if with_unknown != counts:
-            rejected = session.read.parquet(f"{folder}/rejected")
+            rejected = read_written(session, folder, REJECTED.name)
             refuse_bad_rows(with_unknown, config.bad_rows, shown(rejected))
         kept.pop_all()
     return LedgerWritten(
@@ -143,16 +146,16 @@ class _Run:
     def by_tasks(
         self, interests: Sequence[Interests | None]
     ) -> tuple[Mapping[str, TableWritten], LedgerFacts]:
-        """One pass whose tasks write every table; the folder is local."""
+        """One pass whose tasks write every table."""
         engine = engine_options(self.checked.tables, self.options)
         found = Interests.merged(part for part in interests if part is not None)
         tasks = self.options.partitions or 1
         routing = routing_of(found, tasks, group_pattern(self.options))
         with LedgerFolder(self.folder) as folder:
             if self.more_rejected is not None:
-                folder.write(self.more_rejected, RejectedTask(folder.attempts))
+                folder.write_ledger(self.more_rejected, RejectedTask(folder.attempts))
             task = LedgerTask(folder.attempts, routing.giants, engine, self.options)
-            folder.write(routed_rows(self.checked, routing), task)
+            folder.write_ledger(routed_rows(self.checked, routing), task)
             return folder.close(), folder.facts
 
     def by_spark(self) -> tuple[Mapping[str, TableWritten], LedgerFacts]:
@@ -162,10 +165,15 @@ class _Run:
             if self.more_rejected is not None:
                 frames["rejected"] = frames["rejected"].unionByName(self.more_rejected)
             written = {n: write_table(frame, self.folder, n) for n, frame in frames.items()}
-            counted = {name: self.session.read.parquet(f"{self.folder}/{name}") for name in COUNTED}
+            counted = {n: read_written(self.session, self.folder, n) for n in COUNTED}
             if ledger.replayed is not None:
                 counted[REPLAYED] = ledger.replayed
             return written, facts_of(counted)
+
+
+def _by_tasks(folder: str) -> bool:
+    """True where tasks write every table in one pass."""
+    return is_local(folder) or object_store(folder) is not None
 
 
 def sized(

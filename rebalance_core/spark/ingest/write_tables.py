@@ -12,6 +12,7 @@ from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.spark.engine.summary import count_by, rejected_per_code
 from rebalance_core.spark.ingest.ingest import ingest
 from rebalance_core.spark.tables.write import write_table
+from rebalance_core.spark.tables.written import read_written
 
 
 def ingest_and_write(
@@ -42,6 +43,6 @@ def ingest_and_write(
     return IngestWritten(
         tables=written,
         stats=ingested.stats,
-        rejected=rejected_per_code(session.read.parquet(f"{folder}/rejected")),
-        findings=count_by(session.read.parquet(f"{folder}/findings"), "rule_id"),
+        rejected=rejected_per_code(read_written(session, folder, "rejected")),
+        findings=count_by(read_written(session, folder, "findings"), "rule_id"),
     )

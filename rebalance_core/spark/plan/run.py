@@ -30,6 +30,7 @@ from rebalance_core.spark.tables.check_rows import check_rows, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
+from rebalance_core.spark.tables.written import read_written
 
 
 def run_plan(
@@ -119,7 +120,7 @@ class _Tables:
 
     def read(self, name: str) -> DataFrame:
         """A table that was written."""
-        return self.session.read.parquet(f"{self._folder}/{name}")
+        return read_written(self.session, self._folder, name)
 
 
 def _write_rejected(

@@ -38,6 +38,7 @@ from rebalance_core.spark.tables.check_rows import check_rows, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
+from rebalance_core.spark.tables.written import read_written
 
 PIECE_CELLS = 2_000_000
 """Consumer events x queues x seeds of a unit: some seconds of work."""
@@ -93,7 +94,7 @@ def propagate_and_write(
         }
         written = {name: write_table(frame, folder, name) for name, frame in frames.items()}
         codes = rejected_per_code(looked.rejected)
-        facts = {**looked.facts, **_facts(session.read.parquet(f"{folder}/{PROPAGATION.name}"))}
+        facts = {**looked.facts, **_facts(read_written(session, folder, PROPAGATION.name))}
     rows = {name: count.rows for name, count in counts.items()}
     return PropagationWritten(written, facts, codes, rows)
 

@@ -12,6 +12,8 @@ from rebalance_core.contracts import ALL_TABLES, FINDING_TABLES, OBSERVED_TABLES
 from rebalance_core.spark.tables.quarantine import check
 from rebalance_core.spark.tables.read import read_table, tables_in
 from rebalance_core.spark.tables.sources import Source, source_of
+from rebalance_core.spark.tables.written import read_numbered
+from rebalance_core.storage.place import Place
 
 READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES)
 
@@ -34,6 +36,11 @@ def read_observed(spark: SparkSession, folder: str) -> Observed:
     return _observed(
         spark, {name: read_table(spark, ALL_TABLES[name], path) for name, path in locations.items()}
     )
+
+
+def stored_observed(spark: SparkSession, folder: Place) -> Observed:
+    """The tables that a job of ours wrote into a folder of an object store; lazy."""
+    return observed(spark, {name: read_numbered(spark, folder, name) for name in READ_TABLES})
 
 
 def observed(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Observed:

@@ -29,6 +29,8 @@ from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.tables.sources import Batches, Source, source_of
 from rebalance_core.spark.tables.text_frames import csv_source, json_source
+from rebalance_core.spark.tables.written import read_numbered
+from rebalance_core.storage.place import Place
 
 _FILE, _ROW = "_source_file", "_source_row"
 """Where a row of a Parquet file stands."""
@@ -89,6 +91,18 @@ class InputTables:
         }
         frames = {name: source.conformed for name, source in read.items()}
         return cls(**frames, paths=locations, read_from=read)
+
+    @classmethod
+    def read_stored(cls, spark: SparkSession, folder: Place) -> InputTables:
+        """The tables that a job of ours wrote into a folder of an object store; lazy."""
+        frames = {name: read_numbered(spark, folder, name) for name in INPUT_TABLES}
+        return cls(
+            frames["cluster_events"],
+            frames["consumer_groups"],
+            frames["queue_offsets"],
+            frames["committed_offsets"],
+            paths={name: str(folder / name) for name in frames},
+        )
 
     def tables(self) -> dict[str, DataFrame]:
         """The frames that are there, by table name."""

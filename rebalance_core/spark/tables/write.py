@@ -7,6 +7,8 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.digest import TableWritten, table_written
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.model.errors import OutputExists
+from rebalance_core.spark.tables.task_files import RowsTask, TaskFiles
+from rebalance_core.storage.locations import object_store
 
 
 def write_table(frame: DataFrame, path: str, table_name: str) -> TableWritten:
@@ -14,13 +16,20 @@ def write_table(frame: DataFrame, path: str, table_name: str) -> TableWritten:
 
     Count and digest are taken in the pass that writes, on what is written.
 
+    Into an object store tasks write themselves; other places are Spark's.
+
     Raises:
         OutputExists: the folder is there already.
     """
     table = ALL_TABLES[table_name]
+    rows = frame.select(*(sf.col(f"`{c.name}`").cast(c.type) for c in table.columns))
+    store = object_store(path)
+    if store is not None:
+        with TaskFiles(store, [table_name]) as files:
+            files.write(rows, RowsTask(files.attempts, table_name))
+            return files.close()[table_name]
     target = f"{str(path).rstrip('/')}/{table_name}"
     observation = Observation()
-    rows = frame.select(*(sf.col(f"`{c.name}`").cast(c.type) for c in table.columns))
     observed = rows.observe(
         observation,
         sf.count(sf.lit(1)).alias("rows"),

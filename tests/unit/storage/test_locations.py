@@ -3,10 +3,21 @@
 from pathlib import Path
 
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
+from rebalance_core.cli.main import main
+from rebalance_core.cli.run.output_folder import StoreFolder
+from rebalance_core.cli.run.run_record import read_run
+from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.errors import UsageError
-from rebalance_core.storage.access import HadoopAccess, LocalAccess, S3Access, s3_access
-from rebalance_core.storage.locations import NotReached, is_reached, place_of
+from rebalance_core.storage.access import (
+    HadoopAccess,
+    LocalAccess,
+    S3Access,
+    s3_access,
+    why_not_opened,
+)
+from rebalance_core.storage.locations import NotReached, is_reached, object_store, place_of
 
 ENDPOINT = {"AWS_ENDPOINT_URL": "https://store.example:9000/"}
 
@@ -56,14 +67,35 @@ def test_hdfs_without_its_library_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
     def failing(access: HadoopAccess) -> None:
         seen.append((access.host, access.port))
-        raise OSError("Unable to load libhdfs\ndlopen failed")
+        raise OSError(
+            "Unable to load libhdfs\ndlopen failed" if len(seen) == 1 else "Prior failure"
+        )
 
-    monkeypatch.setattr("rebalance_core.storage.locations.opened", failing)
-    for location in ("hdfs://n:8020/x", "hdfs:///x", "hdfs://service/x"):
-        assert not is_reached(location)
-    assert seen == [("n", 8020), ("default", 0), ("service", 0)]
+    why_not_opened.cache_clear()
+    monkeypatch.setattr(HadoopAccess, "open", failing)
+    assert not is_reached("hdfs://n:8020/x")
     with pytest.raises(NotReached, match=r"\(Unable to load libhdfs\); set JAVA_HOME, HADOOP_HOME"):
-        place_of("hdfs://n/x")
+        place_of("hdfs://n:8020/x")
+    assert not is_reached("hdfs:///x")
+    assert not is_reached("hdfs://service/x")
+    assert seen == [("n", 8020), ("default", 0), ("service", 0)]
+    why_not_opened.cache_clear()
+
+
+def test_hdfs_is_a_place_where_its_library_works(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A local file system stands in for it; Spark's own writer has it, not tasks."""
+    local = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
+    monkeypatch.setattr(HadoopAccess, "open", lambda _: local)
+    folder = place_of("hdfs://stand-in:1/runs/1/")
+    assert (folder.path, folder.is_local) == ("/runs/1", False)
+    words = ["--groups", "2", "--output", folder.url, "--run-on", "process"]
+    assert main("generate", words) == 0
+    assert main("generate", words) == 5
+    assert read_run(StoreFolder(folder))["run_on"] == "process"
+    assert folder.names() == sorted(["_run.json", *INPUT_TABLES])
+    assert object_store(folder.url) is None
 
 
 def test_what_the_environment_says_of_s3() -> None:

@@ -1,0 +1,146 @@
+"""Tables that tasks write themselves: only files of attempts that succeeded become a table's.
+
+A task writes files of its own into a hidden folder and names them to the driver, which moves those
+of the attempts that succeeded to their tables: what an attempt leaves behind that was killed, or
+lost to another one, never is in a table. Moving is a rename, and in an object store a copy on its
+side. The folder must be one that driver and executors share.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from rebalance_core.checks.digest import TableDigest, TableWritten
+from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.contracts.run_record import ATTEMPTS
+from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
+from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.storage.locations import Location, place_of
+from rebalance_core.storage.place import Place
+
+Batches = Iterable[pa.RecordBatch]
+Task = Callable[[Batches], Iterator[pa.RecordBatch]]
+"""What writes its rows and yields the one row of `one_attempt`."""
+
+_SCHEMA = pa.schema([("attempt", pa.string()), ("digests", pa.binary()), ("note", pa.binary())])
+_DDL = "attempt STRING, digests BINARY, note BINARY"
+
+
+def one_attempt(
+    folder: Place,
+    tables: Sequence[str],
+    rows: Iterable[tuple[str, pa.RecordBatch]],
+    note: object = None,
+) -> Iterator[pa.RecordBatch]:
+    """Write the rows, each with the name of its table; one row that says what was written.
+
+    Args:
+        folder: For the files of attempts.
+        tables: Which may occur.
+        rows: What is written.
+        note: For the driver; pickled when all is written.
+    """
+    attempt = uuid.uuid4().hex
+    with TableWriters(folder / attempt, tuple(tables), empty=False) as writers:
+        for name, batch in rows:
+            writers.write(name, batch)
+    row = [attempt], [pickle.dumps(writers.digests())], [pickle.dumps(note)]
+    yield pa.RecordBatch.from_arrays(list(map(pa.array, row)), schema=_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTask:
+    """Writes the rows of one table, as they come."""
+
+    folder: Place
+    table: str
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """As `one_attempt`."""
+        schema = ALL_TABLES[self.table].arrow_schema()
+        rows = ((self.table, batch.cast(schema)) for batch in batches)
+        return one_attempt(self.folder, [self.table], rows)
+
+
+class TaskFiles:
+    """The folder in which tasks write tables; a context manager, which leaves no stray file.
+
+    Args:
+        folder: The same to every executor.
+        tables: Their names.
+
+    Raises:
+        OutputExists: One of the tables is there already.
+    """
+
+    def __init__(self, folder: Location, tables: Sequence[str]) -> None:
+        self._folder = place_of(folder)
+        there = [name for name in self._folder.names() if name in tables]
+        if there:
+            taken = self._folder / there[0]
+            raise OutputExists(f"{taken} exists already; write into a fresh folder")
+        self._digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
+        self._files = dict.fromkeys(tables, 0)
+
+    @property
+    def attempts(self) -> Place:
+        """The folder for the files of tasks."""
+        return self._folder / ATTEMPTS
+
+    def write(self, rows: DataFrame, task: Task) -> list[Any]:
+        """Run a task over the rows, and take what it wrote; one Spark job. The notes of all tasks.
+
+        Raises:
+            UsageError: The executors do not share the folder with the driver.
+        """
+
+        def body(batches: Batches) -> Iterator[pa.RecordBatch]:
+            yield from task(batches)
+
+        notes = []
+        for row in rows.mapInArrow(body, _DDL).collect():
+            notes.append(pickle.loads(row["note"]))
+            for name, digest in pickle.loads(row["digests"]).items():
+                if digest.rows:
+                    self._take(self.attempts / row["attempt"] / name / FILE_NAME, name)
+                self._digests[name].merge(digest)
+        return notes
+
+    def close(self) -> dict[str, TableWritten]:
+        """Give every table that has no row a file; rows and digest of each."""
+        empty = self.attempts / "empty"
+        without = tuple(name for name, files in self._files.items() if not files)
+        with TableWriters(empty, without):
+            pass
+        for name in without:
+            self._take(empty / name / FILE_NAME, name)
+        return {name: digest.result for name, digest in self._digests.items()}
+
+    def _take(self, file: Place, table: str) -> None:
+        target = self._folder / table
+        number = self._files[table]
+        if not number:
+            target.make_folder()
+        try:
+            file.move_to(target / FILE_NAME.replace("00000", f"{number:05}"))
+        except FileNotFoundError as error:
+            raise UsageError(
+                f"the executors wrote to {self._folder} on hosts of their own; name an --output "
+                "that all of them and the driver share"
+            ) from error
+        self._files[table] += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(OSError):  # no reader looks there, and the next run clears it
+            self.attempts.delete()

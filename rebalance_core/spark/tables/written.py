@@ -1,0 +1,58 @@
+"""Tables that a job of ours wrote, as frames; from an object store through pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.contracts.technical_columns import SOURCE
+from rebalance_core.storage.locations import object_store
+from rebalance_core.storage.place import Place
+from rebalance_core.storage.table_files import batches_of_file
+
+
+def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
+    """The table in the folder, with the contract's columns; lazy.
+
+    Args:
+        session: Any session.
+        folder: Path or URI.
+        table: Its name.
+    """
+    place = object_store(folder)
+    if place is None:
+        location = f"{folder.rstrip('/')}/{table}"
+        return session.read.schema(ALL_TABLES[table].ddl).parquet(location)
+    return _stored(session, place / table, table, numbered=False)
+
+
+def read_numbered(session: SparkSession, folder: Place, table: str) -> DataFrame:
+    """The table in a folder of an object store, each row with where it stands in `SOURCE`."""
+    return _stored(session, folder / table, table, numbered=True)
+
+
+def _stored(session: SparkSession, place: Place, name: str, *, numbered: bool) -> DataFrame:
+    schema = ALL_TABLES[name].arrow_schema()
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for file in batch["file"].to_pylist():
+                rows = batches_of_file(place / file, schema)
+                yield from _numbered(file, rows) if numbered else rows
+
+    files = session.createDataFrame([(file.name,) for file in place.files()], "file STRING")
+    ddl = ALL_TABLES[name].plain_ddl
+    return files.mapInArrow(read, f"{ddl}, {SOURCE} STRING" if numbered else ddl)
+
+
+def _numbered(file: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    before = 0
+    for batch in batches:
+        numbers = pa.array(np.arange(before + 1, before + len(batch) + 1)).cast(pa.string())
+        yield batch.append_column(SOURCE, pc.binary_join_element_wise(file, numbers, ":"))
+        before += len(batch)

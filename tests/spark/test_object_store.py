@@ -1,0 +1,117 @@
+"""Jobs on Spark into an object store, which this Spark has no connector for: tasks write there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+
+from rebalance_core.checks.input_tables import stored_input_tables
+from rebalance_core.cli.main import main
+from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.contracts.run_record import RUN_NAME
+from rebalance_core.contracts.technical_columns import SOURCE
+from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.process.written_tables import read_written as read_in_process
+from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark.tables.written import read_written
+from rebalance_core.storage.locations import place_of
+from tests.object_store import closed_port
+from tests.recordings.tables import DATA
+from tests.unit.process.propagation.inputs import unknown_member, write_tables
+from tests.unit.producers.recorded import write_input
+
+pytestmark = pytest.mark.usefixtures("session_of_the_run")
+
+TABLES = DATA / "join-leave" / "tables"
+COLLECTION = DATA / "join-leave" / "collection"
+
+
+def made(location: object, run_on: str, *words: object) -> dict[str, Any]:
+    """The record of a run that ended well or with findings."""
+    code = main(None, [*map(str, words), "--output", str(location), "--run-on", run_on])
+    assert code in (0, 3)
+    record: dict[str, Any] = json.loads((place_of(str(location)) / RUN_NAME).read_text() or "{}")
+    return record
+
+
+def same(local: Path, bucket: str, *words: object) -> None:
+    """Spark leaves in the bucket what a process leaves in a folder."""
+    expected = made(local, "process", *words)
+    store = f"{bucket}/{words[0]}"
+    found = made(store, "spark", *words)
+    folder = place_of(store)
+    assert found["outputs"] == expected["outputs"]
+    assert found["rejected"] == expected["rejected"]
+    assert found["exit_code"] == expected["exit_code"]
+    assert folder.names() == place_of(local).names()
+    for name in set(folder.names()) & set(ALL_TABLES):
+        place = folder / name
+        files = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
+        assert files.count_rows() == expected["outputs"][name]["rows"]
+
+
+def test_simulate_and_again(bucket: str, tmp_path: Path) -> None:
+    same(tmp_path / "1", bucket, "simulate", "--input", TABLES)
+    same(tmp_path / "2", bucket, "simulate", "--input", TABLES, "--overwrite", "--group", "none")
+
+
+@pytest.mark.slow
+def test_the_reference_engine_writes_through_tasks_too(bucket: str, tmp_path: Path) -> None:
+    same(tmp_path / "1", bucket, "simulate", "--input", TABLES, "--engine", "reference")
+
+
+def test_generate(bucket: str, tmp_path: Path) -> None:
+    same(tmp_path / "1", bucket, "generate", "--groups", 3, "--seed", 3)
+
+
+@pytest.mark.slow
+def test_an_audit_with_its_previous(bucket: str, tmp_path: Path) -> None:
+    """Ingested tables, ledger and earlier findings are read back from the bucket."""
+    words = ("audit", "--collection", COLLECTION, "--redact-clients")
+    same(tmp_path / "1", bucket, *words)
+    earlier = made(f"{bucket}/next", "spark", *words, "--previous", f"{bucket}/audit")
+    assert earlier["audit"]["findings"]
+    assert "previous" in ((place_of(bucket) / "next" / "report.html").read_text() or "")
+
+
+@pytest.mark.slow
+def test_plan(bucket: str, tmp_path: Path) -> None:
+    same(tmp_path / "1", bucket, "plan", "--input", TABLES, "--strategy", "AVG_BY_CIRCLE")
+
+
+def test_ingested_tables_read_back_as_in_a_process(bucket: str, spark: SparkSession) -> None:
+    """An audit judges what it ingested: rows, and the file and line each came from."""
+    folder = place_of(bucket) / "ingested"
+    ingest_and_write(open_collection(COLLECTION), folder)
+    here, there = stored_input_tables(folder), InputTables.read_stored(spark, folder)
+    assert there.paths == here.paths
+    for name, source in there.sources().items():
+        found = source.conformed.orderBy(SOURCE).toArrow().to_pylist()
+        assert found == here.tables[name].sort_by(SOURCE).to_pylist()
+        assert found[0][SOURCE].startswith("part-00000.zstd.parquet:")
+    findings = read_written(spark, str(folder), "findings")
+    assert findings.toArrow().to_pylist() == read_in_process(folder, "findings").to_pylist()
+
+
+def test_producers(bucket: str, tmp_path: Path) -> None:
+    same(tmp_path / "1", bucket, "producers", "--input", write_input(tmp_path / "in"))
+
+
+@pytest.mark.slow
+def test_propagate(bucket: str, tmp_path: Path) -> None:
+    words = ("propagate", "--seeds", 3, "--handover-seeds", 1, "--input")
+    same(tmp_path / "1", bucket, *words, write_tables(tmp_path / "in", unknown_member()))
+
+
+def test_nobody_answers(
+    bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closed_port() as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        words = ["--input", str(TABLES), "--output", f"{bucket}/run", "--run-on", "spark"]
+        assert main("simulate", words) == 2
+        assert f"{endpoint} does not answer" in capsys.readouterr().err
