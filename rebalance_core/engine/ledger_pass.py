@@ -30,23 +30,30 @@ not fit beside the rows."""
 REFERENCE_REASON = "REFERENCE"
 
 
-def ledger_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Rows:
+def ledger_pass(
+    tables: Mapping[str, pa.Table], options: EngineOptions, *, names_coded: bool = False
+) -> Rows:
     """Rows of all ledger tables, and of `REPLAYED`, for whole groups.
 
     Args:
         tables: the rows of the groups by input table, each with its group's name.
         options: see `EngineOptions`.
+        names_coded: see `rows_of`.
     """
-    yield from rows_of(prepare_tables(tables, options, LEDGER_TABLES))
+    yield from rows_of(prepare_tables(tables, options, LEDGER_TABLES), names_coded=names_coded)
 
 
-def rows_of(made: Prepared, wanted: Collection[str] = SIMULATED_TABLES) -> Rows:
+def rows_of(
+    made: Prepared, wanted: Collection[str] = SIMULATED_TABLES, *, names_coded: bool = False
+) -> Rows:
     """Rows of all ledger tables, and of `REPLAYED`; ``epochs`` come first.
 
     Args:
         made: groups with the rows of the replay of every ledger table. What is not by queue comes
             with the first part of a group.
         wanted: the tables that rows of the kernels are wanted of.
+        names_coded: rows of the kernels have coded names, as `kernels.tables.ledger` says; those of
+            the replay never do.
     """
     kept = _HoldingsOnce if len(wanted) > 1 else Holdings
     for part, prepared in made.groups:
@@ -58,8 +65,9 @@ def rows_of(made: Prepared, wanted: Collection[str] = SIMULATED_TABLES) -> Rows:
             if name not in wanted:
                 continue
             of_table = of_part if name in BY_QUEUE else holdings
-            for rows in ledger_rows(name, prepared, of_table, sharing) if of_table else ():
-                yield name, rows
+            if of_table:
+                for rows in ledger_rows(name, prepared, of_table, sharing, names_coded=names_coded):
+                    yield name, rows
     for name in (*LEDGER_TABLES, REPLAYED):
         for rows in made.rows.get(name, ()):
             yield name, rows

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.kernels.tables.ledger import CODED
+from rebalance_core.kernels.tables.output import NAMES, coded_schema
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.storage.locations import Location, place_of
 
@@ -34,17 +36,19 @@ class TableWriter:
 
     def __init__(self, folder: Location, table: str, *, empty: bool = True) -> None:
         self._folder = place_of(folder) / table
-        self._schema = ALL_TABLES[table].arrow_schema()
+        self._names_coded = table in CODED
+        plain = ALL_TABLES[table].arrow_schema()
+        self._schema = coded_schema(table) if self._names_coded else plain
         self._digest = TableDigest(ALL_TABLES[table])
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
         self._writer = self._open() if empty else None
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add some rows."""
+        """Add some rows; in tables of `CODED` their names may be coded."""
         if not rows.num_rows:
             return
-        self._waiting.append(rows)
+        self._waiting.append(_with_coded_names(self._schema, rows))
         self._rows += rows.num_rows
         if self._rows >= ROWS_PER_ROW_GROUP:
             self._flush()
@@ -67,14 +71,17 @@ class TableWriter:
             text = f"{self._folder} exists already; write into a fresh folder"
             raise OutputExists(text) from error
         file = self._folder / FILE_NAME
+        # A stored schema would tell readers in Arrow of dictionaries; these tables need none.
         return pq.ParquetWriter(
-            file.path, self._schema, filesystem=file.file_system, compression=_CODEC
-        )
+            file.path, self._schema, filesystem=file.file_system, compression=_CODEC,
+            store_schema=not self._names_coded,
+        )  # fmt: skip
 
     def _flush(self) -> None:
         if self._waiting:
             self._writer = self._writer or self._open()
-            table = pa.Table.from_batches(self._waiting, self._schema).combine_chunks()
+            table = pa.Table.from_batches(self._waiting, self._schema)
+            table = table.unify_dictionaries().combine_chunks()
             self._digest.add(table)
             self._writer.write_table(table)
         self._waiting, self._rows = [], 0
@@ -84,6 +91,15 @@ class TableWriter:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _with_coded_names(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows, with names coded where the schema has them so."""
+    columns = [
+        column.dictionary_encode() if field.type == NAMES else column
+        for field, column in zip(schema, rows.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 class TableWriters:

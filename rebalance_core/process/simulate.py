@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -81,6 +82,8 @@ def ledger_rows(
     checked: Checked,
     options: SimulationOptions,
     progress: Callable[[int, int], object] | None = None,
+    *,
+    names_coded: bool = False,
 ) -> Rows:
     """Rows of every table of the ledger, some groups after the others.
 
@@ -88,13 +91,14 @@ def ledger_rows(
         checked: the input.
         options: as `check_options` wants them.
         progress: told how many groups are done, of how many.
+        names_coded: see `engine.ledger_pass.rows_of`; what a `TableWriter` takes.
     """
     for rows in checked.rejected.to_batches():
         yield "rejected", rows
     engine = engine_options(checked.tables, options)
     grouped = fan_out(checked.tables, group_pattern(options))
     alone = options.engine == REFERENCE
-    make = reference_pass if alone else ledger_pass
+    make = reference_pass if alone else partial(ledger_pass, names_coded=names_coded)
     for begin, end in grouped.chunks(1 if alone else ROWS_PER_CHUNK):
         yield from within(make(grouped.of(begin, end), engine), options)
         if progress is not None:

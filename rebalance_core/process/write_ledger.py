@@ -92,7 +92,7 @@ def simulate_and_write(
         for batch in () if more_rejected is None else more_rejected.to_batches():
             writers.write("rejected", batch)
             facts.add("rejected", batch)
-        for name, rows in ledger_rows(checked, options, progress):
+        for name, rows in ledger_rows(checked, options, progress, names_coded=True):
             facts.add(name, rows)
             if name in LEDGER_TABLES:
                 writers.write(name, rows)

@@ -26,7 +26,7 @@ from rebalance_core.checks.hashing.xxhash64 import (
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import Column, arrow_type
 
-BLOCK_ROWS = 16_384
+BLOCK_ROWS = 32_768
 """Hashed at once: what a step needs stays in the processor's cache."""
 _RUNS_WORTH_IT = 2  # rows a run must have on average
 

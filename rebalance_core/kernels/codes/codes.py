@@ -52,6 +52,14 @@ def _flat(column: Any) -> pa.Array:
     return array.cast(pa.string())
 
 
+def coded(names: pa.StringArray, codes: Ints) -> pa.DictionaryArray:
+    """The names of codes as a dictionary array, which copies no name; -1 and below is null."""
+    indices = codes.astype(np.int32)
+    missing = indices < 0
+    nulls = missing if missing.any() else None
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=nulls), names)
+
+
 def names_of(names: pa.StringArray, codes: Ints) -> pa.StringArray:
     """The names of codes; -1 and below is null."""
     if len(codes) and codes.min() < 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.changes import KINDS, Changes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.state.cells import Queues
@@ -16,7 +16,7 @@ ACTIONS = ("DROP", "ADD")
 
 
 def diff_rows(prepared: PreparedGroups, queues: Queues, changes: Changes) -> pa.RecordBatch:
-    """One row a change."""
+    """One row a change; names are coded."""
     epochs, names, epoch = prepared.epochs, prepared.coded.names, changes.epoch
     return table_rows(
         "diffs",
@@ -28,9 +28,10 @@ def diff_rows(prepared: PreparedGroups, queues: Queues, changes: Changes) -> pa.
             "earliest_ms": epochs.from_ms[epoch],
             "latest_ms": changes.latest_ms,
             "action": words(ACTIONS, changes.is_add.astype(int)),
-            "client_id": names_of(names.clients, changes.client),
-            "other_client_id": names_of(names.clients, changes.other),
+            "client_id": coded(names.clients, changes.client),
+            "other_client_id": coded(names.clients, changes.other),
             "kind": words(KINDS, changes.kind),
             "cause": words(EVENT_TYPES, epochs.causes[epochs.first_cause[epoch]]),
         },
+        names_coded=True,
     )

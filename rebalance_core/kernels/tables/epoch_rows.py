@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.changes import Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.masters import masterless_queues
@@ -41,7 +42,8 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
         pop_queues += np.bincount(epoch, popped.grid.queues, minlength=count).astype(np.int64)
     status = np.select([epochs.live == 0, frozen], [EMPTY, FROZEN], SETTLED)
     causes = pa.ListArray.from_arrays(
-        pa.array(epochs.first_cause, pa.int32()), words(EVENT_TYPES, epochs.causes)
+        pa.array(epochs.first_cause, pa.int32()),
+        names_of(pa.array(EVENT_TYPES, pa.string()), epochs.causes),
     )
     return table_rows(
         "epochs",

@@ -14,6 +14,7 @@ from rebalance_core.kernels.tables.epoch_rows import epoch_rows
 from rebalance_core.kernels.tables.loads import load_rows
 from rebalance_core.kernels.tables.membership_rows import membership_rows
 from rebalance_core.kernels.tables.metrics import metric_rows
+from rebalance_core.kernels.tables.output import plain_schema
 from rebalance_core.kernels.tables.ownership import ownership_rows
 from rebalance_core.kernels.tables.pop_metrics import pop_metric_rows
 from rebalance_core.kernels.tables.pop_reach import pop_reach_rows
@@ -23,8 +24,17 @@ from rebalance_core.kernels.tables.starts.pull_starts import PullStarts
 Batches = Iterator[pa.RecordBatch]
 
 
+CODED = ("ownership", "diffs", "pull_starts")
+"""Tables whose names are coded: they have most of the rows."""
+
+
 def ledger_rows(
-    table: str, prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None
+    table: str,
+    prepared: PreparedGroups,
+    holdings: Holdings,
+    sharing: Sharing | None,
+    *,
+    names_coded: bool = False,
 ) -> Batches:
     """The rows of one table, a batch a piece.
 
@@ -33,8 +43,13 @@ def ledger_rows(
         prepared: the groups; those with a reason have no rows.
         holdings: of this prepared.
         sharing: `sharing_of` this prepared.
+        names_coded: the names in tables of `CODED` are dictionary arrays, as `coded_schema` has
+            them; else every table has its contract's types.
     """
-    return _TABLES[table](prepared, holdings, sharing)
+    rows = _TABLES[table](prepared, holdings, sharing)
+    if names_coded or table not in CODED:
+        return rows
+    return (batch.cast(plain_schema(table)) for batch in rows)
 
 
 def _epochs(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None) -> Batches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import AnyInts, Ints, first_of_run
@@ -56,7 +56,7 @@ def load_rows(
         | span_columns(prepared, epoch[starts], epoch[starts] + lengths)
         | _thresholds(prepared, group, queues + retry_queues)
         | {
-            "client_id": names_of(prepared.coded.names.clients, client[starts]),
+            "client_id": coded(prepared.coded.names.clients, client[starts]),
             "topics": topics[at],
             "queues": queues,
             "retry_queues": retry_queues,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.changes import VOLUNTARY, Before, Changes, Differ, held_before
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -256,7 +256,7 @@ def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
         group_columns(prepared, epochs.group[rows.epoch])
         | {
             "epoch": epochs.number[rows.epoch],
-            "topic": names_of(prepared.coded.names.topics, rows.topic),
+            "topic": coded(prepared.coded.names.topics, rows.topic),
             "queues": rows.queues,
             "members": members,
             "moved": rows.moved,

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NEVER, Bools, Ints
 
+NAMES = pa.dictionary(pa.int32(), pa.string())
+"""Names as `coded` gives them."""
 
-def table_rows(table: str, columns: Mapping[str, Any]) -> pa.RecordBatch:
+
+def table_rows(
+    table: str, columns: Mapping[str, Any], *, names_coded: bool = False
+) -> pa.RecordBatch:
     """A batch with exactly the columns of the contract.
 
     Args:
         table: name of the ledger table.
-        columns: by name: numpy or Arrow arrays of the column's type.
+        columns: by name: numpy or Arrow arrays of the column's type, or names as `coded`.
+        names_coded: columns of names stay as they are, of type `NAMES`.
     """
-    schema = LEDGER_TABLES[table].arrow_schema()
+    schema = coded_schema(table) if names_coded else plain_schema(table)
     arrays = []
     for field in schema:
         values = columns[field.name]
@@ -30,12 +37,27 @@ def table_rows(table: str, columns: Mapping[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+@cache
+def plain_schema(table: str) -> pa.Schema:
+    """The columns of a ledger table as its contract has them."""
+    return LEDGER_TABLES[table].arrow_schema()
+
+
+@cache
+def coded_schema(table: str) -> pa.Schema:
+    """The columns of a ledger table; texts are `NAMES`."""
+    return pa.schema(
+        field.with_type(NAMES) if field.type == pa.string() else field
+        for field in plain_schema(table)
+    )
+
+
 def group_columns(prepared: PreparedGroups, group: Ints) -> dict[str, pa.Array]:
     """``cluster`` and ``consumer_group`` of each row."""
     names = prepared.coded.names
     return {
-        "cluster": names_of(names.clusters, group),
-        "consumer_group": names_of(names.groups, group),
+        "cluster": coded(names.clusters, group),
+        "consumer_group": coded(names.groups, group),
     }
 
 
@@ -68,6 +90,6 @@ def nullable(values: Any, known: Bools) -> pa.Array:
     return pa.array(values, mask=~known)
 
 
-def words(choices: tuple[str, ...], codes: Ints) -> pa.StringArray:
+def words(choices: tuple[str, ...], codes: Ints) -> pa.DictionaryArray:
     """The word of each code; -1 is null."""
-    return names_of(pa.array(choices, pa.string()), codes)
+    return coded(pa.array(choices, pa.string()), codes)

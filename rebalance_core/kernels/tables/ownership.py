@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints, first_of_run
 from rebalance_core.kernels.state.cells import (
@@ -22,7 +22,7 @@ from rebalance_core.kernels.tables.output import group_columns, span_columns, ta
 
 
 def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa.RecordBatch:
-    """One row per unbroken holding; nobody is a row too."""
+    """One row per unbroken holding, names coded; nobody is a row too."""
     cells = piece.cells
     if isinstance(piece, Block):
         begin, end, client = _of_block(prepared, piece)
@@ -36,9 +36,10 @@ def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa
         | queue_columns(prepared, queues, queue)
         | span_columns(prepared, cells.epoch[begin], cells.epoch[end - 1] + 1)
         | {
-            "client_id": names_of(prepared.coded.names.clients, client),
+            "client_id": coded(prepared.coded.names.clients, client),
             "holders": holders.astype(np.int32),
         },
+        names_coded=True,
     )
 
 
@@ -71,7 +72,7 @@ def queue_columns(prepared: PreparedGroups, queues: Queues, queue: Ints) -> dict
     names, brokers = prepared.coded.names, prepared.grid.brokers
     topic_broker = queues.topic_broker[queue]
     return {
-        "topic": names_of(names.topics, brokers.topic[topic_broker]),
-        "broker_name": names_of(names.brokers, brokers.broker[topic_broker]),
+        "topic": coded(names.topics, brokers.topic[topic_broker]),
+        "broker_name": coded(names.brokers, brokers.broker[topic_broker]),
         "queue_id": pa.array(queues.queue_id[queue]),
     }

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.reach import Reach, Readable
 from rebalance_core.kernels.ownership.sharing import covered
@@ -38,7 +38,7 @@ def pop_metric_rows(reach: Reach, shared: SharedTopics) -> pa.RecordBatch:
         group_columns(prepared, epochs.group[epoch])
         | {
             "epoch": epochs.number[epoch],
-            "topic": names_of(prepared.coded.names.topics, grid.topics.topic[of[shown]]),
+            "topic": coded(prepared.coded.names.topics, grid.topics.topic[of[shown]]),
             "clients": clients[shown],
             "queues": grid.queues[shown],
             "min_clients_per_queue": np.where(most < 0, 0, fewest)[shown],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.reach import Reach
 from rebalance_core.kernels.segments import Ints
 from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
@@ -37,9 +37,9 @@ def _rows(
         group_columns(prepared, brokers.group[topic_broker])
         | span_columns(prepared, begin, end)
         | {
-            "topic": names_of(names.topics, brokers.topic[topic_broker]),
-            "broker_name": names_of(names.brokers, brokers.broker[topic_broker]),
+            "topic": coded(names.topics, brokers.topic[topic_broker]),
+            "broker_name": coded(names.brokers, brokers.broker[topic_broker]),
             "queue_id": queue_id,
-            "client_id": names_of(names.clients, client),
+            "client_id": coded(names.clients, client),
         },
     )

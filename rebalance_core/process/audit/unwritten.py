@@ -80,7 +80,7 @@ class LedgerMeanwhile:
         """
         rejected = []
         with TableWriters(Path(self._folder.name), tuple(SIMULATED_TABLES)) as writers:
-            for name, rows in ledger_rows(checked, simulation, progress):
+            for name, rows in ledger_rows(checked, simulation, progress, names_coded=True):
                 if name in SIMULATED_TABLES:
                     writers.write(name, rows)
                 elif name == REJECTED.name:

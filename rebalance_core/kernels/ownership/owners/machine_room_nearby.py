@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
+import pyarrow as pa
 
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.ownership.owners.averagely import average_index
-from rebalance_core.kernels.segments import Bools, Ints, pair, ranges
+from rebalance_core.kernels.segments import Bools, Ints, halves, pair, ranges
 from rebalance_core.kernels.state.cells import Readable
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid, places
@@ -17,7 +21,9 @@ from rebalance_core.kernels.state.runs import Runs
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
+from rebalance_core.strategies.rooms import RoomResolver
 
+RoomOf: TypeAlias = Callable[[RoomResolver, str], str | None]
 NO_ROOM = -1
 KIND = eligibility.KINDS.index(MachineRoomNearby)
 
@@ -26,44 +32,42 @@ class Rooms:
     """Machine rooms as numbers, the same for clients and brokers."""
 
     def __init__(self, coded: CodedGroups) -> None:
-        self._fleet = coded
-        self._clients = coded.names.clients
-        self._brokers = coded.names.brokers
+        self._coded = coded
         self._numbers: dict[str, int] = {}
-        self._known: dict[tuple[str, int, int], int] = {}
 
     def of_clients(self, group: Ints, client: Ints) -> Ints:
         """The room of each client as its group's strategy sees it; `NO_ROOM`: it has none."""
-        return self._rooms("client", group, client)
+        return self._rooms(group, self._coded.names.clients, client, _client_room)
 
     def of_brokers(self, group: Ints, broker: Ints) -> Ints:
         """The room of each broker as the group's strategy sees it; `NO_ROOM`: it has none."""
-        return self._rooms("broker", group, broker)
+        return self._rooms(group, self._coded.names.brokers, broker, _broker_room)
 
-    def _rooms(self, what: str, group: Ints, name: Ints) -> Ints:
-        nearby = self._fleet.groups.kind[group] == KIND
+    def _rooms(self, group: Ints, names: pa.StringArray, name: Ints, room_of: RoomOf) -> Ints:
+        """Each pair of strategy and name is looked at once."""
+        groups, numbers = self._coded.groups, self._numbers
         result = np.zeros(len(group), np.int64)
-        rows = np.flatnonzero(nearby)
-        pairs = zip(
-            self._fleet.groups.allocation[group[rows]].tolist(), name[rows].tolist(), strict=True
-        )
-        result[rows] = [self._room(what, *found) for found in pairs]
+        rows = np.flatnonzero(groups.kind[group] == KIND)
+        keys = pair(groups.allocation[group[rows]], name[rows])
+        distinct, of = np.unique(keys, return_inverse=True)
+        allocations, names_asked = halves(distinct)
+        texts = names.take(pa.array(names_asked)).to_pylist()
+        rooms = []
+        for allocation, text in zip(allocations.tolist(), texts, strict=True):
+            strategy = self._coded.strategies[allocation]
+            assert isinstance(strategy, MachineRoomNearby)
+            room = room_of(strategy.rooms, text)
+            rooms.append(numbers.setdefault(room, len(numbers)) if room else NO_ROOM)
+        result[rows] = np.array(rooms, np.int64)[of]
         return result
 
-    def _room(self, what: str, allocation: int, name: int) -> int:
-        key = (what, allocation, name)
-        if key not in self._known:
-            strategy = self._fleet.strategies[allocation]
-            assert isinstance(strategy, MachineRoomNearby)
-            if what == "client":
-                room = strategy.rooms.client_room(self._clients[name].as_py())
-            else:
-                broker = self._brokers[name].as_py()
-                room = strategy.rooms.broker_room(MessageQueue("", broker, 0))
-            self._known[key] = (
-                self._numbers.setdefault(room, len(self._numbers)) if room else NO_ROOM
-            )
-        return self._known[key]
+
+def _client_room(resolver: RoomResolver, name: str) -> str | None:
+    return resolver.client_room(name)
+
+
+def _broker_room(resolver: RoomResolver, name: str) -> str | None:
+    return resolver.broker_room(MessageQueue("", name, 0))
 
 
 def roomless_groups(coded: CodedGroups, brokers: TopicBrokers, runs: Runs) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.codes.codes import names_of
+from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.codes.group_rows import TYPES
 from rebalance_core.kernels.codes.offset_rows import Observations
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes, Differ
@@ -78,7 +78,7 @@ class PullStarts:
         self._retry = coded.topic_is_retry[topics]
 
     def rows(self, piece: Piece) -> pa.RecordBatch:
-        """One row per ADD of the piece that is not INITIAL."""
+        """One row per ADD of the piece that is not INITIAL; names are coded."""
         changes = self._differ.changes(piece)
         adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
         mine = adds.where(adds.kind != INITIAL)
@@ -232,7 +232,7 @@ class PullStarts:
                 "change_ms": earliest_ms,
                 "earliest_ms": earliest_ms,
                 "latest_ms": adds.latest_ms,
-                "client_id": names_of(names.clients, adds.client),
+                "client_id": coded(names.clients, adds.client),
                 "start_offset": _offsets(starts.offset),
                 "start_offset_low": _offsets(starts.low),
                 "start_offset_high": _offsets(starts.high),
@@ -244,6 +244,7 @@ class PullStarts:
                 "skipped": nullable(skipped, known),
                 "status": words(START_STATUSES, starts.status),
             },
+            names_coded=True,
         )
 
     def _stored(self, adds: Changes, local: Bools, earliest_ms: Ints) -> Ints:
