@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 LANES = ("unit", "conformance", "spark", "jobs", "bench", "oracle")
 WITH_SESSION = ("tests/spark/", "tests/jobs/", "tests/oracle/")
-ALONE = ("tests/jobs/test_cli_process.py", "tests/jobs/test_explain_job.py")
+ALONE = (
+    "tests/jobs/test_cli_process.py",
+    "tests/jobs/test_explain_job.py",
+    "tests/jobs/test_object_store.py",
+)
 """Files whose tests share no session; those that need a JVM start one in a process of their own."""
 LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | {"recordings": "conformance"}
 

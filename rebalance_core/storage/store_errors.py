@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 _ANSWER = re.compile(
     r"(?:in|of) bucket '(?P<bucket>[^']*)'.*?"
-    r"AWS Error (?P<code>[A-Z_]+).*? operation: (?P<text>.*)",
+    r"AWS Error (?P<code>[A-Z_]+)(?P<status>.*?) during \w+ operation: (?P<text>.*)",
     re.DOTALL,
 )
 _DENIED = {
@@ -45,4 +45,6 @@ def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> st
     if code in _NETWORK:
         endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
         return f"{endpoint or 'Amazon S3'} does not answer ({text}); see AWS_ENDPOINT_URL"
-    return f"{code}: {text}"
+    if "301" in answer["status"]:
+        return f"bucket {answer['bucket']} is in another region; set AWS_REGION to it"
+    return f"{code}{answer['status']}: {text}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -29,6 +30,8 @@ from rebalance_core.storage.place import Place
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Batches], Iterator[pa.RecordBatch]]
 """What writes its rows and yields the one row of `one_attempt`."""
+
+_MOVES_AT_ONCE = 8
 
 _SCHEMA = pa.schema([("attempt", pa.string()), ("digests", pa.binary()), ("note", pa.binary())])
 _DDL = "attempt STRING, digests BINARY, note BINARY"
@@ -105,13 +108,14 @@ class TaskFiles:
         def body(batches: Batches) -> Iterator[pa.RecordBatch]:
             yield from task(batches)
 
-        notes = []
+        notes, written = [], []
         for row in rows.mapInArrow(body, _DDL).collect():
             notes.append(pickle.loads(row["note"]))
             for name, digest in pickle.loads(row["digests"]).items():
                 if digest.rows:
-                    self._take(self.attempts / row["attempt"] / name / FILE_NAME, name)
+                    written.append((self.attempts / row["attempt"] / name / FILE_NAME, name))
                 self._digests[name].merge(digest)
+        self._take(written)
         return notes
 
     def close(self) -> dict[str, TableWritten]:
@@ -120,23 +124,26 @@ class TaskFiles:
         without = tuple(name for name, files in self._files.items() if not files)
         with TableWriters(empty, without):
             pass
-        for name in without:
-            self._take(empty / name / FILE_NAME, name)
+        self._take([(empty / name / FILE_NAME, name) for name in without])
         return {name: digest.result for name, digest in self._digests.items()}
 
-    def _take(self, file: Place, table: str) -> None:
-        target = self._folder / table
-        number = self._files[table]
-        if not number:
-            target.make_folder()
+    def _take(self, written: Iterable[tuple[Place, str]]) -> None:
+        """Move files to their tables, several at once: a store needs a moment for each."""
+        moves = []
+        for file, table in written:
+            target = self._folder / table
+            if not self._files[table]:
+                target.make_folder()
+            moves.append((file, target / FILE_NAME.replace("00000", f"{self._files[table]:05}")))
+            self._files[table] += 1
         try:
-            file.move_to(target / FILE_NAME.replace("00000", f"{number:05}"))
+            with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
+                list(pool.map(lambda move: move[0].move_to(move[1]), moves))
         except FileNotFoundError as error:
             raise UsageError(
                 f"the executors wrote to {self._folder} on hosts of their own; name an --output "
                 "that all of them and the driver share"
             ) from error
-        self._files[table] += 1
 
     def __enter__(self) -> Self:
         return self

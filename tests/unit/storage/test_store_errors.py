@@ -46,7 +46,12 @@ def answer(code: str, text: str, what: str = "ListObjectsV2") -> OSError:
         (
             answer("UNKNOWN (HTTP status 301)", "No response body.", "HeadObject"),
             KEYS,
-            "UNKNOWN: No response body.",
+            "bucket b is in another region; set AWS_REGION to it",
+        ),
+        (
+            answer("UNKNOWN (HTTP status 400)", "No response body.", "HeadObject"),
+            KEYS,
+            "UNKNOWN (HTTP status 400): No response body.",
         ),
     ],
 )
