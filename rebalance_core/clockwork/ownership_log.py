@@ -97,11 +97,6 @@ def ownership_log(
     ).in_order()
 
 
-def merged(logs: list[OwnershipLog]) -> OwnershipLog:
-    """Logs of different futures as one."""
-    return in_succession(logs).in_order()
-
-
 def in_succession(logs: list[OwnershipLog]) -> OwnershipLog:
     """Logs one behind the other: in order if they are, and each has later seeds."""
     if not logs:

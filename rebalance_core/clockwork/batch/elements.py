@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
-from rebalance_core.clockwork.batch.futures import LATER, Futures
+from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US
@@ -53,8 +53,7 @@ class Elements:
         self.ends_us = futures.ends_us[lives].reshape(-1)
         self.balances = futures.balances[lives].reshape(-1)
         self.beats = futures.beats[lives].reshape(-1)
-        self.later_us = futures.later_us[:, lives].reshape(LATER, len(self.ids))
-        self._wakes_later = bool((self.later_us > BEFORE_ALL).any())
+        self.later_us = futures.later_us[:, lives].reshape(-1, len(self.ids))
         self.ended = futures.ticks.ended[lives].reshape(-1)
         self.limit = np.minimum(self.ended, segment.end_us)
         traits = [futures.traits[life] for life in lives.tolist()]
@@ -63,6 +62,7 @@ class Elements:
         self.beats_at_once = self._of_lives([each.beats_at_once for each in traits])
         self.asks_nobody = self._of_lives([each.asks_nobody for each in traits])
         self.heartbeats = self._of_lives([each.heartbeats for each in traits])
+        self.takes_locks = self._of_lives([each.takes_locks for each in traits])
         self.observed = np.array([each.observed for each in futures.script.lives])[lives][self.life]
         self.is_v4 = self._of_lives([each.version.is_v4 for each in traits])
         self.empty_is_unknown = self._of_lives([e.version >= EMPTY_IS_UNKNOWN for e in traits])
@@ -85,8 +85,9 @@ class Elements:
         self._rests_past = np.zeros(len(self.ids), np.int64)
         self._since_us = segment.begin_us if segment.after_gap else BEFORE_ALL
         if segment.after_gap:
-            self.used = np.full(len(self.ids), segment.begin_us - 1, np.int64)
-            self._pass_idly(np.arange(len(self.ids)), segment.begin_us - self.last_end)
+            at_rest = np.flatnonzero(self.asks_us == NEVER)  # the others have a pass under way
+            self.used[at_rest] = segment.begin_us - 1
+            self._pass_idly(at_rest, segment.begin_us - self.last_end[at_rest])
 
     def always_notifies(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
         """True where a pass goes through a topic that never has a route (rocketmq.md §3.3)."""
@@ -103,20 +104,20 @@ class Elements:
 
     def next_later(self, who: Ints) -> Times:
         """The first wake-up that a pass of each put down for itself; `NEVER`."""
-        if not self._wakes_later:
-            return np.full(len(who), NEVER, np.int64)
         later = self.later_us[:, who]
-        found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0)
+        found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0, initial=NEVER)
         return found
 
-    def wake_later(self, who: Ints, at_us: Times) -> Ints:
-        """Put wake-ups down; returns those for whom there is no room."""
-        self._wakes_later = True
+    def wake_later(self, who: Ints, at_us: Times) -> None:
+        """Put wake-ups down."""
         for slot in self.later_us:
             free = slot[who] <= self.used[who]
             slot[who[free]] = at_us[free]
             who, at_us = who[~free], at_us[~free]
-        return who
+        if len(who):
+            more = np.full((1, len(self.ids)), BEFORE_ALL, np.int64)
+            more[0, who] = at_us
+            self.later_us = np.concatenate([self.later_us, more])
 
     def follow(self, who: Ints, begin: Times, end: Times, balanced: NDArray[np.bool_]) -> None:
         """Take note of passes that were run."""
@@ -158,7 +159,11 @@ class Elements:
         futures, lives, shape = self.futures, self.lives, (len(self.lives), len(self.futures.seeds))
         for name in ("asks_us", "ends_us", "balances", "beats"):
             getattr(futures, name)[lives] = getattr(self, name).reshape(shape)
-        futures.later_us[:, lives] = self.later_us.reshape(LATER, *shape)
+        more = len(self.later_us) - len(futures.later_us)
+        if more:
+            rows = np.full((more, *futures.used.shape), BEFORE_ALL, np.int64)
+            futures.later_us = np.concatenate([futures.later_us, rows])
+        futures.later_us[:, lives] = self.later_us.reshape(-1, *shape)
         futures.asked[:, lives] = self.asked.reshape(len(futures.script.topics), *shape)
         futures.used[lives] = self.used.reshape(shape)
         futures.number[lives] = self.number.reshape(shape)

@@ -20,6 +20,7 @@ from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
 from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.protocol.order_locks import locks_on_addition
 from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
 
@@ -27,8 +28,6 @@ LONGEST_PASS_US = max(
     PASS_LENGTH.longest, DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
 )
 """From a pass's begin to its end, at most, while all hosts answer."""
-LATER = 6
-"""So many wake-ups that passes put down for themselves may be pending at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,7 @@ class Trait:
         broadcasting: it takes every queue.
         asks_nobody: brokers divide for it, and do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
+        takes_locks: it takes a queue only with its order lock.
         beats_at_once: its heartbeat asks all brokers at the same time.
         hash: what it adds to the hash of a member list.
     """
@@ -52,6 +52,7 @@ class Trait:
     broadcasting: bool
     asks_nobody: bool
     heartbeats: bool
+    takes_locks: bool
     beats_at_once: bool
     hash: int
 
@@ -75,7 +76,7 @@ class Futures:
         ends_us: (lives, S) when that pass ends.
         balances: (lives, S) it is balanced if it gets all locks.
         beats: (lives, S) it sends a heartbeat even if it gets none.
-        later_us: (LATER, lives, S) wake-ups that passes put down for themselves.
+        later_us: (most at once, lives, S) wake-ups that passes put down for themselves.
         fetched: (topics, lives, S) version of the route that a pass fetched; -1: none.
         registered: by broker life: (lives, S) since when the member list has the life.
     """
@@ -111,7 +112,7 @@ class Futures:
         self.ends_us = np.full(shape, BEFORE_ALL, np.int64)
         self.balances = np.ones(shape, bool)
         self.beats = np.zeros(shape, bool)
-        self.later_us = np.full((LATER, *shape), BEFORE_ALL, np.int64)
+        self.later_us = np.empty((0, *shape), np.int64)
         self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
 
     @cached_property
@@ -132,6 +133,9 @@ class Futures:
                     and parse_strategy(member.strategy, version=member.version).name
                     not in BROKER_STRATEGIES,
                     heartbeats=its.consumer_type == PUSH,
+                    takes_locks=locks_on_addition(
+                        its.consumer_type, member.message_model, its.ordered, version
+                    ),
                     beats_at_once=self.options.concurrent_heartbeat
                     and version >= CONCURRENT_HEARTBEAT,
                     hash=entity_of("member", life.client_id),
@@ -156,15 +160,10 @@ class Futures:
         entities = np.array([life.entity for life in self.script.lives], np.uint64)
         return words_of(self.seeds, entities[:, None])
 
-    @cached_property
+    @property
     def broker_lives(self) -> list[tuple[Times, Times]]:
         """By broker life: (S,) since when it is up, and until when."""
-        ticks = self.ticks
-        found = []
-        for number, life in enumerate(self.script.broker_lives):
-            up = np.full(len(self.seeds), BEFORE_ALL) if life.up is None else ticks.true_us(life.up)
-            found.append((up, ticks.broker_down_us(number)))
-        return found
+        return self.ticks.broker_lives_us
 
     @cached_property
     def silences(self) -> list[tuple[int, Times, Times]]:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.logbook import Logbook
 from rebalance_core.clockwork.batch.mixed import MixedState, play_mixed_segment
-from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.passes import Moves
 from rebalance_core.clockwork.batch.reasons import REGULAR, reason_of, takes_locks
 from rebalance_core.clockwork.batch.segment_play import play_segment
@@ -22,7 +22,6 @@ from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import (
     OwnershipLog,
     in_succession,
-    merged,
     ownership_log,
 )
 from rebalance_core.clockwork.script import Script
@@ -61,7 +60,7 @@ def play_seeds(
 def seeds_of_a_slice(script: Script) -> int:
     """How many futures are played at once."""
     lives, brokers = len(script.lives), len(script.broker_lives)
-    times = lives * (40 + 12 * brokers)
+    times = lives * (40 + 12 * brokers) + (8 * len(script.queues) if takes_locks(script) else 0)
     return max(16, BYTES_OF_A_SLICE // (8 * max(times, 1)))
 
 
@@ -77,6 +76,8 @@ def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions)
     come, gone = _stays(futures)
     mixed = MixedState.of(script, futures.ticks)
     for segment in segments_of(script):
+        if locks is not None:
+            locks.begin(segment)
         lives = np.flatnonzero((come < segment.end_us) & (gone > segment.since_us))
         if not len(lives):
             continue
@@ -84,24 +85,7 @@ def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions)
             play_mixed_segment(futures, mixed, segment, lives, shares, sets, moves)
         else:
             play_segment(futures, segment, lives, shares, sets, moves, locks)
-    log = Logbook(futures, sets).log(moves)
-    return log if locks is None else _with_odd_futures(log, locks.odd, script, seeds, options)
-
-
-def _with_odd_futures(
-    log: OwnershipLog,
-    odd: NDArray[np.bool_],
-    script: Script,
-    seeds: NDArray[np.int64],
-    options: ClockOptions,
-) -> OwnershipLog:
-    """The log with the futures that the plain loop has to play."""
-    places = np.flatnonzero(odd)
-    if not len(places):
-        return log
-    played = loop.play_seeds_one_by_one(script, seeds[places].tolist(), options)
-    renumbered = replace(played, seed=places[played.seed].astype(np.int32))
-    return merged([log.take(np.flatnonzero(~odd[log.seed])), renumbered])
+    return Logbook(futures, sets).log(moves)
 
 
 def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) -> None:

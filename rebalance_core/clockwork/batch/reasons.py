@@ -13,8 +13,6 @@ from rebalance_core.replay.settle import CONFIG_STRATEGY
 
 REGULAR = "REGULAR"
 """The futures are played at once."""
-SHARED_LOCKS = "SHARED_LOCKS"
-"""Several processes of an orderly group have, or may have, one client id, or take every queue."""
 MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
 """Members of an orderly group subscribe differently, or somebody comes or changes unseen."""
 EDITED_MEMBER = "EDITED_MEMBER"
@@ -40,8 +38,6 @@ def reason_of(script: Script) -> str:
     """`REGULAR`, or why every future of the script goes through the plain loop."""
     lives = script.lives
     members = [[member for _, member in life.states] for life in lives]
-    if takes_locks(script) and _shares_locks(script):
-        return SHARED_LOCKS
     if is_mixed(script) and (takes_locks(script) or _changes_unseen(script)):
         return MIXED_SUBSCRIPTIONS
     if any(
@@ -70,13 +66,6 @@ def takes_locks(script: Script) -> bool:
     """The group's members take order locks."""
     its = script.settings
     return its.ordered and its.consumer_type == PUSH
-
-
-def _shares_locks(script: Script) -> bool:
-    """A lock is a client id's: two processes of one id, also one after the other, share it."""
-    lives = script.lives
-    broadcasts = any(m.message_model == BROADCASTING for life in lives for _, m in life.states)
-    return broadcasts or len({life.client_id for life in lives}) < len(lives)
 
 
 def _changes_unseen(script: Script) -> bool:

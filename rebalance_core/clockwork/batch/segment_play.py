@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
+from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
-from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
 from rebalance_core.clockwork.batch.search import SortedRows
 from rebalance_core.clockwork.batch.segments import Segment
@@ -127,7 +127,7 @@ class _SegmentPlay:
         its = self._elements
         passes = np.minimum(begin, its.rest)
         passes = np.where(passes < its.limit, passes, NEVER)
-        over = NEVER if self._segment.before_gap else self._segment.end_us
+        over = self._segment.asks_until_us
         asks = np.where((its.asks_us < over) & (its.asks_us < its.ended), its.asks_us, NEVER)
         return np.where(its.asks_us < NEVER, asks, passes)
 

@@ -10,6 +10,7 @@ from rebalance_core.clockwork.batch.futures import longest_timeouts_us
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.stretches import stretches_of
+from rebalance_core.clockwork.ticks import NEVER
 
 SHORTEST_US = 5 * SECOND_US
 """Changes that lie closer together are played as one."""
@@ -25,6 +26,7 @@ class Segment:
     Attributes:
         begin_us: passes that begin from here on.
         end_us: and before.
+        asks_until_us: passes under way come to an end in it before; what is later, in the next one.
         since_us: operations from here on may wake somebody in it.
         changes: numbers of the changes that begin in it.
         after_gap: nothing was followed just before it.
@@ -34,6 +36,7 @@ class Segment:
 
     begin_us: int
     end_us: int
+    asks_until_us: int
     since_us: int
     changes: range
     after_gap: bool
@@ -44,7 +47,9 @@ class Segment:
 def segments_of(script: Script) -> Iterator[Segment]:
     """The segments of a script, in order; those of one stretch touch."""
     look_back_us = LOOK_BACK_US + longest_timeouts_us(script)
-    for stretch in stretches_of(script):
+    stretches = list(stretches_of(script))
+    following = [stretch.begin_us for stretch in stretches[1:]]
+    for stretch, next_us in zip(stretches, [*following, NEVER], strict=True):
         cuts = [(stretch.begin_us, stretch.changes.start)]
         for number in stretch.changes[1:]:
             cut_us = script.changes[number].begin_us
@@ -55,6 +60,7 @@ def segments_of(script: Script) -> Iterator[Segment]:
             yield Segment(
                 begin_us=begin_us,
                 end_us=end_us,
+                asks_until_us=next_us if end_us == stretch.end_us else end_us,
                 since_us=begin_us - look_back_us,
                 changes=range(first, last),
                 after_gap=begin_us == stretch.begin_us,

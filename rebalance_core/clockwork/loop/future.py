@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
 from rebalance_core.clockwork.delays import ROUTE_ANSWER
 from rebalance_core.clockwork.draws import Timer, uniform
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.script import Life, Moment, Script
+from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import (
     FIRST_HEARTBEAT_US,
     FIRST_LOCK_RENEWAL_US,
@@ -40,13 +40,19 @@ class Future:
             ticks.route_visible_us(topic)[:, 0].tolist() for topic in range(len(script.topics))
         ]
 
-    def broker_down_us(self, number: int) -> int:
-        """When a broker's life ends."""
-        return int(self._ticks.broker_down_us(number)[0])
+    @cached_property
+    def broker_lives(self) -> list[tuple[int, int]]:
+        """By broker life: since when it is up, and until when."""
+        return [(int(up[0]), int(down[0])) for up, down in self._ticks.broker_lives_us]
 
-    def true_us(self, moment: Moment) -> int:
-        """When an event happened."""
-        return int(self._ticks.true_us(moment)[0])
+    @cached_property
+    def lockless(self) -> list[tuple[int, int]]:
+        """By stretch without order locks: since when, and until when."""
+        return [(int(since[0]), int(until[0])) for since, until in self._ticks.lockless_us]
+
+    def sightings_us(self, life: Life) -> list[int]:
+        """When each sighting of a life happened."""
+        return [int(at[0]) for at in self._ticks.sightings_us(life)]
 
     def states_us(self, life: Life) -> list[int]:
         """Since when each state of a life holds."""

@@ -66,9 +66,9 @@ def schedule_life(world: World, life: Life) -> None:
 def _schedule_lists(world: World, life: Life) -> None:
     """What brokers' lists see of it after its join: one of them alone, or all at its end."""
     index = life.index
-    for sighting in life.sightings:
+    seen_us = world.future.sightings_us(life)
+    for sighting, at_us in zip(life.sightings, seen_us, strict=True):
         see = partial(_see, world, life, sighting)
-        at_us = world.future.true_us(sighting.moment)
         world.agenda.put(at_us, Kind.MEMBERSHIP, see, process=index, broker=sighting.broker)
     for broker, at_us in enumerate(world.future.unregistered[index]):
         if life.ending is not None and at_us < NEVER:

@@ -20,20 +20,18 @@ def brokers_at_first(script: Script) -> list[Broker]:
 
 def schedule_brokers(world: World) -> None:
     """Put what happens to brokers on the agenda."""
-    for number, life in enumerate(world.script.broker_lives):
-        broker = world.brokers[life.broker]
+    script, future = world.script, world.future
+    for number, life in enumerate(script.broker_lives):
+        broker, (up_us, down_us) = world.brokers[life.broker], future.broker_lives[number]
         if life.up is not None:
-            _put(world, world.future.true_us(life.up), broker, partial(_up, broker, number))
+            _put(world, up_us, broker, partial(_up, broker, number))
         if life.down is not None:
-            down = partial(_down, broker, silent=life.host_lost)
-            _put(world, world.future.broker_down_us(number), broker, down)
-    for stretch in world.script.lockless:
+            _put(world, down_us, broker, partial(_down, broker, silent=life.host_lost))
+    for stretch, (since_us, until_us) in zip(script.lockless, future.lockless, strict=True):
         broker = world.brokers[stretch.broker]
-        since = world.future.true_us(stretch.since)
-        _put(world, since, broker, partial(_master, broker, there=False))
+        _put(world, since_us, broker, partial(_master, broker, there=False))
         if stretch.until is not None:
-            until = world.future.true_us(stretch.until)
-            _put(world, until, broker, partial(_master, broker, there=True))
+            _put(world, until_us, broker, partial(_master, broker, there=True))
 
 
 def _put(world: World, at_us: int, broker: Broker, action: partial[None]) -> None:

@@ -95,7 +95,8 @@ def _take_up(world: World, since_us: int) -> None:
     """A stretch begins: what ran by itself since the last one is made up for."""
     clients = [world.clients[index] for index in sorted(world.clients)]
     for client in clients:
-        client.clock.skip_idle(world.now_us)
+        if not client.in_pass:
+            client.clock.skip_idle(world.now_us)
         _beat(world, client, since_us)
         catch_up(world, client, world.now_us)
     remember_renewals(world, clients, since_us)

@@ -62,7 +62,7 @@ class BrokerBook:
                 self._down(broker, moment, event.detail == EXPIRED)
             case events.BROKER_UP if self._life(broker).down is not None:
                 self.lives.append(BrokerLife(broker, moment))
-            case events.MASTER_DOWN if event.detail != ACTING:
+            case events.MASTER_DOWN if event.detail != ACTING and not self._is_lockless(broker):
                 self.lockless.append(Lockless(broker, moment))
             case events.MASTER_UP:
                 self.lockless = [
@@ -75,6 +75,9 @@ class BrokerBook:
         life = self._life(broker)
         if life.down is None:
             self.lives[self.lives.index(life)] = replace(life, down=moment, host_lost=host_lost)
+
+    def _is_lockless(self, broker: int) -> bool:
+        return any(each.broker == broker and each.until is None for each in self.lockless)
 
     def _life(self, broker: int) -> BrokerLife:
         return next(life for life in reversed(self.lives) if life.broker == broker)

@@ -12,7 +12,7 @@ from rebalance_core.clockwork.delays import SHORTEST_SILENCE_US, SILENCE_SPREAD_
 from rebalance_core.clockwork.draws import Timer, all_below, uniforms
 from rebalance_core.clockwork.options import SECOND_US, ClockOptions
 from rebalance_core.clockwork.script import Life, Moment, Script
-from rebalance_core.clockwork.ticks.times import NEVER, Times
+from rebalance_core.clockwork.ticks.times import BEFORE_ALL, NEVER, Times
 
 
 @dataclass(frozen=True)
@@ -59,18 +59,53 @@ class EventTimes:
                 rows.append(np.maximum(self.states_us(life)[-1], self.true_us(life.ending.moment)))
         return self._by_life(rows)
 
-    def broker_down_us(self, number: int) -> Times:
-        """(S,) when a broker's life ends; a lost host's before name servers notice it."""
-        life = self.script.broker_lives[number]
-        if life.down is None:
-            return np.full(len(self.seeds), NEVER, np.int64)
-        down = self.true_us(life.down)
-        if not life.host_lost:
-            return down
-        entity = self.script.broker_entities[life.broker]
+    def sightings_us(self, life: Life) -> list[Times]:
+        """(S,) by sighting of a life; never before its join, nor before the one before it."""
+        at = self.joined[life.index]
+        found = []
+        for sighting in life.sightings:
+            at = np.maximum(at, self.true_us(sighting.moment))
+            found.append(at)
+        return found
+
+    @cached_property
+    def broker_lives_us(self) -> list[tuple[Times, Times]]:
+        """By broker life: (S,) since when and until when; one after the other, as in the log.
+
+        A lost host's ends before name servers notice it.
+        """
+        ended: dict[int, Times] = {}
+        found = []
+        for number, life in enumerate(self.script.broker_lives):
+            up = ended.get(life.broker, np.full(len(self.seeds), BEFORE_ALL, np.int64))
+            if life.up is not None:
+                up = np.maximum(up, self.true_us(life.up))
+            down = np.full(len(self.seeds), NEVER, np.int64)
+            if life.down is not None:
+                down = ended[life.broker] = np.maximum(up, self.true_us(life.down))
+                if life.host_lost:
+                    down = np.maximum(up, down - self._silence_us(number))
+            found.append((up, down))
+        return found
+
+    @cached_property
+    def lockless_us(self) -> list[tuple[Times, Times]]:
+        """By stretch without order locks: (S,) since when and until when, as in the log."""
+        ended: dict[int, Times] = {}
+        found = []
+        for stretch in self.script.lockless:
+            since = self.true_us(stretch.since)
+            since = np.maximum(since, ended.get(stretch.broker, since))
+            until = np.full(len(self.seeds), NEVER, np.int64)
+            if stretch.until is not None:
+                until = ended[stretch.broker] = np.maximum(since, self.true_us(stretch.until))
+            found.append((since, until))
+        return found
+
+    def _silence_us(self, number: int) -> Times:
+        entity = self.script.broker_entities[self.script.broker_lives[number].broker]
         draws = uniforms(self.seeds, entity, Timer.SILENCE, number)
-        silent = down - SHORTEST_SILENCE_US - all_below(draws, SILENCE_SPREAD_US)
-        return silent if life.up is None else np.maximum(silent, self.true_us(life.up))
+        return SHORTEST_SILENCE_US + all_below(draws, SILENCE_SPREAD_US)
 
     def _entities(self) -> NDArray[np.uint64]:
         return np.array([life.entity for life in self.script.lives], np.uint64)

@@ -93,7 +93,7 @@ class ListTimes(ClientTimes):
         brokers = np.arange(len(self.script.brokers))[:, None]
         for life in self.script.lives:
             ending = life.ending
-            if ending is None:
+            if ending is None or not len(brokers):
                 continue
             at = self.ended[life.index]
             if ending.graceful:

@@ -5,13 +5,22 @@ import pytest
 
 from rebalance_core.clockwork.batch import play_seeds, reason_of
 from rebalance_core.clockwork.batch.reasons import REGULAR
-from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
+from rebalance_core.clockwork.loop.play import play_seeds_one_by_one, play_with_passes
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.stretches import stretches_of
 from rebalance_core.clockwork.ticks import Ticks
 from rebalance_core.model.events import OBSERVED
-from tests.unit.clockwork.futures import EXACT, SECOND, joins, ms, rows_of, story
+from tests.unit.clockwork.futures import (
+    EXACT,
+    SECOND,
+    happens,
+    joins,
+    ms,
+    rows_of,
+    story,
+    two_brokers,
+)
 from tests.unit.replay.histories import event, topic
 
 pytestmark = pytest.mark.unit
@@ -63,3 +72,68 @@ def test_who_joins_right_after_the_first_change_is_told_to_those_who_were_there(
             drops.setdefault(future, ms(at_us))
     assert len(drops) == 30
     assert max(drops.values()) < 101_600
+
+
+def test_who_comes_back_with_its_client_id_shares_its_own_lock() -> None:
+    """It need not wait until the lock of its former life has expired; nor for its unlock."""
+    script = story(
+        *two_brokers(), joins(300, "x"), joins(301, "y"),
+        happens(60_300, "CONSUMER_LOST", "y"), joins(60_310, "y"),
+        happens(120_300, "CONSUMER_LEAVE", "x"), joins(120_310, "x"),
+        ordered=True,
+    )  # fmt: skip
+    again = {life.index for life in script.lives if ms(life.joined.event_us) == 60_310}
+    first: dict[int, float] = {}
+    for future, life, _, at_us, delta in alike(script):
+        if life in again and delta > 0:
+            first.setdefault(future, ms(at_us))
+    assert max(first.values()) < 60_310 + 21_000
+    assert min(first.values()) < 60_310 + 3_000
+
+
+def test_two_processes_of_a_client_id_hold_a_queue_with_one_lock() -> None:
+    script = story(
+        *two_brokers(), joins(300, "x"), joins(301, "y"), joins(30_300, "y", "2"),
+        happens(90_300, "CONSUMER_LOST", "y"), happens(150_300, "CONSUMER_LEAVE", "y", "2"),
+        ordered=True,
+    )  # fmt: skip
+    holders: dict[tuple[int, int], set[int]] = {}
+    twice = set()
+    for future, life, queue, _, delta in sorted(alike(script), key=lambda row: row[3]):
+        its = holders.setdefault((future, queue), set())
+        (its.add if delta > 0 else its.discard)(life)
+        if len(its) > 1:
+            assert {script.lives[each].client_id for each in its} == {"y"}
+            twice.add(future)
+    assert len(twice) == 30
+
+
+def test_broadcasting_members_of_orderly_groups_take_locks_that_expire_or_none() -> None:
+    script = story(
+        *two_brokers(), joins(300, "x", message_model="BROADCASTING", version="5.3.1"),
+        joins(301, "y"), joins(40_300, "z", message_model="BROADCASTING", version="5.3.3"),
+        happens(150_300, "CONSUMER_LEAVE", "y"),
+        ordered=True,
+    )  # fmt: skip
+    alike(script)
+
+
+def test_a_pass_that_asks_for_locks_outlasts_the_gap_between_two_stretches() -> None:
+    script = story(
+        *OBSERVED_X, event(60_300, "MASTER_DOWN", broker_name="a"), joins(100_300, "y"),
+        topic(340_303, 5), event(342_300, "MASTER_UP", broker_name="a"),
+        ordered=True,
+    )  # fmt: skip
+    before, after = stretches_of(script)
+    assert after.begin_us - before.end_us == 2_000
+    first = 56
+    passes = play_with_passes(script, first, EXACT).passes
+    assert any(after.begin_us - 10_000 < each.begin_us < before.end_us for each in passes)
+    alike(script, first=first, seeds=1)
+
+
+def test_a_group_without_brokers_loses_a_member() -> None:
+    script = story(
+        joins(0, "x", detail=OBSERVED), happens(60_300, "CONSUMER_LOST", "x", detail="EXPIRED")
+    )
+    assert len(play_seeds(script, np.arange(9), EXACT)) == 0

@@ -58,22 +58,16 @@ def awake(
 ) -> GroupHistory:
     """The group with members that do not sleep, and unless ``mixed`` subscribe alike.
 
-    Each stay in an orderly group has a client id of its own; mixed groups are not orderly.
+    Mixed groups are not orderly.
     """
     left_out = [events.CONSUMER_SUSPEND, events.CONSUMER_RESUME]
     left_out += [] if mixed else [events.SUBSCRIBE, events.UNSUBSCRIBE]
     kept: list[Event] = []
-    stays: Counter[tuple[str | None, str | None]] = Counter()
     for event in history.events:
         if event.event_type in left_out:
             continue
         if event.event_type == events.CONSUMER_JOIN and not mixed:
             event = replace(event, subscriptions=None)
-        key = event.client_id, event.channel_id
-        if history.settings.ordered and not mixed and event.client_id is not None:
-            event = replace(event, client_id=f"{event.client_id}-{key[1]}-{stays[key]}")
-        if event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST):
-            stays[key] += 1
         kept.append(replace(event, event_ms=T0_MS + after_ms + event.event_ms))
     its = replace(
         history.settings, client_version=client, broker_version=broker,

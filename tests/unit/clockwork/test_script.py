@@ -1,6 +1,7 @@
 """Scripts of hand-made histories: lives, routes, brokers and changes."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -205,3 +206,28 @@ def test_endings_reach_brokers_one_after_the_other_or_by_their_scans() -> None:
     assert (scanned[0] == 0).all()
     assert scanned[1].max() > 5_000_000
     assert (ticks.unregistered[2] == NEVER).all()
+
+
+def test_what_happens_to_a_broker_within_a_second_keeps_its_order() -> None:
+    """Logged to the second it is anywhere in that second, but not before what came first."""
+    second = (T0 // 1_000 + 100) * 1_000
+    told = (
+        (second, events.BROKER_DOWN), (second + 500, events.BROKER_UP),
+        (second + 600, events.MASTER_DOWN), (second + 1_000, events.MASTER_UP),
+        (second + 1_003, events.MASTER_DOWN), (second + 1_500, events.MASTER_UP),
+        (second + 1_501, events.BROKER_DOWN),
+    )  # fmt: skip
+    made = script(
+        config(T0, 0, "a"),
+        member(T0, 1, "c1"),
+        *(Event(at, 2 + n, kind, broker_name="a") for n, (at, kind) in enumerate(told)),
+    )
+    ticks = Ticks(made, SEEDS, ClockOptions())
+    (_, first_down), (up, down) = ticks.broker_lives_us
+    assert (first_down <= up).all()
+    assert (up == first_down).any()
+    assert (up <= down).all()
+    moments = [at for times in ticks.lockless_us for at in times]
+    assert len(moments) == 4
+    for earlier, later in pairwise(moments):
+        assert (earlier <= later).all()

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.order_locks import OrderLocks
+from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.passes.answers import Answers
 from rebalance_core.clockwork.batch.passes.moves import Holdings
 from rebalance_core.clockwork.batch.passes.outcome import Outcome
@@ -104,8 +104,7 @@ class OrderlyPasses:
         end = np.where(added, its.ends_us[who], in_vain_us)
         end += np.where(notifies, self._answers.blocked(who, at), 0)
         later = refused & ~its.is_v4[who]
-        crowded = its.wake_later(who[later], end[later] + REBALANCE_LATER_MS * MS_US)
-        self._locks.odd[its.seed[crowded]] = True
+        its.wake_later(who[later], end[later] + REBALANCE_LATER_MS * MS_US)
         return Outcome(
             end_us=end,
             balanced=its.balances[who] & ~refused,

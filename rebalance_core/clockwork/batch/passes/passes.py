@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes
+from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.member_lists import MemberLists
-from rebalance_core.clockwork.batch.order_locks import OrderLocks
 from rebalance_core.clockwork.batch.passes.answers import Answers
 from rebalance_core.clockwork.batch.passes.moves import Holdings, Moves
 from rebalance_core.clockwork.batch.passes.orderly import OrderlyPasses
@@ -116,13 +116,13 @@ class Passes:
         last_us = drop_us + np.where(takes, add, 0)
         tail = PASS_TAIL.many(draws_of(words, Timer.PASS_TAIL, number))
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
-        if self._orderly is not None:
-            dropped = self._orderly.drop(mine, acts, shares, changes, drop_us)
-            outcome.notifies[acts] = dropped | told
-            its.asks_us[mine] = np.where(takes, last_us, NEVER)
-            return
+        locks = its.takes_locks[mine]
+        if self._orderly is not None and locks.any():
+            dropped = self._orderly.drop(mine[locks], acts[locks], shares, changes, drop_us[locks])
+            outcome.notifies[acts[locks]] = dropped | told[locks]
+            its.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
         for topic, share, changed in zip(self._topics, shares, changes, strict=True):
-            rows = changed[acts]
+            rows = changed[acts] & ~locks
             if rows.any():
                 self._holdings.move(
                     topic, mine[rows], share[acts[rows]], drop_us[rows], last_us[rows]
