@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from rebalance_core.contracts.local_paths import without_user
+from rebalance_core.model.errors import UsageError
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -17,6 +21,7 @@ CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 3.0, 10.0, 3
 
 pyarrow's own 1 and 3 s are short for a store that completes the upload of a large file.
 """
+_ENDPOINT = re.compile(r"https?://[^/@\s]+[^@\s]*", re.IGNORECASE)
 _NO_REGION = "us-east-1"  # for stores that are not Amazon's: a name is signed, whatever it is
 
 
@@ -120,8 +125,15 @@ def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Acc
 
     pyarrow reads keys, profiles and roles by itself, but neither ``AWS_ENDPOINT_URL`` nor a
     bucket's region. Keys are taken all the same: tasks on other hosts need those of the driver.
+
+    Raises:
+        UsageError: The endpoint is no URL.
     """
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    if endpoint and not _ENDPOINT.fullmatch(endpoint):
+        raise UsageError(
+            f"AWS_ENDPOINT_URL {without_user(endpoint)!r}: write http://HOST:PORT or https://HOST"
+        )
     return S3Access(
         bucket,
         endpoint=endpoint or None,

@@ -107,3 +107,13 @@ def test_what_the_environment_says_of_s3() -> None:
     own = {"AWS_ENDPOINT_URL_S3": "http://s3.example"}
     assert s3_access("b", ENDPOINT | own).endpoint == "http://s3.example"
     assert s3_access("b", {"AWS_DEFAULT_REGION": "q"}).region == "q"
+    assert s3_access("b", {"AWS_ENDPOINT_URL": ""}).endpoint is None
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["store:9000", "ftp://store", "http://me:mine@store", "http://"]
+)
+def test_a_wrong_endpoint_is_told(endpoint: str) -> None:
+    with pytest.raises(UsageError, match=r"AWS_ENDPOINT_URL .*: write http://HOST:PORT") as told:
+        s3_access("b", {"AWS_ENDPOINT_URL": endpoint})
+    assert "mine" not in str(told.value)
