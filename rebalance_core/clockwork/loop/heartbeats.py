@@ -58,16 +58,16 @@ def schedule_heartbeat(world: World, client: Client, from_us: int) -> None:
 
 def _schedule(world: World, client: Client, number: int) -> None:
     at_us = world.future.heartbeat_us(client.index, number)
-    tick = partial(_tick, world, client, number)
+    tick = partial(_tick, world, client, number, world.stretch)
     world.agenda.put(at_us, Kind.HEARTBEAT, tick, process=client.index)
 
 
-def _tick(world: World, client: Client, number: int) -> None:
+def _tick(world: World, client: Client, number: int, stretch: int) -> None:
     """The timer's heartbeat; lost hosts hold up whatever else the scheduler thread has to do."""
-    if world.idle or not world.lives(client):
+    if not world.ticks(client, stretch):
         return
     if client.scheduler_free_us > world.now_us:
-        again = partial(_tick, world, client, number)
+        again = partial(_tick, world, client, number, stretch)
         world.agenda.put(client.scheduler_free_us, Kind.HEARTBEAT, again, process=client.index)
         return
     client.scheduler_free_us = world.now_us + blocked_us(world, client)

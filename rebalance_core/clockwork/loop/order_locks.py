@@ -117,12 +117,12 @@ def schedule_renewal(world: World, client: Client, from_us: int) -> None:
     if client.process.unlocks_on_removal:
         number = world.future.lock_renewals_before(client.index, from_us)
         at_us = world.future.lock_renewal_us(client.index, number)
-        tick = partial(_tick, world, client)
+        tick = partial(_tick, world, client, world.stretch)
         world.agenda.put(at_us, Kind.RENEWAL, tick, process=client.index)
 
 
-def _tick(world: World, client: Client) -> None:
-    if world.idle or not world.lives(client):
+def _tick(world: World, client: Client, stretch: int) -> None:
+    if not world.ticks(client, stretch):
         return
     renew_all(world, client)
     schedule_renewal(world, client, world.now_us + 1)

@@ -100,7 +100,7 @@ def _take_up(world: World, since_us: int) -> None:
         _beat(world, client, since_us)
         catch_up(world, client, world.now_us)
     remember_renewals(world, clients, since_us)
-    world.idle = False
+    world.idle, world.stretch = False, world.stretch + 1
     for client in clients:
         schedule_timers(world, client)
 

@@ -64,15 +64,16 @@ def first_routes(world: World, client: Client) -> None:
 def schedule_poll(world: World, client: Client) -> None:
     """Put the client's next route poll on the agenda."""
     at_us = world.future.poll_us(client.index, client.next_poll)
-    world.agenda.put(at_us, Kind.POLL, partial(_poll, world, client), process=client.index)
+    poll = partial(_poll, world, client, world.stretch)
+    world.agenda.put(at_us, Kind.POLL, poll, process=client.index)
 
 
-def _poll(world: World, client: Client) -> None:
+def _poll(world: World, client: Client, stretch: int) -> None:
     """The route is that of the tick, or of when the scheduler thread comes to it."""
-    if world.idle or not world.lives(client):
+    if not world.ticks(client, stretch):
         return
     if client.scheduler_free_us > world.now_us:
-        again = partial(_poll, world, client)
+        again = partial(_poll, world, client, stretch)
         world.agenda.put(client.scheduler_free_us, Kind.POLL, again, process=client.index)
         return
     number = client.next_poll

@@ -137,6 +137,7 @@ class World:
         begin_pass: begins a pass of a client whose clock says so.
         clients: living processes by the number of their life.
         idle: nothing is followed between two changes that are far apart.
+        stretch: counts those that are followed; timers of an older one have been made up for.
         rows: (life, queue, at_us, delta) of the log so far.
         passes: that began so far.
     """
@@ -148,6 +149,7 @@ class World:
     begin_pass: Callable[[World, Client, str], None]
     clients: dict[int, Client] = field(default_factory=dict)
     idle: bool = True
+    stretch: int = 0
     rows: list[tuple[int, int, int, int]] = field(default_factory=list)
     passes: list[PassBegun] = field(default_factory=list)
 
@@ -159,6 +161,10 @@ class World:
     def draw(self, entity: int, timer: int, tick: int = 0) -> int:
         """A draw of this future."""
         return uniform(self.future.seed, entity, timer, tick)
+
+    def ticks(self, client: Client, stretch: int) -> bool:
+        """A timer that was put on the agenda in a stretch still runs."""
+        return not self.idle and stretch == self.stretch and self.lives(client)
 
     def lives(self, client: Client) -> bool:
         """The process is still there."""

@@ -137,3 +137,14 @@ def test_a_group_without_brokers_loses_a_member() -> None:
         joins(0, "x", detail=OBSERVED), happens(60_300, "CONSUMER_LOST", "x", detail="EXPIRED")
     )
     assert len(play_seeds(script, np.arange(9), EXACT)) == 0
+
+
+def test_a_gap_shorter_than_the_poll_interval_leaves_one_poll_to_each_client() -> None:
+    options = ClockOptions()
+    script = story(
+        joins(0, "z", "2", detail=OBSERVED), joins(223_451, "w", "2"), topic(466_521, 2),
+        options=options, message_model="BROADCASTING", client_version="5.5",
+    )  # fmt: skip
+    before, after = stretches_of(script)
+    assert 0 < after.begin_us - before.end_us < 30 * SECOND
+    alike(script, options, first=20_003_960, seeds=1)
