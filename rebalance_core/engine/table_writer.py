@@ -27,14 +27,13 @@ class TableWriter:
     Args:
         folder: What the table's own folder is made in.
         table: Its name.
-        empty: Whether a table without a row gets a file, and its folder at once.
 
     Raises:
         OutputExists: The table's folder is there already.
         UsageError: No such place is reached from here.
     """
 
-    def __init__(self, folder: Location, table: str, *, empty: bool = True) -> None:
+    def __init__(self, folder: Location, table: str) -> None:
         self._folder = place_of(folder) / table
         self._names_coded = table in CODED
         plain = ALL_TABLES[table].arrow_schema()
@@ -42,7 +41,7 @@ class TableWriter:
         self._digest = TableDigest(ALL_TABLES[table])
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
-        self._writer = self._open() if empty else None
+        self._writer = self._opened()
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Add some rows; in tables of `CODED` their names may be coded."""
@@ -56,15 +55,14 @@ class TableWriter:
     def close(self) -> None:
         """Write what is left; the file is complete then."""
         self._flush()
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()
 
     @property
     def digest(self) -> TableDigest:
         """Of the rows that are in the file."""
         return self._digest
 
-    def _open(self) -> pq.ParquetWriter:
+    def _opened(self) -> pq.ParquetWriter:
         try:
             self._folder.make_new_folder()
         except FileExistsError as error:
@@ -79,7 +77,6 @@ class TableWriter:
 
     def _flush(self) -> None:
         if self._waiting:
-            self._writer = self._writer or self._open()
             table = pa.Table.from_batches(self._waiting, self._schema)
             table = table.unify_dictionaries().combine_chunks()
             self._digest.add(table)
@@ -107,12 +104,11 @@ class TableWriters:
 
     Args:
         folder: As of `TableWriter`.
-        tables: Names of the tables.
-        empty: As of `TableWriter`.
+        tables: Names of the tables; each gets a file, even without a row.
     """
 
-    def __init__(self, folder: Location, tables: tuple[str, ...], *, empty: bool = True) -> None:
-        self._writers = {name: TableWriter(folder, name, empty=empty) for name in tables}
+    def __init__(self, folder: Location, tables: tuple[str, ...]) -> None:
+        self._writers = {name: TableWriter(folder, name) for name in tables}
 
     def write(self, table: str, rows: pa.RecordBatch) -> None:
         """Add some rows of a table."""

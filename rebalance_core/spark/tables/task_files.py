@@ -52,7 +52,7 @@ def one_attempt(
         note: For the driver; pickled when all is written.
     """
     attempt = uuid.uuid4().hex
-    with TableWriters(folder / attempt, tuple(tables), empty=False) as writers:
+    with TableWriters(folder / attempt, tuple(tables)) as writers:
         for name, batch in rows:
             writers.write(name, batch)
     row = [attempt], [pickle.dumps(writers.digests())], [pickle.dumps(note)]
