@@ -53,7 +53,7 @@ oracle: setup ## Compare random cases with the released Java classes
 conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
 	@$(BIN)/python -m tests.conformance $(VECTORS)
 
-fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for docs/fidelity.md (6 minutes)
+fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for docs/fidelity.md (5 minutes)
 	$(BIN)/python -m tests.recordings.timings
 
 mutants: setup ## Plant 150 small mistakes, one at a time: do the tests notice? (2 hours; resumes)

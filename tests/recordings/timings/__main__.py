@@ -13,7 +13,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "fidelity.md"
 
 
 def main() -> None:
-    """Run it: some six minutes of processor time with 1,000 seeds."""
+    """Run it: some five minutes of processor time with 1,000 seeds."""
     parser = argparse.ArgumentParser(prog="python -m tests.recordings.timings", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1_000)
     parser.add_argument("--page", type=Path, default=PAGE, help="file to change between its marks")
