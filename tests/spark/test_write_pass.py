@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rebalance_core.checks.input_tables import read_input_tables
@@ -85,6 +86,23 @@ def test_attempts_that_are_lost_or_late_leave_no_row(spark: SparkSession, folder
     assert ledger.facts.rejected == {"C": len(ROWS)}
     assert rows_in(folder, "rejected").num_rows == len(ROWS)
     assert folder.names() == sorted([ATTEMPTS, *LEDGER_TABLES])
+
+
+@dataclass(frozen=True)
+class Failing(RejectedTask):
+    """Fails when its rows are written."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        assert len(list(RejectedTask.__call__(self, batches))) == 1
+        yield from ()
+        raise OSError("the disk is full")
+
+
+def test_a_task_that_fails_leaves_no_file(spark: SparkSession, folder: Place) -> None:
+    rows = spark.createDataFrame(ROWS, REJECTED.plain_ddl).repartition(2)
+    with pytest.raises(PySparkException, match="the disk is full"), LedgerFolder(folder) as ledger:
+        ledger.write_ledger(rows, Failing(ledger.attempts))
+    assert [place.url for place in folder.files() if ATTEMPTS not in place.url] == []
 
 
 def test_a_table_that_is_there_is_not_written_over(folder: Place) -> None:
