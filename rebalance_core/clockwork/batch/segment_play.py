@@ -269,11 +269,9 @@ class _SegmentPlay:
 def _next_change(place: MemberList, seed: Ints, seen_us: Times, blind: NDArray[np.bool_]) -> Times:
     """When a fresh list changes next; at once where a pass may change it any time."""
     assert place.known is not None
-    found = np.full(len(seed), NEVER, np.int64)
-    for life in place.moving.tolist():
-        since, known = place.since[life][seed], place.known[life][seed]
-        open_ = ((known <= seen_us) | blind[life][seed]) & (since > seen_us)
-        for at in (since, place.until[life][seed], known):
-            found = np.where(at > seen_us, np.minimum(found, at), found)
-        found = np.where(open_, seen_us, found)
-    return found
+    at = np.ix_(place.moving, seed)
+    since, until, known = place.since[at], place.until[at], place.known[at]
+    times = np.concatenate([since, until, known])
+    found = np.where(times > seen_us, times, NEVER).min(axis=0, initial=NEVER)
+    open_ = ((known <= seen_us) | blind[at]) & (since > seen_us)
+    return np.where(open_.any(axis=0), seen_us, found)

@@ -16,7 +16,7 @@ from rebalance_core.clockwork.delays import NOTICE
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.clockwork.operations import Operation, operation_id
-from rebalance_core.clockwork.ticks import NEVER, Times
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.versions import parse_version
 
@@ -151,21 +151,33 @@ class _FreshList:
         self._wake_ups, self.place = wake_ups, place
         self._notices = list(wake_ups._notices(place))
         self._since, self._until = place.since.reshape(-1), place.until.reshape(-1)
-        self._delays = [each.delays.reshape(-1) for each in self._notices]
+        size = len(self._since)
+        self._delays = np.array(
+            [each.delays.reshape(-1) for each in self._notices], np.int64
+        ).reshape(-1, size)
+        arriving = np.where(self._delays == NEVER, 0, self._delays)
+        self._longest_us = arriving.max(axis=1, initial=0)
         self.refresh()
 
     def refresh(self) -> None:
         """Take note of who has registered."""
-        self._sent = [self._wake_ups.sent(self.place, each) for each in self._notices]
-        self._newer = self._wake_ups.followed(self._sent)
+        sent = [self._wake_ups.sent(self.place, each) for each in self._notices]
+        newer = self._wake_ups.followed(sent)
+        self._sent, self._newer = (
+            np.array(rows, np.int64).reshape(-1, len(self.place.up)) for rows in (sent, newer)
+        )
+        last_sent = np.where(self._sent == NEVER, BEFORE_ALL, self._sent).max(axis=1)
+        self._last_us = last_sent + self._longest_us
 
     def first_after(self, elements: NDArray[np.int64], at_us: Times) -> Times:
-        found = np.full(len(elements), NEVER, np.int64)
+        if not len(elements):
+            return np.full(0, NEVER, np.int64)
+        # the others have arrived
+        coming = np.flatnonzero(self._last_us > at_us.min())[:, None]
         seeds = elements % len(self.place.up)
-        since, until = self._since[elements], self._until[elements]
-        for delays, sent, newer in zip(self._delays, self._sent, self._newer, strict=True):
-            at = sent[seeds]
-            woken = at + delays[elements]
-            counts = (since <= at) & (at < until) & (woken > at_us) & (woken < newer[seeds])
-            found = np.where(counts, np.minimum(found, woken), found)
+        sent = self._sent[coming, seeds]
+        woken = sent + self._delays[coming, elements]
+        counts = (self._since[elements] <= sent) & (sent < self._until[elements])
+        counts &= (woken > at_us) & (woken < self._newer[coming, seeds])
+        found: Times = np.where(counts, woken, NEVER).min(axis=0, initial=NEVER)
         return found

@@ -89,8 +89,8 @@ class OrderLocks:
             pause_us = np.minimum(self._givers.next_loss(its, seen_us), pause_us)
             self._renew(its, seen_us, pause_us)
             freed = self._givers.next_loss(its, pause_us - 1) == pause_us
-            for lives, released in self._stays.releases(its, pause_us):
-                freed |= released & (self._owner[its] == self._client[lives])
+            lives, unlocked = self._stays.unlocks(its, pause_us)
+            freed |= (unlocked & (self._owner[its] == self._client[lives])).any(axis=0)
             self._owner[its[freed]] = _NOBODY
             self._seen[its] = pause_us
             rows = rows[pause_us < to_us[rows]]

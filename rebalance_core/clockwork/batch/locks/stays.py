@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,16 +40,13 @@ class Stays:
     def begin(self, at: Ints, lives: Ints, now_us: Times) -> None:
         """Lives take queues; those that never unlock are passed over."""
         rows = np.flatnonzero(self._unlocks[lives])
-        for slot in range(len(self._life)):
-            its = at[rows]
-            over = self._until[slot, its] <= now_us[rows]
-            release = self._release[slot, its]
-            over &= (release <= now_us[rows]) | (release == NEVER)
-            self._put(slot, at[rows[over]], lives[rows[over]])
-            rows = rows[~over]
-        if len(rows):
+        at, lives, now_us = at[rows], lives[rows], now_us[rows]
+        release = self._release[:, at]
+        over = (self._until[:, at] <= now_us) & ((release <= now_us) | (release == NEVER))
+        if not over.any(axis=0).all():
             self._add_slot()
-            self._put(len(self._life) - 1, at[rows], lives[rows])
+            over = np.concatenate([over, np.ones((1, len(at)), np.bool_)])
+        self._put(over.argmax(axis=0), at, lives)
 
     def end(self, at: Ints, lives: Ints, drop_us: Times) -> None:
         """Lives give up queues at a time, unless they end before."""
@@ -60,12 +55,10 @@ class Stays:
         release = drop_us + self._held_up_us(at, lives)
         release = np.where(release < ended, release, NEVER)
         goes = self._unlocks[lives] & (drop_us < ended)
-        for slot in range(len(self._life)):
-            rows = np.flatnonzero(
-                goes & (self._life[slot, at] == lives) & (self._until[slot, at] == ended)
-            )
-            self._until[slot, at[rows]] = drop_us[rows]
-            self._release[slot, at[rows]] = release[rows]
+        ending = goes & (self._life[:, at] == lives) & (self._until[:, at] == ended)
+        slots, rows = np.nonzero(ending)
+        self._until[slots, at[rows]] = drop_us[rows]
+        self._release[slots, at[rows]] = release[rows]
 
     def held(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
         """(slots, columns) lives, and where they have the queue after a time."""
@@ -78,12 +71,11 @@ class Stays:
             found = np.minimum(found, np.where(times > now_us, times, NEVER).min(axis=0))
         return found
 
-    def releases(self, at: Ints, now_us: Times) -> Iterator[tuple[Ints, NDArray[np.bool_]]]:
-        """By slot: lives, and where they unlock at that very time."""
-        for slot in range(len(self._life)):
-            yield self._life[slot, at], self._release[slot, at] == now_us
+    def unlocks(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
+        """(slots, columns) lives, and where they unlock the queue at that very time."""
+        return self._life[:, at], self._release[:, at] == now_us
 
-    def _put(self, slot: int, at: Ints, lives: Ints) -> None:
+    def _put(self, slot: Ints, at: Ints, lives: Ints) -> None:
         ended = self._ended[lives, at % self._seeds]
         self._life[slot, at], self._until[slot, at] = lives, ended
         # unlockAll of what is still held
