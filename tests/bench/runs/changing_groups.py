@@ -24,13 +24,13 @@ Row = dict[str, Any]
 START_MS = 1_795_000_000_123
 GAP_MS, RESTART_MS = 300_000, 10_000
 """Between two changes; between the end and the new start of a member that is restarted."""
-MEMBERS = (3, 5, 8, 12, 20)
+MEMBERS = (2, 3, 5, 8, 12)
 BROKERS = ("broker-a", "broker-b", "broker-c")
 QUEUES = 8
 """Of the topic on each broker."""
 VERSIONS = ("4.9.7", "5.1.4", "5.3.2", "5.5.0")
-ORDERLY_EACH = 10
-"""Of so many groups one has an orderly listener."""
+ORDERLY = 20
+"""One in so many groups has an orderly listener; they have all numbers of members."""
 KINDS = ("join", "restart", "queues", "broker", "leave")
 
 
@@ -56,7 +56,7 @@ def _settings(group: int) -> Row:
         "cluster": f"cluster-{group:04d}",
         "consumer_group": f"group-{group:04d}",
         "subscriptions": ["orders"],
-        "ordered": group % ORDERLY_EACH == ORDERLY_EACH - 1,
+        "ordered": group // len(MEMBERS) % ORDERLY == 1,
         "client_version": version,
         "broker_version": version,
     }
