@@ -76,7 +76,7 @@ BENCHES = (
     Bench(
         "propagation",
         "tests.bench.runs.propagation",
-        ("--groups", "10", "--seeds", "300"),
+        ("--groups", "12", "--seeds", "300"),
         ("--groups", "1000"),
     ),
     Bench("log-lines", "tests.bench.passes.log_lines", ("--megabytes", "16"),

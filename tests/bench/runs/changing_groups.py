@@ -29,8 +29,8 @@ BROKERS = ("broker-a", "broker-b", "broker-c")
 QUEUES = 8
 """Of the topic on each broker."""
 VERSIONS = ("4.9.7", "5.1.4", "5.3.2", "5.5.0")
-ORDERLY = 20
-"""One in so many groups has an orderly listener; they have all numbers of members."""
+ORDERLY = 21
+"""One in so many groups has an orderly listener; they have all sizes and versions."""
 KINDS = ("join", "restart", "queues", "broker", "leave")
 
 
@@ -56,7 +56,7 @@ def _settings(group: int) -> Row:
         "cluster": f"cluster-{group:04d}",
         "consumer_group": f"group-{group:04d}",
         "subscriptions": ["orders"],
-        "ordered": group // len(MEMBERS) % ORDERLY == 1,
+        "ordered": group % ORDERLY == ORDERLY // 2,
         "client_version": version,
         "broker_version": version,
     }

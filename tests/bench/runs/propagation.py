@@ -10,7 +10,7 @@ from tests.bench.runs.yardstick import yardstick
 
 ABOUT = """\
 `rebalance propagate` over groups of 2 to 12 members and 24 queues, of RocketMQ 4.9.7 to 5.5.0, one
-in twenty orderly, each through joins, leaves, restarts, new queues and the end and return of a
+in 21 orderly, each through joins, leaves, restarts, new queues and the end and return of a
 broker, five minutes apart. One command, which takes all cores; processor time of the whole tree.
 Asserted: a row of `propagation` for every change."""
 
