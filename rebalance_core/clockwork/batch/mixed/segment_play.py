@@ -77,6 +77,8 @@ class _MixedPlay:
         self._fresh = any(place.is_fresh for place in self._lists.lists)
         # a pass has to know who is listed when it asks
         self._sees_us = SAMPLE_AFTER_US if self._fresh else 0
+        # from its begin until a broker hears of it
+        self._unheard_us = np.minimum(self._elements.length, SOONEST_US if self._fresh else NEVER)
 
     def run(self) -> None:
         """In order of time, as far as it matters."""
@@ -86,7 +88,7 @@ class _MixedPlay:
             begin = self._next_begin(nothing)
             soonest = np.minimum(begin, its.rest)
             soonest = np.where(soonest < its.limit, soonest, NEVER)
-            heard_us = self._hear(self._first(soonest) + SOONEST_US)
+            heard_us = self._hear(self._first(soonest + self._unheard_us))
             begin = self._next_begin(heard_us[its.seed])
             due = (begin < its.limit) & (begin < its.rest)
             who = np.flatnonzero(due & (begin + self._sees_us < heard_us[its.seed]))

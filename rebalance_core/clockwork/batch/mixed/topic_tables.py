@@ -19,7 +19,7 @@ from rebalance_core.clockwork.delays import NOTICE
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.clockwork.operations import Operation, operation_id
-from rebalance_core.clockwork.ticks import NEVER
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 from rebalance_core.model.versions import parse_version
 
 Ints = NDArray[np.int64]
@@ -29,7 +29,8 @@ _OPERATIONS = (
 )  # fmt: skip
 """By `Kind`: what a broker tells if something is new."""
 _AGAIN = 3
-_HEARTBEATS = (Kind.SUBSCRIBES, Kind.TICKS, Kind.CHANGES)
+_IS_HEARTBEAT = np.isin(np.arange(len(Kind)), (Kind.SUBSCRIBES, Kind.TICKS, Kind.CHANGES))
+"""By `Kind`."""
 
 
 class TopicTables:
@@ -67,7 +68,7 @@ class TopicTables:
         codes = self._routes.subscriptions.codes_at(who, seen.at_us)
         states = seen.kind == Kind.SUBSCRIBES
         codes[states] = self._routes.subscriptions.codes[seen.number[states], seen.life[states]]
-        beats = np.isin(seen.kind, _HEARTBEATS) & (seen.at_us < its.ended[who])
+        beats = _IS_HEARTBEAT[seen.kind] & (seen.at_us < its.ended[who])
         for number, place in enumerate(self._lists):
             since, until = place.since.reshape(-1)[who], place.until.reshape(-1)[who]
             there = (place.up[seen.seed] <= seen.at_us) & (seen.at_us < place.down[seen.seed])
@@ -118,7 +119,7 @@ class TopicTables:
             newer = told_us[seed] < at
             self._wakes.cancel(place.broker, seed[newer], from_us[newer])
             told_us[seed] = at
-        numbered = np.isin(seen.kind, _HEARTBEATS) & ~again
+        numbered = _IS_HEARTBEAT[seen.kind] & ~again
         ticks = self._operations[number][np.where(again, _AGAIN, seen.kind), seen.life]
         ticks = ticks + np.where(numbered, seen.number, 0)
         words = self._words[:, seed]
@@ -126,8 +127,14 @@ class TopicTables:
         woken = at + NOTICE.many(draws_of(words, Timer.NOTICE, ticks))
         if self._lost:
             listed &= draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost
-        used = self._elements.used.reshape(self._words.shape)[:, seed]
-        self._wakes.put(place.broker, seed, np.where(listed, woken, NEVER), used)
+        its, shape = self._elements, self._words.shape
+        used = its.used.reshape(shape)[:, seed]
+        soonest = (its.last_end + its.min_interval).reshape(shape)[:, seed]
+        # no clock comes to rest before that pass, and no newer notice keeps these back
+        as_one = np.where(soonest < its.rest.reshape(shape)[:, seed], soonest, BEFORE_ALL)
+        if self._newest_wins:
+            as_one = np.minimum(as_one, at)
+        self._wakes.put(place.broker, seed, np.where(listed, woken, NEVER), used, as_one)
 
     def _operations_of(self, place: MemberList) -> Ints:
         """(kinds, lives) the ticks of draws of what a broker tells."""

@@ -30,7 +30,7 @@ class Wakes:
         found: Times = np.where(self._us > after, self._us, NEVER).min(axis=0)
         return found.reshape(-1)
 
-    def put(self, broker: int, seeds: Ints, at_us: Times, used: Times) -> None:
+    def put(self, broker: int, seeds: Ints, at_us: Times, used: Times, as_one: Times) -> None:
         """A broker sends notices in some futures.
 
         Args:
@@ -38,21 +38,32 @@ class Wakes:
             seeds: (n,) places of the futures.
             at_us: (lives, n) when each member is woken; `NEVER`: it is not told.
             used: (lives, n) notices until then are used up.
+            as_one: (lives, n) one pass uses up all notices until then that are not used up.
         """
         left = at_us < NEVER
-        slot = 0
-        while left.any():
-            if slot == len(self._us):
+        while True:
+            us = self._us[:, :, seeds]
+            free = us <= used
+            life, place = np.nonzero(left & free.any(axis=0))
+            slot = free.argmax(axis=0)[life, place]
+            self._us[slot, life, seeds[place]] = at_us[life, place]
+            self._by[slot, life, seeds[place]] = broker
+            left[life, place] = False
+            if not left.any():
+                return
+            if not self._merge(seeds, used, as_one, left):
                 self._us = np.concatenate([self._us, np.full_like(self._us, BEFORE_ALL)])
                 self._by = np.concatenate([self._by, np.zeros_like(self._by)])
-            its = self._us[slot][:, seeds]
-            puts = left & (its <= used)
-            if puts.any():
-                self._us[slot][:, seeds] = np.where(puts, at_us, its)
-                by = self._by[slot][:, seeds]
-                self._by[slot][:, seeds] = np.where(puts, broker, by)
-                left &= ~puts
-            slot += 1
+
+    def _merge(self, seeds: Ints, used: Times, as_one: Times, where: NDArray[np.bool_]) -> bool:
+        """Keep the first of notices that are used up together; True if that freed all it had to."""
+        us = self._us[:, :, seeds]
+        together = (us > used) & (us <= as_one) & where
+        first = np.where(together, us, NEVER).argmin(axis=0)
+        several = together.sum(axis=0) > 1
+        others = together & (np.arange(len(us))[:, None, None] != first)
+        self._us[:, :, seeds] = np.where(others, BEFORE_ALL, us)
+        return bool((several | ~where).all())
 
     def cancel(self, broker: int, seeds: Ints, from_us: Times) -> None:
         """Notices of a broker that would come from a time on do not come."""
