@@ -82,7 +82,7 @@ def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions)
         if not len(lives):
             continue
         if mixed is not None:
-            play_mixed_segment(futures, mixed, segment, lives, shares, sets, moves)
+            play_mixed_segment(futures, mixed, segment, lives, shares, sets, moves, locks)
         else:
             play_segment(futures, segment, lives, shares, sets, moves, locks)
     return Logbook(futures, sets).log(moves)

@@ -14,7 +14,7 @@ from rebalance_core.replay.settle import CONFIG_STRATEGY
 REGULAR = "REGULAR"
 """The futures are played at once."""
 MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
-"""Members of an orderly group subscribe differently, or somebody comes or changes unseen."""
+"""A member of an orderly group changes its topics, or somebody comes or changes unseen."""
 EDITED_MEMBER = "EDITED_MEMBER"
 """A process joins again in place, with other settings."""
 SUSPENDED = "SUSPENDED"
@@ -38,7 +38,8 @@ def reason_of(script: Script) -> str:
     """`REGULAR`, or why every future of the script goes through the plain loop."""
     lives = script.lives
     members = [[member for _, member in life.states] for life in lives]
-    if is_mixed(script) and (takes_locks(script) or _changes_unseen(script)):
+    changes = any(len({member.subscriptions for member in each}) > 1 for each in members)
+    if is_mixed(script) and ((takes_locks(script) and changes) or _changes_unseen(script)):
         return MIXED_SUBSCRIPTIONS
     if any(
         (a.strategy, a.version, a.message_model) != (b.strategy, b.version, b.message_model)

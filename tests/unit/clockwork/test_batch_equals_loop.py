@@ -56,10 +56,7 @@ class Tally:
 def awake(
     history: GroupHistory, after_ms: int, client: str, broker: str, *, mixed: bool
 ) -> GroupHistory:
-    """The group with members that do not sleep, and unless ``mixed`` subscribe alike.
-
-    Mixed groups are not orderly.
-    """
+    """The group with members that do not sleep, and unless ``mixed`` subscribe alike."""
     left_out = [events.CONSUMER_SUSPEND, events.CONSUMER_RESUME]
     left_out += [] if mixed else [events.SUBSCRIBE, events.UNSUBSCRIBE]
     kept: list[Event] = []
@@ -69,10 +66,7 @@ def awake(
         if event.event_type == events.CONSUMER_JOIN and not mixed:
             event = replace(event, subscriptions=None)
         kept.append(replace(event, event_ms=T0_MS + after_ms + event.event_ms))
-    its = replace(
-        history.settings, client_version=client, broker_version=broker,
-        ordered=history.settings.ordered and not mixed,
-    )  # fmt: skip
+    its = replace(history.settings, client_version=client, broker_version=broker)
     return replace(history, events=tuple(kept), settings=its)
 
 

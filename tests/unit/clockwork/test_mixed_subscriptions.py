@@ -131,6 +131,14 @@ def test_several_changes_in_one_instant() -> None:
         played(script(told, options), options)
 
 
+def test_who_subscribes_and_goes_in_one_instant_is_heard() -> None:
+    told = [
+        topic("T", "a"), member("c1", "T"), member("c2", "T"), subscribes(60_000, "c1", "U"),
+        (60_000, events.CONSUMER_LEAVE, {"client_id": "c1"}), member("c3", "T", at_ms=61_000),
+    ]  # fmt: skip
+    played(script(told, client_version="4.9", broker_version="4.9"))
+
+
 def test_who_registers_before_the_first_change_has_named_its_topics() -> None:
     """The timers of a pull consumer may start before its join, as the log has it."""
     told = [
@@ -151,7 +159,23 @@ def test_a_storm_about_a_topic_that_is_missing(version: str) -> None:
     played(script(told, client_version=version, broker_version=version))
 
 
+@pytest.mark.parametrize("version", ["4.9", "5.3", "5.5"])
+def test_orderly_members_that_subscribe_differently(version: str) -> None:
+    told = [
+        topic("T", "a", 8), topic("U", "b", 8), topic("U", "a", 8),
+        member("c1", "T"), member("c2", "T", "U"), member("c3", "U", at_ms=0),
+        (70_000, events.CONSUMER_LEAVE, {"client_id": "c2"}),
+        (90_000, events.BROKER_DOWN, {"broker_name": "b"}),
+        (120_000, events.BROKER_UP, {"broker_name": "b"}),
+    ]  # fmt: skip
+    its = script(told, client_version=version, broker_version=version, ordered=True)
+    log = played(its)
+    assert {its.queues[queue].topic for queue in log.queue.tolist()} == {"T", "U"}
+
+
 def test_what_the_loop_plays() -> None:
     told = [topic("T", "a"), topic("U", "a"), member("c1", "T"), member("c2", "U", at_ms=0)]
+    assert reason_of(script(told, ordered=True)) == REGULAR
+    told.append(subscribes(1_000, "c1", "U"))
     assert reason_of(script(told)) == REGULAR
     assert reason_of(script(told, ordered=True)) == MIXED_SUBSCRIPTIONS

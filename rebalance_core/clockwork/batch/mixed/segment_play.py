@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed.agenda import Agenda
 from rebalance_core.clockwork.batch.mixed.elements import MixedElements
 from rebalance_core.clockwork.batch.mixed.known_routes import SubscribedRoutes
@@ -21,7 +22,7 @@ from rebalance_core.clockwork.batch.mixed.wakes import Wakes
 from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
 from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
-from rebalance_core.clockwork.delays import NOTICE, PASS_LENGTH
+from rebalance_core.clockwork.delays import DROP_AFTER, NOTICE, PASS_LENGTH
 from rebalance_core.clockwork.loop.rebalancing import (
     CHANNEL_ACTIVE,
     CHANNEL_AFTER_US,
@@ -37,7 +38,7 @@ SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
 
 def play_mixed_segment(
     futures: Futures, mixed: MixedState, segment: Segment, lives: Ints, shares: list[Shares],
-    sets: QueueSets, moves: list[Moves],
+    sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
 ) -> None:  # fmt: skip
     """Run all passes of a segment.
 
@@ -49,8 +50,9 @@ def play_mixed_segment(
         shares: by topic.
         sets: of queues.
         moves: changes of what is held are put down here.
+        locks: of the brokers, if the group is orderly.
     """
-    play = _MixedPlay(futures, mixed, segment, lives, shares, sets, moves)
+    play = _MixedPlay(futures, mixed, segment, lives, shares, sets, moves, locks)
     play.run()
     play.keep()
 
@@ -58,9 +60,9 @@ def play_mixed_segment(
 class _MixedPlay:
     def __init__(
         self, futures: Futures, mixed: MixedState, segment: Segment, lives: Ints,
-        shares: list[Shares], sets: QueueSets, moves: list[Moves],
+        shares: list[Shares], sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
     ) -> None:  # fmt: skip
-        self._futures = futures
+        self._futures, self._segment = futures, segment
         self._routes = SubscribedRoutes(futures, segment, lives, mixed)
         self._lists = OpenLists(futures, segment, lives, self._routes, mixed)
         self._elements = MixedElements(futures, segment, lives, self._routes.subscriptions)
@@ -69,7 +71,7 @@ class _MixedPlay:
         self._tables = TopicTables(
             self._elements, self._routes, self._lists.lists, self._agenda, self._wakes, mixed
         )
-        self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves, None)
+        self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves, locks)
         self._started = self._own_wake_ups()
         versions = [futures.traits[life].version for life in lives.tolist()]
         active = np.array([v >= CHANNEL_ACTIVE for v in versions])
@@ -86,21 +88,57 @@ class _MixedPlay:
         nothing = np.zeros(len(its.ids), np.int64)
         while True:
             begin = self._next_begin(nothing)
-            soonest = np.minimum(begin, its.rest)
-            soonest = np.where(soonest < its.limit, soonest, NEVER)
-            heard_us = self._hear(self._first(soonest + self._unheard_us))
+            soonest = self._soonest(begin)
+            unheard_us = np.where(its.asks_us < NEVER, 0, self._unheard_us)
+            heard_us = self._hear(self._first(soonest + unheard_us))
             begin = self._next_begin(heard_us[its.seed])
-            due = (begin < its.limit) & (begin < its.rest)
+            asks = self._asking(self._soonest(begin), heard_us)
+            due = (begin < its.limit) & (begin < its.rest) & (its.asks_us == NEVER)
             who = np.flatnonzero(due & (begin + self._sees_us < heard_us[its.seed]))
             if len(who):
                 self._run(who, begin[who])
-            elif not ((soonest < NEVER).any() or (self._agenda.next_us() < NEVER).any()):
+            if len(asks):
+                self._ask(asks)
+            over = not (len(who) or len(asks) or (soonest < NEVER).any())
+            if over and not (self._agenda.next_us() < NEVER).any():
                 return
 
     def keep(self) -> None:
         """Hand everything to the next segment."""
         for each in (self._elements, self._routes, self._lists, self._agenda, self._wakes):
             each.keep()
+
+    def _soonest(self, begin: Times) -> Times:
+        """(elements,) when each does something next; `NEVER`: not in the segment."""
+        its = self._elements
+        passes = np.minimum(begin, its.rest)
+        passes = np.where(passes < its.limit, passes, NEVER)
+        over = self._segment.asks_until_us
+        asks = np.where((its.asks_us < over) & (its.asks_us < its.ended), its.asks_us, NEVER)
+        return np.where(its.asks_us < NEVER, asks, passes)
+
+    def _asking(self, soonest: Times, heard_us: Times) -> Ints:
+        """Who asks for order locks before anybody else of the future does or gives up any."""
+        its = self._elements
+        asks = (soonest == its.asks_us) & (soonest < NEVER)
+        # a pass gives up no lock before
+        acts = np.where(asks, soonest, soonest + DROP_AFTER.shortest)
+        asks &= (soonest == self._first(acts)[its.seed]) & (soonest <= heard_us[its.seed])
+        who = np.flatnonzero(asks)
+        one_each = np.unique(its.seed[who], return_index=True)[1]
+        return np.asarray(who[one_each], np.int64)
+
+    def _ask(self, who: Ints) -> None:
+        outcome = self._passes.ask_for_locks(who)
+        self._elements.settle(who, outcome.end_us, outcome.balanced)
+        self._beat(who, self._elements.number[who] - 1, outcome)
+
+    def _beat(self, who: Ints, number: Ints, outcome: Outcome) -> None:
+        """Passes that changed something send heartbeats."""
+        rows = np.flatnonzero(outcome.notifies & (outcome.end_us < self._elements.ended[who]))
+        at = self._elements.life[who[rows]], self._elements.seed[who[rows]]
+        self._agenda.beat_us[at] = outcome.end_us[rows]
+        self._agenda.beat_of[at] = number[rows]
 
     def _first(self, times: Times) -> Times:
         """(S,) the first of each future."""
@@ -128,6 +166,7 @@ class _MixedPlay:
         begin = its.next_begin(everyone, woken)
         while True:
             rests = (its.rest <= begin) & (its.rest <= known_until) & (its.rest < its.limit)
+            rests &= its.asks_us == NEVER
             rows = np.flatnonzero(rests)
             if not len(rows):
                 return begin
@@ -135,14 +174,11 @@ class _MixedPlay:
             begin[rows] = its.next_begin(rows, woken[rows])
 
     def _run(self, who: Ints, begin: Times) -> None:
-        its, seeds = self._elements, len(self._futures.seeds)
+        its = self._elements
         number = its.number[who]
         outcome = self._passes.run(who, begin)
         its.follow(who, begin, outcome.end_us, outcome.balanced)
-        rows = np.flatnonzero(outcome.notifies & (outcome.end_us < its.ended[who]))
-        at = who[rows] // seeds, who[rows] % seeds
-        self._agenda.beat_us[at] = outcome.end_us[rows]
-        self._agenda.beat_of[at] = number[rows]
+        self._beat(who, number, outcome)
         if self._fresh:
             self._open_channels(who, begin, outcome)
 

@@ -68,7 +68,8 @@ class TopicTables:
         codes = self._routes.subscriptions.codes_at(who, seen.at_us)
         states = seen.kind == Kind.SUBSCRIBES
         codes[states] = self._routes.subscriptions.codes[seen.number[states], seen.life[states]]
-        beats = _IS_HEARTBEAT[seen.kind] & (seen.at_us < its.ended[who])
+        # who changes its topics and goes in one instant does so in this order
+        beats = _IS_HEARTBEAT[seen.kind] & (seen.at_us < its.ended[who] + states)
         for number, place in enumerate(self._lists):
             since, until = place.since.reshape(-1)[who], place.until.reshape(-1)[who]
             there = (place.up[seen.seed] <= seen.at_us) & (seen.at_us < place.down[seen.seed])
@@ -131,7 +132,8 @@ class TopicTables:
         used = its.used.reshape(shape)[:, seed]
         soonest = (its.last_end + its.min_interval).reshape(shape)[:, seed]
         # no clock comes to rest before that pass, and no newer notice keeps these back
-        as_one = np.where(soonest < its.rest.reshape(shape)[:, seed], soonest, BEFORE_ALL)
+        sure = (its.last_end + its.min_interval < its.rest) & (its.asks_us == NEVER)
+        as_one = np.where(sure.reshape(shape)[:, seed], soonest, BEFORE_ALL)
         if self._newest_wins:
             as_one = np.minimum(as_one, at)
         self._wakes.put(place.broker, seed, np.where(listed, woken, NEVER), used, as_one)
