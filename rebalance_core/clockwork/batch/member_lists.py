@@ -35,7 +35,7 @@ class MemberList:
         down: (S,) until when.
         since: (lives, S) when it has each life; changes where a pass registers one.
         until: (lives, S) when it loses each life, if it has it.
-        fed: (lives, S) the registration is that of a pass.
+        fed: (lives, S) the registration is that of a pass, or known from an earlier segment.
         joins: (lives, S) the registration is part of a join.
         joining: (lives, S) until when a life is about to register as it joins.
         told: (lives,) the others are told when a life goes.
@@ -133,6 +133,7 @@ class MemberLists:
         up, down = futures.broker_lives[number]
         ended = futures.ticks.ended[lives]
         joins, joining, since = self._joined(number, ended)
+        fed = since < NEVER  # also one of an earlier segment's pass that ends after this one
         since, known = self._again(broker, since, np.maximum(up, joining), down, ended)
         until = np.minimum(futures.ticks.unregistered[lives, broker], down)
         begin, end = self._segment.since_us, self._segment.end_us
@@ -152,7 +153,7 @@ class MemberLists:
             down=down,
             since=since,
             until=until,
-            fed=np.zeros(since.shape, bool),
+            fed=fed,
             joins=joins,
             joining=joining,
             told=np.array([ending is not None and ending.told for ending in endings]),

@@ -148,3 +148,16 @@ def test_a_gap_shorter_than_the_poll_interval_leaves_one_poll_to_each_client() -
     before, after = stretches_of(script)
     assert 0 < after.begin_us - before.end_us < 30 * SECOND
     alike(script, options, first=20_003_960, seeds=1)
+
+
+def test_a_registration_by_a_pass_that_ends_two_segments_later_is_kept() -> None:
+    script = story(
+        topic(7_321, 3, "U"), topic(7_321, 4, "U", "b"), joins(7_321, "w", "1"),
+        joins(54_975, "y", "2"),
+        event(295_475, "BROKER_DOWN", broker_name="a", detail="EXPIRED"),
+        event(297_178, "BROKER_DOWN", broker_name="b", detail="EXPIRED"),
+        event(300_932, "BROKER_UP", broker_name="b"),
+        subscriptions=("V", "U"), strategy="CONSISTENT_HASH(virtual_nodes=3)",
+        client_version="5.5", broker_version="5.1",
+    )  # fmt: skip
+    alike(script, first=44, seeds=10)
