@@ -48,7 +48,7 @@ from rebalance_core.cli.run.output_run import OutputRun
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def run(options):
-    with OutputRun(LocalFolder(sys.argv[1]), "hold", options, {}, ["epochs"]):
+    with OutputRun(LocalFolder(sys.argv[1]), "hold", options, {}, ["epochs"], "process"):
         print("held", flush=True)
         time.sleep(60)
 

@@ -14,8 +14,8 @@ from rebalance_core.cli.audit.audited import Audited
 from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.output_run import Outcome, OutputRun
-from rebalance_core.cli.run.run_record import RunRecord, TableRecord, table_records
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import Outcome, RunRecord, TableRecord, table_records
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine.written import LedgerWritten
@@ -47,15 +47,11 @@ class AuditOutput:
     Attributes:
         request: what the run was given.
         run: its folder.
-        run_on: who runs it.
-        versions: of Python and, if they take part, Spark and Java.
         session: of Spark; None: the input is local.
     """
 
     request: AuditRequest
     run: OutputRun
-    run_on: str
-    versions: Mapping[str, str | None]
     session: Any = None
 
     def write(
@@ -156,8 +152,6 @@ class AuditOutput:
                 files=self._shown_files(files),
                 replayed_groups=sum(simulated.replay_reasons.values()),
                 replay_reasons=simulated.replay_reasons,
-                versions=self.versions,
-                run_on=self.run_on,
                 audit=outcome.record(),
                 exit_code=ExitCode.DIFFERENCES if outcome.fails else ExitCode.OK,
             )

@@ -23,9 +23,7 @@ from rebalance_core.cli.run.engine_settings import (
     simulation_options,
 )
 from rebalance_core.cli.run.output_run import OutputRun
-from rebalance_core.cli.run.run_record import python_version
 from rebalance_core.cli.run.running_here import check_free_here, folder_here, running_here
-from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.row_forecast import RowForecast
@@ -54,7 +52,7 @@ def audit(request: AuditRequest) -> AuditWritten:
         say("judging every group")
         with progress_of("groups judged") as progress:
             result = audit_tables(tables, LedgerFiles(place), **request.judging, progress=progress)
-        output = AuditOutput(request, run, PROCESS, {"python": python_version()})
+        output = AuditOutput(request, run)
         audited = Audited(result, place, folder, _previous(options.previous))
         return output.write(audited, simulated, files)
 

@@ -22,8 +22,6 @@ from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.running import check_free, is_here, open_for, running
 from rebalance_core.cli.run.running_here import folder_here
-from rebalance_core.cli.run.session import versions
-from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION
@@ -53,7 +51,7 @@ def audit(request: AuditRequest) -> AuditWritten:
         source, files = _ingested(session, request, run, place)
         simulated, tables = _simulated(session, request, source, run, place)
         say("judging every group")
-        output = AuditOutput(request, run, SPARK, versions(session), session)
+        output = AuditOutput(request, run, session)
         with simulated, audit_tables(tables, **request.judging) as result:
             previous = _previous(session, options.previous)
             folder = run.folder.table_location("").rstrip("/")

@@ -2,9 +2,8 @@
 
 from rebalance_core.cli.generate.finish import finish, say_begin
 from rebalance_core.cli.generate.options import GenerateOptions
-from rebalance_core.cli.run.run_record import RunRecord, python_version
+from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.written import FleetWritten
@@ -21,7 +20,7 @@ def generate(
         say_begin(plan)
         output = place_of(options.output)
         written = generate_and_write(plan, output, before_writing=run.clear)
-        return written, finish(run, PROCESS, plan, written, {"python": python_version()})
+        return written, finish(run, plan, written)
 
 
 def check(options: GenerateOptions, _settings: Settings) -> None:

@@ -4,8 +4,6 @@ from rebalance_core.cli.generate.finish import finish, say_begin
 from rebalance_core.cli.generate.options import GenerateOptions
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, running
-from rebalance_core.cli.run.session import versions
-from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.written import FleetWritten
@@ -21,7 +19,7 @@ def generate(
         say_begin(plan)
         output = run.folder.table_location("")
         written = generate_and_write(session, plan, output, before_writing=run.clear)
-        return written, finish(run, SPARK, plan, written, versions(session))
+        return written, finish(run, plan, written)
 
 
 def check(options: GenerateOptions, settings: Settings) -> None:

@@ -1,12 +1,11 @@
 """What every ingest says as it begins, and records as it ends."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from rebalance_core.cli.ingest.options import IngestOptions
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.output_run import Outcome, OutputRun
-from rebalance_core.cli.run.run_record import RunRecord, table_records
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import Outcome, RunRecord, table_records
 from rebalance_core.cli.terminal import say
 from rebalance_core.engine.written import IngestWritten
 from rebalance_core.ingest.collection.collection import Collection
@@ -20,19 +19,15 @@ def say_begin(options: IngestOptions, collection: Collection) -> None:
 
 def finish(
     run: OutputRun,
-    run_on: str,
     options: IngestOptions,
     written: IngestWritten,
-    versions: Mapping[str, str | None],
 ) -> RunRecord:
     """Write the record of the run.
 
     Args:
         run: Where the tables are.
-        run_on: Who ran it.
         options: Of the run.
         written: What came of it.
-        versions: Of Python and, if they took part, Spark and Java.
     """
     files = understood(written.stats)
     lines = sum(file["lines"] for file in files)
@@ -42,7 +37,5 @@ def finish(
             inputs=[replace(fingerprint("collection", options.collection), rows=lines)],
             rejected=written.rejected,
             files=files,
-            versions=versions,
-            run_on=run_on,
         )
     )

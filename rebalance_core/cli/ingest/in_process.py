@@ -3,9 +3,8 @@
 from rebalance_core.cli.ingest.finish import finish, say_begin
 from rebalance_core.cli.ingest.options import IngestOptions
 from rebalance_core.cli.progress import progress_of
-from rebalance_core.cli.run.run_record import RunRecord, python_version
+from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.engine.written import IngestWritten
@@ -26,7 +25,7 @@ def ingest(
             written = ingest_and_write(
                 collection, output, assumed, before_writing=run.clear, progress=progress
             )
-        return written, finish(run, PROCESS, options, written, {"python": python_version()})
+        return written, finish(run, options, written)
 
 
 def check(options: IngestOptions, _settings: Settings) -> None:

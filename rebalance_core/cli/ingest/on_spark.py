@@ -4,8 +4,6 @@ from rebalance_core.cli.ingest.finish import finish, say_begin
 from rebalance_core.cli.ingest.options import IngestOptions
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, running
-from rebalance_core.cli.run.session import versions
-from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.engine.written import IngestWritten
@@ -22,7 +20,7 @@ def ingest(
         say_begin(options, collection)
         output = run.folder.table_location("")
         written = ingest_and_write(session, collection, output, assumed, before_writing=run.clear)
-        return written, finish(run, SPARK, options, written, versions(session))
+        return written, finish(run, options, written)
 
 
 def check(options: IngestOptions, settings: Settings) -> None:

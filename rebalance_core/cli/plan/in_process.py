@@ -9,9 +9,8 @@ from rebalance_core.cli.plan.finish import WRITTEN, finish, say_begin
 from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import RunRecord, python_version
+from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts.local_paths import local_path
@@ -53,8 +52,7 @@ def plan(
                 warn=warn,
                 progress=progress,
             )
-        versions = {"python": python_version()}
-        return result, finish(run, PROCESS, options, records, result, versions)
+        return result, finish(run, options, records, result)
 
 
 def forecast(

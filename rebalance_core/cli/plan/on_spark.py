@@ -8,8 +8,6 @@ from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
-from rebalance_core.cli.run.session import versions
-from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts.local_paths import is_local
@@ -50,7 +48,7 @@ def plan(
             before_writing=begin,
             warn=warn,
         )
-        return result, finish(run, SPARK, options, records, result, versions(session))
+        return result, finish(run, options, records, result)
 
 
 def forecast(

@@ -1,11 +1,10 @@
 """What every run of `producers` says as it begins, and records as it ends."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from rebalance_core.cli.producers.options import ProducersOptions
-from rebalance_core.cli.run.output_run import Outcome, OutputRun
-from rebalance_core.cli.run.run_record import InputRecord, RunRecord, table_records
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import InputRecord, RunRecord, outcome_of
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN
@@ -32,29 +31,22 @@ def say_begin(options: ProducersOptions) -> None:
 
 def finish(
     run: OutputRun,
-    run_on: str,
     options: ProducersOptions,
     inputs: Sequence[InputRecord],
     written: ProducersWritten,
-    versions: Mapping[str, str | None],
 ) -> RunRecord:
     """Write the record of the run.
 
     Args:
         run: Where the tables are.
-        run_on: Who ran it.
         options: Of the run.
         inputs: Their records, without rows.
         written: What came of it.
-        versions: Of Python and, if they took part, Spark and Java.
     """
     return run.finish(
-        Outcome(
-            outputs=table_records(written.tables),
-            inputs=[replace(r, rows=written.input_rows.get(r.table)) for r in inputs],
-            rejected=written.rejected,
-            versions=versions,
-            run_on=run_on,
+        outcome_of(
+            written,
+            inputs,
             seed=None if options.model is None else options.model.seed,
         )
     )

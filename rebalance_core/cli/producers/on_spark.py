@@ -9,8 +9,6 @@ from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
-from rebalance_core.cli.run.session import versions
-from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import ProducersWritten
@@ -51,7 +49,7 @@ def run(
                 output,
                 before_writing=its.clear,
             )
-        return written, finish(its, SPARK, options, records, written, versions(session))
+        return written, finish(its, options, records, written)
 
 
 def forecast(

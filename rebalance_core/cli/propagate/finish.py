@@ -1,11 +1,10 @@
 """What every run of `propagate` is told, says as it begins, and records as it ends."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from rebalance_core.cli.propagate.options import PropagateOptions
-from rebalance_core.cli.run.output_run import Outcome, OutputRun
-from rebalance_core.cli.run.run_record import InputRecord, RunRecord, table_records
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import InputRecord, RunRecord, outcome_of
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import say
 from rebalance_core.clockwork.options import ClockOptions
@@ -40,31 +39,24 @@ def say_begin(options: PropagateOptions, inputs: Sequence[InputRecord]) -> None:
 
 def finish(
     run: OutputRun,
-    run_on: str,
     options: PropagateOptions,
     inputs: Sequence[InputRecord],
     written: PropagationWritten,
-    versions: Mapping[str, str | None],
 ) -> RunRecord:
     """Write the record of the run.
 
     Args:
         run: Where the tables are.
-        run_on: Who ran it.
         options: Of the run.
         inputs: Their records, without rows.
         written: What came of it.
-        versions: Of Python and, if they took part, Spark and Java.
     """
     return run.finish(
-        Outcome(
-            outputs=table_records(written.tables),
-            inputs=[replace(r, rows=written.input_rows.get(r.table)) for r in inputs],
-            rejected=written.rejected,
+        outcome_of(
+            written,
+            inputs,
             replayed_groups=sum(written.facts["played_one_by_one"].values()),
             replay_reasons=written.facts["played_one_by_one"],
-            versions=versions,
-            run_on=run_on,
             seed=options.first_seed,
         )
     )

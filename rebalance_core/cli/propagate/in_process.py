@@ -8,9 +8,8 @@ from rebalance_core.cli.propagate.finish import finish, propagation_options, say
 from rebalance_core.cli.propagate.options import PropagateOptions
 from rebalance_core.cli.run.engine_settings import bad_row_limits
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import RunRecord, python_version
+from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
 from rebalance_core.engine.written import PropagationForecast, PropagationWritten
@@ -45,8 +44,7 @@ def run(
                 warn=warn,
                 progress=progress,
             )
-        versions = {"python": python_version()}
-        return written, finish(running, PROCESS, options, records, written, versions)
+        return written, finish(running, options, records, written)
 
 
 def forecast(

@@ -1,14 +1,13 @@
 """One run in its output folder: locked, cleared as late as can be, recorded at the end."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
+from rebalance_core.cli.exit_codes import exit_code_of
 from rebalance_core.cli.job import JobOptions
 from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.cli.run.output_lock import (
@@ -19,10 +18,10 @@ from rebalance_core.cli.run.output_lock import (
     read_lock,
 )
 from rebalance_core.cli.run.run_record import (
-    InputRecord,
+    Outcome,
     RunRecord,
-    TableRecord,
     find_run,
+    python_version,
     write_run,
 )
 from rebalance_core.cli.run.secrets import redact_arguments, redact_text, redact_values
@@ -36,23 +35,6 @@ from rebalance_core.contracts.run_record import (
 )
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.store_errors import reason_of
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run that came to its end puts into its record."""
-
-    outputs: Mapping[str, TableRecord]
-    inputs: Sequence[InputRecord] = ()
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    files: Sequence[Mapping[str, Any]] = ()
-    replayed_groups: int | None = None
-    replay_reasons: Mapping[str, int] = field(default_factory=dict)
-    versions: Mapping[str, str | None] = field(default_factory=dict)
-    run_on: str | None = None
-    seed: int | None = None
-    audit: Mapping[str, Any] | None = None
-    exit_code: int = ExitCode.OK
 
 
 def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: bool) -> None:
@@ -104,6 +86,9 @@ class OutputRun:
 
     An earlier result stays untouched until `clear`: a refused input leaves the earlier ledger. An
     error after that removes the half-written tables and leaves a record that says FAILED.
+
+    Attributes:
+        versions: for the record: of Python and, once they take part, Spark and Java.
     """
 
     def __init__(
@@ -113,7 +98,7 @@ class OutputRun:
         options: JobOptions,
         config: Mapping[str, Any],
         tables: Iterable[str],
-        run_on: str | None = None,
+        run_on: str,
     ) -> None:
         self.folder = folder
         self.job = job
@@ -121,6 +106,7 @@ class OutputRun:
         self._config = config
         self._tables = tuple(tables)
         self._run_on = run_on
+        self.versions: Mapping[str, str | None] = {"python": python_version()}
         self._lock = OutputLock(folder, break_lock=options.break_lock)
         self._started = datetime.now(UTC)
         self._clock = time.monotonic()
@@ -192,8 +178,8 @@ class OutputRun:
             failure = explain_spark_failure(error)
             code, text = failure.exit_code, failure.line
         self.clear()
-        outcome = Outcome(outputs={}, run_on=self._run_on)
-        write_run(self.folder, self._record(STATUS_FAILED, int(code), outcome, redact_text(text)))
+        nothing = Outcome(outputs={})
+        write_run(self.folder, self._record(STATUS_FAILED, int(code), nothing, redact_text(text)))
 
     def _record(
         self, status: str, exit_code: int, outcome: Outcome, error: str | None = None
@@ -212,8 +198,8 @@ class OutputRun:
             files=list(outcome.files),
             replayed_groups=outcome.replayed_groups,
             replay_reasons=outcome.replay_reasons,
-            versions=dict(outcome.versions),
-            run_on=outcome.run_on,
+            versions=dict(self.versions),
+            run_on=self._run_on,
             seed=outcome.seed,
             audit=outcome.audit,
             error=error,

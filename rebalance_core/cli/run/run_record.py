@@ -5,10 +5,11 @@ It is written last: a folder without it is not a result.
 
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
 
+from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.contracts import CONTRACT_VERSION
 from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
@@ -40,6 +41,53 @@ class TableRecord:
 def table_records(written: Mapping[str, Any]) -> dict[str, TableRecord]:
     """The records of tables that were written (`TableWritten`)."""
     return {name: TableRecord(table.rows, table.digest) for name, table in written.items()}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run that came to its end puts into its record."""
+
+    outputs: Mapping[str, TableRecord]
+    inputs: Sequence[InputRecord] = ()
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    files: Sequence[Mapping[str, Any]] = ()
+    replayed_groups: int | None = None
+    replay_reasons: Mapping[str, int] = field(default_factory=dict)
+    seed: int | None = None
+    audit: Mapping[str, Any] | None = None
+    exit_code: int = ExitCode.OK
+
+
+class Written(Protocol):
+    """What a job says of the tables it wrote."""
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """Rows and digest of every table written."""
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """How often each issue code occurs in ``rejected``."""
+
+    @property
+    def input_rows(self) -> Mapping[str, int]:
+        """Rows of every input table."""
+
+
+def outcome_of(written: Written, inputs: Sequence[InputRecord], **more: Any) -> Outcome:
+    """The outcome of a run over input tables.
+
+    Args:
+        written: what came of it.
+        inputs: the records of the inputs, without rows.
+        more: other fields of `Outcome`.
+    """
+    return Outcome(
+        outputs=table_records(written.tables),
+        inputs=[replace(record, rows=written.input_rows.get(record.table)) for record in inputs],
+        rejected=written.rejected,
+        **more,
+    )
 
 
 @dataclass(frozen=True)

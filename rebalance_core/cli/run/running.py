@@ -13,7 +13,7 @@ from rebalance_core.cli.run.running_here import (
     folder_here,
     say_broken_lock,
 )
-from rebalance_core.cli.run.session import open_session
+from rebalance_core.cli.run.session import open_session, versions
 from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.spark_progress import spark_progress
@@ -37,6 +37,7 @@ def running(
     with OutputRun(folder, job, options, settings.as_dict(), tables, SPARK) as run:
         say_broken_lock(run)
         session = session or open_for(job, options, settings)
+        run.versions = versions(session)
         with spark_progress(session):
             yield run, session
 

@@ -7,9 +7,8 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.engine_settings import bad_row_limits, ledger_config
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import RunRecord, python_version
+from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
@@ -50,7 +49,7 @@ def simulate(
                 warn=warn,
                 progress=progress,
             )
-        return written, finish(run, PROCESS, records, written, {"python": python_version()})
+        return written, finish(run, records, written)
 
 
 def forecast(

@@ -8,8 +8,6 @@ from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
-from rebalance_core.cli.run.session import versions
-from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
@@ -51,7 +49,7 @@ def simulate(
             before_writing=run.clear,
             warn=warn,
         ) as written:
-            return written, finish(run, SPARK, records, written, versions(session))
+            return written, finish(run, records, written)
 
 
 def forecast(

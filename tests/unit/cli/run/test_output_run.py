@@ -7,8 +7,8 @@ import pytest
 from rebalance_core.cli.job import JobOptions
 from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.output_lock import LOCK_NAME
-from rebalance_core.cli.run.output_run import Outcome, OutputRun
-from rebalance_core.cli.run.run_record import TableRecord, read_run
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import Outcome, TableRecord, read_run
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 
 DEAD = {
@@ -22,7 +22,7 @@ DEAD = {
 
 def new_run(folder: Path, **flags: Any) -> OutputRun:
     options = JobOptions(argv=("simulate", "--output", str(folder)), **flags)
-    return OutputRun(LocalFolder(str(folder)), "simulate", options, {}, ["epochs"])
+    return OutputRun(LocalFolder(str(folder)), "simulate", options, {}, ["epochs"], "process")
 
 
 def write_result(folder: Path, rows: int, **flags: Any) -> None:
