@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 
@@ -15,6 +15,8 @@ from rebalance_core.replay.history import GroupHistory
 
 WAITING_PER_PROCESS = 3
 """Pieces handed out ahead of each process: none is idle, and few histories are in memory."""
+HELD_PER_PROCESS = 50
+"""Pieces that a slow one may keep waiting to be handed on, played or not."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def played_pieces(
     # Not forked: pyarrow has threads by now.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         try:
-            yield from _in_order(pool, pieces, options, WAITING_PER_PROCESS * processes)
+            yield from _in_order(pool, pieces, options, processes)
         except BaseException:
             # Nobody wants what they are at; the pool would wait for it.
             for worker in set(active_children()) - others:
@@ -66,14 +68,23 @@ def played_pieces(
 
 
 def _in_order(
-    pool: ProcessPoolExecutor, pieces: Iterable[Piece], options: PropagationOptions, ahead: int
+    pool: ProcessPoolExecutor, pieces: Iterable[Piece], options: PropagationOptions, processes: int
 ) -> Iterator[tuple[Piece, list[Measured]]]:
-    waiting: deque[tuple[Piece, Future[list[Measured]]]] = deque()
+    """Each piece once it and all before it are played; later ones are played meanwhile."""
+    held: deque[tuple[Piece, Future[list[Measured]]]] = deque()
     for piece in pieces:
-        waiting.append((piece, pool.submit(play_piece, piece, options)))
-        if len(waiting) >= ahead:
-            done, result = waiting.popleft()
-            yield done, result.result()
-    while waiting:
-        done, result = waiting.popleft()
+        held.append((piece, pool.submit(play_piece, piece, options)))
+        while True:
+            while held and held[0][1].done():
+                done, result = held.popleft()
+                yield done, result.result()
+            playing = [future for _, future in held if not future.done()]
+            if (
+                len(playing) < WAITING_PER_PROCESS * processes
+                and len(held) < HELD_PER_PROCESS * processes
+            ):
+                break
+            wait(playing, return_when=FIRST_COMPLETED)
+    while held:
+        done, result = held.popleft()
         yield done, result.result()

@@ -1,0 +1,61 @@
+"""Pieces of work in several processes; threads stand in for these."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from rebalance_core.clockwork.measure.measured import Measured
+from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.process.propagation import pool
+from rebalance_core.process.propagation.pool import Piece, played_pieces
+from rebalance_core.replay.history import GroupHistory
+
+PIECES = 300
+
+
+def numbered(made: list[int]) -> Iterator[Piece]:
+    history = GroupHistory("c", "g", GroupSettings(), ())
+    for number in range(PIECES):
+        made.append(number)
+        yield Piece(number, history, range(1), last=True)
+
+
+def test_others_are_played_while_the_first_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    later, made = Event(), list[int]()
+
+    def play(piece: Piece, options: PropagationOptions) -> list[Measured]:
+        if piece.group == 20:
+            later.set()
+        if piece.group == 0:
+            assert later.wait(60), "nothing else was played"
+        return []
+
+    monkeypatch.setattr(pool, "play_piece", play)
+    monkeypatch.setattr(
+        pool, "ProcessPoolExecutor", lambda processes, mp_context: ThreadPoolExecutor(processes)
+    )
+    done = [piece.group for piece, _ in played_pieces(numbered(made), PropagationOptions(), 2)]
+    assert done == list(range(PIECES))
+
+
+def test_a_piece_that_takes_long_holds_up_the_making_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go, made = Event(), list[int]()
+    monkeypatch.setattr(pool, "play_piece", lambda piece, options: go.wait(60) and [])
+    monkeypatch.setattr(
+        pool, "ProcessPoolExecutor", lambda processes, mp_context: ThreadPoolExecutor(processes)
+    )
+    played = played_pieces(numbered(made), PropagationOptions(), 2)
+    with ThreadPoolExecutor(1) as reader:
+        first = reader.submit(next, played)
+        while len(made) < 2 * pool.WAITING_PER_PROCESS:
+            pass
+        assert not first.done()
+        assert len(made) <= 2 * pool.WAITING_PER_PROCESS + 1
+        go.set()
+        first.result()
+    assert len(list(played)) == PIECES - 1
