@@ -53,9 +53,14 @@ class TableWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left; the file is complete then."""
-        self._flush()
-        self._writer.close()
+        """Write what is left; the file is complete then.
+
+        It is closed in any case: left open, it would reach a store when it is garbage-collected.
+        """
+        try:
+            self._flush()
+        finally:
+            self._writer.close()
 
     @property
     def digest(self) -> TableDigest:
@@ -108,7 +113,12 @@ class TableWriters:
     """
 
     def __init__(self, folder: Location, tables: tuple[str, ...]) -> None:
-        self._writers = {name: TableWriter(folder, name) for name in tables}
+        self._writers: dict[str, TableWriter] = {}
+        with ExitStack() as closing:
+            for name in tables:
+                writer = self._writers[name] = TableWriter(folder, name)
+                closing.callback(writer.close)
+            closing.pop_all()
 
     def write(self, table: str, rows: pa.RecordBatch) -> None:
         """Add some rows of a table."""
