@@ -51,7 +51,9 @@ def conform(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def with_text(table: Table, rows: pa.Table) -> pa.Table:
-    """Conformed rows, or used ones, with the text that `conform` left out."""
+    """The rows with the text that `conform` left out; without a column `RAW`, as they are."""
+    if RAW not in rows.schema.names:
+        return rows
     missing = rows.column(RAW).is_null()
     if not pc.any(missing).as_py():
         return rows

@@ -48,7 +48,8 @@ def history_of(
         committed_offsets_given: there is a committed_offsets table, so no row means none.
     """
     rows: dict[str, list[Row]] = {name: table.to_pylist() for name, table in tables.items()}
-    rows["cluster_events"] = _with_text(tables["cluster_events"]).to_pylist()
+    events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
+    rows["cluster_events"] = events.to_pylist()
     first = rows["cluster_events"][0]
     offsets = tuple(map(_queue_offset, rows.get("queue_offsets", [])))
     commits = tuple(map(_committed_offset, rows.get("committed_offsets", [])))
@@ -59,12 +60,6 @@ def history_of(
         events=tuple(map(event_of, rows["cluster_events"])),
         queue_offsets=offsets if queue_offsets_given else None,
         committed_offsets=commits if committed_offsets_given else None,
-    )
-
-
-def _with_text(events: pa.Table) -> pa.Table:
-    return (
-        with_text(INPUT_TABLES["cluster_events"], events) if RAW in events.schema.names else events
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
 from rebalance_core.checks.row_checks import check_table, check_tables, complaints
 from rebalance_core.checks.row_counts import RowCounts
@@ -171,3 +172,8 @@ def test_each_distinct_text_is_parsed_once() -> None:
     reasons = unparsed(pa.array(["bad", None, "ok", "bad", "ok"]), parse)
     assert reasons.to_pylist() == ["no good", None, None, "no good", None]
     assert sorted(seen) == ["bad", "ok"]
+
+
+def test_rows_without_a_column_for_their_text_are_left_as_they_are() -> None:
+    rows = pa.table({"cluster": ["c"]})
+    assert with_text(ALL_TABLES[EVENTS], rows) is rows
