@@ -63,7 +63,7 @@ BENCHES = (
     Bench(
         "plans",
         "tests.bench.passes.sweep",
-        ("--groups", "50", "--count", "5"),
+        ("--groups", "30", "--count", "4"),
         ("--groups", "100", "--count", "20"),
     ),
     Bench("producers", "tests.bench.passes.producers"),
