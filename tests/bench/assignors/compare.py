@@ -35,12 +35,11 @@ asked by every member for every topic, alone and as RebalanceImpl asks it (both 
 sorted first). Kafka 4.1.1: the group coordinator's range and uniform, the clients' range and
 cooperative sticky assignor. All compute the state before the change, if there was one, and the
 state after it. The coordinator's range assignor gives first and last partitions; `listed` also
-reads out every owner. Kernels: the owner of every queue, written out by topic and place of the
-sorted list, from prepared groups; the same by queue and epoch, as the tables need it; and a whole
-pass, from rows of events in memory to the rows of all tables. Processor time of the fastest run; in
-the JVM that of one thread, without the collector. Asserted: the kernels' owners are RocketMQ's and
-those of Kafka's range assignors, queue by queue (CRC), both ways alike, and as many queues moved as
-`diffs` says."""
+reads out every owner. Kernels: the owner of every queue, from prepared groups, as the tables are
+made of it; and a whole pass, from rows of events in memory to the rows of all tables. Processor
+time of the fastest run; in the JVM that of one thread, without the collector. Asserted: the
+kernels' owners are RocketMQ's and those of Kafka's range assignors, queue by queue (CRC), and as
+many queues moved as `diffs` says."""
 
 Answers = Mapping[str, Mapping[Point, Answer]]
 
@@ -142,11 +141,10 @@ def _tables(
         return f"{answer.moves:,}; {answer.fewest:,} to {answer.most:,}"
 
     times = Table(
-        ("point", "kernels: owners, ms", "by queue and epoch, ms", "whole pass, s", "rows",
-         *answers),
+        ("point", "kernels: owners, ms", "whole pass, s", "rows", *answers),
         tuple(
             (str(p), tidy(1000 * (kernels[p].answer.seconds or 0)),
-             tidy(1000 * kernels[p].cells_seconds), tidy(kernels[p].pass_seconds), kernels[p].rows,
+             tidy(kernels[p].pass_seconds), kernels[p].rows,
              *(shown(name, p) for name in answers))
             for p in points
         ),

@@ -3,7 +3,7 @@
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,8 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.codes.eligibility import REGULAR
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.owners.averagely import slices
-from rebalance_core.kernels.ownership.owners.by_place import OwnersByPlace
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
-from rebalance_core.kernels.segments import Counts, Ints
+from rebalance_core.kernels.segments import Ints
 from rebalance_core.kernels.state.cells import ABSENT, Block
 from tests.bench.assignors.points import Point
 
@@ -55,15 +53,12 @@ class Kernels:
     """The kernels on a point.
 
     Attributes:
-        answer: The owner of every queue in both states, listed by topic and place, from prepared
-            groups; owners as codes of clients.
-        cells_seconds: The same by queue and epoch, as the tables are made of it.
+        answer: The owners of every queue in both states, from prepared groups, as integers.
         pass_seconds: Events to the rows of all tables of the ledger, names and checks included.
         rows: Of the ledger.
     """
 
     answer: Answer
-    cells_seconds: float
     pass_seconds: float
     rows: int
 
@@ -74,21 +69,18 @@ def kernels_on(point: Point) -> Kernels:
     tables = {"cluster_events": events}
     prepared = prepared_groups(events)
     assert (prepared.reason == REGULAR).all(), "the replay would take this group"
-    seconds, listed = fastest(lambda: listed_owners(prepared), RUNS)
-    cells_seconds, _ = fastest(lambda: _entries(prepared), RUNS)
+    seconds, _ = fastest(lambda: _entries(prepared), RUNS)
     pass_seconds, ledger = fastest(lambda: rebalance_core.simulate(tables, NO_RETRY), 2)
     assert ledger.rejected.num_rows == 0
     rows = sum(table.num_rows for table in ledger.tables().values())
     before, after = _states(prepared)
-    states = (after,) if point.before is None else (before, after)
-    _hold_alike(prepared, listed, states)
     answer = _summed_up(point, before, after, seconds)
     changed = ledger.diffs.filter(pc.equal(ledger.diffs["action"], "ADD"))
     if point.before is not None:
         changed = changed.filter(pc.equal(changed["epoch"], 1))
         new = int(((before < 0) & (after >= 0)).sum())
         assert changed.num_rows == (answer.moves or 0) + new, "diffs tell of other moves"
-    return Kernels(answer, cells_seconds, pass_seconds, rows)
+    return Kernels(answer, pass_seconds, rows)
 
 
 def prepared_groups(events: pa.Table) -> PreparedGroups:
@@ -109,47 +101,6 @@ def fastest(run: Callable[[], Any], runs: int) -> tuple[float, Any]:
     return best, given
 
 
-def listed_owners(prepared: PreparedGroups) -> list[tuple[Ints, Counts]]:
-    """The owner of every queue, from what is prepared; nothing is kept from an earlier call.
-
-    Returns:
-        Topic cells, and the client that owns the queue at each place of each of them; shape (topic
-        cells, places), written out for each.
-    """
-    roster = replace(prepared.roster)
-    everyone = np.ones(len(prepared.coded.groups), np.bool_)
-    answers = OwnersByPlace(slices, everyone, prepared.epochs, prepared.grid, roster)
-    return [
-        (topic_cells, np.tile(client, (len(topic_cells), 1)))
-        for topic_cells, client in answers.clients()
-    ]
-
-
-def _hold_alike(
-    prepared: PreparedGroups, listed: list[tuple[Ints, Counts]], states: tuple[Ints, ...]
-) -> None:
-    """What was listed is what the cells say, epoch by epoch and queue by queue."""
-    grid, of_client = prepared.grid, _numbers(prepared)
-    epoch = np.full(len(grid.queues), -1)
-    for first, end in zip(grid.topic_first[:-1], grid.topic_first[1:], strict=True):
-        epoch[first:end] = np.arange(end - first)
-    for number, state in enumerate(states):
-        rows = [
-            (cell, of_client[clients])
-            for cells, owners in listed
-            for cell, clients in zip(cells.tolist(), owners, strict=True)
-            if epoch[cell] == number
-        ]
-        in_order = [clients for _, clients in sorted(rows, key=lambda row: row[0])]
-        assert np.array_equal(np.concatenate(in_order), state[state >= 0]), "cells differ"
-
-
-def _numbers(prepared: PreparedGroups) -> Ints:
-    """By client: the number of the member; then one for `ABSENT`."""
-    names = prepared.coded.names.clients.to_pylist()
-    return np.array([*(int(name.rpartition("-")[2]) for name in names), ABSENT])
-
-
 def _entries(prepared: PreparedGroups) -> list[Ints]:
     return [piece.entry for piece in Holdings(prepared).pieces() if isinstance(piece, Block)]
 
@@ -158,7 +109,8 @@ def _states(prepared: PreparedGroups) -> tuple[Ints, Ints]:
     """Number of the member that owns each queue, in the first epoch and the last; -2: no queue."""
     holdings = Holdings(prepared)
     last = int(np.diff(prepared.epochs.of_group).max()) - 1
-    of_client = _numbers(prepared)
+    numbers = [int(name.rpartition("-")[2]) for name in prepared.coded.names.clients.to_pylist()]
+    of_client = np.array([*numbers, ABSENT])
     states = np.full((2, len(holdings.queues.group)), ABSENT)
     first = int(prepared.epochs.of_group[0])
     for piece in holdings.pieces():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +12,6 @@ from rebalance_core.kernels.segments import (
     Bools,
     Counts,
     Ints,
-    first_of_run,
     halves,
     pair,
     pointers,
@@ -50,12 +48,10 @@ class OwnersByPlace:
         divided = (grid.queues > 0) & (members > 0) & np.repeat(mine[grid.topics.group], sizes)
         self.topic_cell: Ints = np.flatnonzero(divided)
         """The topic cells that have an answer."""
-        self.epoch: Ints = epoch[self.topic_cell]
-        """Of each of them."""
         numbers = pair(grid.queues[self.topic_cell], members[self.topic_cell])
         distinct, self.answer = np.unique(numbers, return_inverse=True)
         """`answer`: which one each of them has."""
-        self._deal, self._numbers, self._roster = deal, halves(distinct), roster
+        self._deal, self._numbers = deal, halves(distinct)
         self.first = pointers(self._numbers[0])
         """Where each answer begins in `index`, and the end."""
 
@@ -63,22 +59,6 @@ class OwnersByPlace:
     def index(self) -> Counts:
         """By answer and place: the index in cidAll of the owner."""
         return self._deal(*self._numbers)
-
-    def clients(self) -> Iterator[tuple[Ints, Counts]]:
-        """The owners by name: topic cells of one epoch with one answer, by epoch and answer.
-
-        Yields:
-            The topic cells, and by place the client that owns the queue there in all of them.
-        """
-        roster = self._roster
-        client = roster.client(np.arange(len(roster))).astype(np.int32)
-        order = np.lexsort((self.answer, self.epoch))
-        begins = first_of_run(self.epoch[order], self.answer[order])
-        for begin, end in pairwise([*np.flatnonzero(begins).tolist(), len(order)]):
-            epoch, answer = self.epoch[order[begin]], self.answer[order[begin]]
-            members = client[roster.first[epoch] : roster.first[epoch + 1]]
-            places = slice(self.first[answer], self.first[answer + 1])
-            yield self.topic_cell[order[begin:end]], members[self.index[places]]
 
 
 class ListedOwners:

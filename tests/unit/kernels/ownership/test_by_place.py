@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,17 +42,16 @@ def listed(prepared: PreparedGroups, kind: int) -> Listed:
         prepared.grid,
         prepared.roster,
     )
-    names = prepared.coded.names
-    of = np.repeat(prepared.grid.topics.group, np.diff(prepared.grid.topic_first))
-    epoch = np.arange(len(of)) - np.repeat(
-        prepared.grid.topic_first[:-1], np.diff(prepared.grid.topic_first)
-    )
+    names, roster = prepared.coded.names, prepared.roster
+    sizes = np.diff(prepared.grid.topic_first)
+    of = np.repeat(prepared.grid.topics.group, sizes)
+    epoch = np.arange(len(of)) - np.repeat(prepared.grid.topic_first[:-1], sizes)
     found: Listed = {}
-    for topic_cells, clients in answers.clients():
-        for cell in topic_cells.tolist():
-            group = names.groups[of[cell]].as_py()
-            assert (group, epoch[cell]) not in found
-            found[group, int(epoch[cell])] = [names.clients[c].as_py() for c in clients.tolist()]
+    for cell, answer in zip(answers.topic_cell.tolist(), answers.answer.tolist(), strict=True):
+        index = answers.index[answers.first[answer] : answers.first[answer + 1]]
+        entries = roster.first[prepared.epochs.of_group[of[cell]] + epoch[cell]] + index
+        owners = names.clients.take(pa.array(roster.client(entries))).to_pylist()
+        found[names.groups[of[cell]].as_py(), int(epoch[cell])] = owners
     return found
 
 
