@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -16,10 +16,8 @@ from rebalance_core.engine.routing import Part
 from rebalance_core.engine.time_range import within
 from rebalance_core.engine.units import ROWS_PER_CHUNK
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
+from rebalance_core.kernels.codes.columns import EVENTS
 
-OF_OFFSETS = "pull_starts"
-"""The only table whose rows depend on offsets."""
 Giants = Mapping[tuple[str, str], list[Part]]
 """The parts of divided groups that a bucket makes, by cluster and group."""
 
@@ -29,24 +27,20 @@ def bucket_pass(
     giants: Giants,
     engine: EngineOptions,
     options: SimulationOptions,
-    wanted: Collection[str] = tuple(LEDGER_TABLES),
 ) -> Rows:
-    """Rows of ledger tables, some groups after the others, with coded names (`rows_of`).
+    """Rows of every ledger table, some groups after the others, with coded names (`rows_of`).
 
     Args:
         tables: The rows that `Routing.split` gave the bucket; a table without rows may be missing.
         giants: The groups that this bucket makes a part of.
         engine: See `EngineOptions`.
         options: Of the simulation.
-        wanted: The tables that rows are wanted of.
     """
-    if OF_OFFSETS not in wanted:
-        tables = {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)}
     grouped = fan_out(_with_events(tables), group_pattern(options))
     for begin, end, part in _pieces(grouped, giants):
         rows = grouped.of(begin, end)
-        made = prepare_tables(rows, engine, wanted, part)
-        yield from within(rows_of(made, wanted, names_coded=True), options)
+        made = prepare_tables(rows, engine, LEDGER_TABLES, part)
+        yield from within(rows_of(made, names_coded=True), options)
 
 
 def _with_events(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:

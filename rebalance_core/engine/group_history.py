@@ -47,9 +47,9 @@ def history_of(
         queue_offsets_given: there is a queue_offsets table, so no row means not observed.
         committed_offsets_given: there is a committed_offsets table, so no row means none.
     """
-    rows: dict[str, list[Row]] = {name: table.to_pylist() for name, table in tables.items()}
     events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
-    rows["cluster_events"] = events.to_pylist()
+    given = {**tables, "cluster_events": events}
+    rows: dict[str, list[Row]] = {name: table.to_pylist() for name, table in given.items()}
     first = rows["cluster_events"][0]
     offsets = tuple(map(_queue_offset, rows.get("queue_offsets", [])))
     commits = tuple(map(_committed_offset, rows.get("committed_offsets", [])))

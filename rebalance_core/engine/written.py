@@ -13,16 +13,12 @@ from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.file_reader import FileStats
 
 
-class LedgerWritten(Protocol):
-    """What a simulation wrote."""
+class Written(Protocol):
+    """What a job made of input tables."""
 
     @property
     def tables(self) -> Mapping[str, TableWritten]:
         """Rows and digest of every table written."""
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What a summary says of them (`LedgerFacts.totals`)."""
 
     @property
     def rejected(self) -> Mapping[str, int]:
@@ -31,6 +27,14 @@ class LedgerWritten(Protocol):
     @property
     def input_rows(self) -> Mapping[str, int]:
         """Rows of every input table."""
+
+
+class LedgerWritten(Written, Protocol):
+    """What a simulation wrote."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What a summary says of them (`LedgerFacts.totals`)."""
 
     @property
     def replay_reasons(self) -> Mapping[str, int]:

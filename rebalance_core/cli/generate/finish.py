@@ -12,11 +12,7 @@ def say_begin(plan: FleetPlan) -> None:
     say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
 
 
-def finish(
-    run: OutputRun,
-    plan: FleetPlan,
-    written: FleetWritten,
-) -> RunRecord:
+def finish(run: OutputRun, plan: FleetPlan, written: FleetWritten) -> RunRecord:
     """Write the record of the run.
 
     Args:

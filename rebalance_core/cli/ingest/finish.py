@@ -17,11 +17,7 @@ def say_begin(options: IngestOptions, collection: Collection) -> None:
     say(f"reading {len(collection.files):,} files of {options.collection}")
 
 
-def finish(
-    run: OutputRun,
-    options: IngestOptions,
-    written: IngestWritten,
-) -> RunRecord:
+def finish(run: OutputRun, options: IngestOptions, written: IngestWritten) -> RunRecord:
     """Write the record of the run.
 
     Args:

@@ -19,10 +19,7 @@ def say_begin(options: PlanOptions, rows: Mapping[str, int]) -> None:
 
 
 def finish(
-    run: OutputRun,
-    options: PlanOptions,
-    inputs: Sequence[InputRecord],
-    result: PlanResult,
+    run: OutputRun, options: PlanOptions, inputs: Sequence[InputRecord], result: PlanResult
 ) -> RunRecord:
     """Pass on the warnings, and write the record of the run.
 
@@ -34,13 +31,7 @@ def finish(
     """
     for warning in result.warnings:
         warn(warning)
-    return run.finish(
-        outcome_of(
-            result,
-            inputs,
-            seed=_only_seed(options),
-        )
-    )
+    return run.finish(outcome_of(result, inputs, seed=_only_seed(options)))
 
 
 def _only_seed(options: PlanOptions) -> int | None:

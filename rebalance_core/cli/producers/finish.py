@@ -43,10 +43,5 @@ def finish(
         inputs: Their records, without rows.
         written: What came of it.
     """
-    return run.finish(
-        outcome_of(
-            written,
-            inputs,
-            seed=None if options.model is None else options.model.seed,
-        )
-    )
+    seed = None if options.model is None else options.model.seed
+    return run.finish(outcome_of(written, inputs, seed=seed))

@@ -51,12 +51,6 @@ def finish(
         inputs: Their records, without rows.
         written: What came of it.
     """
-    return run.finish(
-        outcome_of(
-            written,
-            inputs,
-            replayed_groups=sum(written.facts["played_one_by_one"].values()),
-            replay_reasons=written.facts["played_one_by_one"],
-            seed=options.first_seed,
-        )
-    )
+    reasons = written.facts["played_one_by_one"]
+    outcome = outcome_of(written, inputs, replay_reasons=reasons, seed=options.first_seed)
+    return run.finish(outcome)

@@ -3,11 +3,13 @@
 It is written last: a folder without it is not a result.
 """
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.run.output_folder import OutputFolder
@@ -16,6 +18,9 @@ from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.store_errors import reason_of
 from rebalance_core.version import LIBRARY_VERSION
+
+if TYPE_CHECKING:
+    from rebalance_core.engine.written import Written
 
 
 @dataclass(frozen=True)
@@ -58,35 +63,28 @@ class Outcome:
     exit_code: int = ExitCode.OK
 
 
-class Written(Protocol):
-    """What a job says of the tables it wrote."""
-
-    @property
-    def tables(self) -> Mapping[str, Any]:
-        """Rows and digest of every table written."""
-
-    @property
-    def rejected(self) -> Mapping[str, int]:
-        """How often each issue code occurs in ``rejected``."""
-
-    @property
-    def input_rows(self) -> Mapping[str, int]:
-        """Rows of every input table."""
-
-
-def outcome_of(written: Written, inputs: Sequence[InputRecord], **more: Any) -> Outcome:
+def outcome_of(
+    written: Written,
+    inputs: Sequence[InputRecord],
+    *,
+    replay_reasons: Mapping[str, int] | None = None,
+    seed: int | None = None,
+) -> Outcome:
     """The outcome of a run over input tables.
 
     Args:
         written: what came of it.
         inputs: the records of the inputs, without rows.
-        more: other fields of `Outcome`.
+        replay_reasons: how many groups were done one by one, by reason; None: no job of groups.
+        seed: of what was random.
     """
     return Outcome(
         outputs=table_records(written.tables),
         inputs=[replace(record, rows=written.input_rows.get(record.table)) for record in inputs],
         rejected=written.rejected,
-        **more,
+        replayed_groups=None if replay_reasons is None else sum(replay_reasons.values()),
+        replay_reasons=replay_reasons or {},
+        seed=seed,
     )
 
 

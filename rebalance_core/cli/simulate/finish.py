@@ -13,11 +13,7 @@ def say_begin(inputs: Sequence[InputRecord]) -> None:
     say(f"simulating; inputs: {', '.join(record.table for record in inputs)}")
 
 
-def finish(
-    run: OutputRun,
-    inputs: Sequence[InputRecord],
-    written: LedgerWritten,
-) -> RunRecord:
+def finish(run: OutputRun, inputs: Sequence[InputRecord], written: LedgerWritten) -> RunRecord:
     """Write the record of the run.
 
     Args:
@@ -25,11 +21,4 @@ def finish(
         inputs: Their records, without rows.
         written: What came of it.
     """
-    return run.finish(
-        outcome_of(
-            written,
-            inputs,
-            replayed_groups=sum(written.replay_reasons.values()),
-            replay_reasons=written.replay_reasons,
-        )
-    )
+    return run.finish(outcome_of(written, inputs, replay_reasons=written.replay_reasons))

@@ -83,6 +83,7 @@ class Elements:
         self._rests = self._times_of_rest(segment)
         self.rest = np.full(len(self.ids), self._rests[0][0], np.int64)
         self._rests_past = np.zeros(len(self.ids), np.int64)
+        self._asks_until_us = segment.asks_until_us
         self._since_us = segment.begin_us if segment.after_gap else BEFORE_ALL
         if segment.after_gap:
             at_rest = np.flatnonzero(self.asks_us == NEVER)  # the others have a pass under way
@@ -101,6 +102,14 @@ class Elements:
         # one that was due in the gap, too late to have ended there, begins with the segment
         begin: Times = np.maximum(np.minimum(last + self.wait[who], soonest), self._since_us)
         return begin
+
+    def next_act(self, begin: Times) -> Times:
+        """(elements,) when each passes or asks for locks next; `NEVER`: not in the segment."""
+        passes = np.minimum(begin, self.rest)
+        passes = np.where(passes < self.limit, passes, NEVER)
+        in_it = (self.asks_us < self._asks_until_us) & (self.asks_us < self.ended)
+        asks = np.where(in_it, self.asks_us, NEVER)
+        return np.where(self.asks_us < NEVER, asks, passes)
 
     def next_later(self, who: Ints) -> Times:
         """The first wake-up that a pass of each put down for itself; `NEVER`."""

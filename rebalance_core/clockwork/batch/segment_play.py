@@ -107,12 +107,12 @@ class _SegmentPlay:
         everyone = np.arange(len(its.ids))
         while True:
             begin = self._next_begin(everyone, np.zeros(len(everyone), np.int64))
-            soonest = self._soonest(begin)
+            soonest = its.next_act(begin)
             if not (soonest < NEVER).any():
                 return
             first = self._first_registration(soonest)
             begin = self._next_begin(everyone, first[its.seed])
-            asks = self._asking(self._soonest(begin))
+            asks = self._asking(its.next_act(begin))
             due = (begin < its.limit) & (begin < its.rest) & (its.asks_us == NEVER)
             who = np.flatnonzero(due & (begin <= first[its.seed]))
             if len(who):
@@ -121,15 +121,6 @@ class _SegmentPlay:
                 outcome = self._passes.ask_for_locks(asks)
                 its.settle(asks, outcome.end_us, outcome.balanced)
                 self._register(asks, its.used[asks], outcome)
-
-    def _soonest(self, begin: Times) -> Times:
-        """(elements,) when each does something that others may depend on; `NEVER`: not now."""
-        its = self._elements
-        passes = np.minimum(begin, its.rest)
-        passes = np.where(passes < its.limit, passes, NEVER)
-        over = self._segment.asks_until_us
-        asks = np.where((its.asks_us < over) & (its.asks_us < its.ended), its.asks_us, NEVER)
-        return np.where(its.asks_us < NEVER, asks, passes)
 
     def _asking(self, soonest: Times) -> Ints:
         """Who asks for locks before anybody else of the future does anything."""

@@ -31,14 +31,12 @@ class LedgerTask:
         giants: The parts of divided groups, by bucket.
         engine: See `EngineOptions`.
         options: Of the simulation.
-        wanted: The tables that are made.
     """
 
     folder: Place
     giants: Mapping[int, Giants]
     engine: EngineOptions
     options: SimulationOptions
-    wanted: tuple[str, ...] = tuple(LEDGER_TABLES)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """As `one_attempt`; the note is the facts of what was written."""
@@ -50,7 +48,7 @@ class LedgerTask:
                 yield REJECTED.name, rejected
             if tables:
                 giants = self.giants.get(bucket, {})
-                yield from bucket_pass(tables, giants, self.engine, self.options, self.wanted)
+                yield from bucket_pass(tables, giants, self.engine, self.options)
 
 
 @dataclass(frozen=True, slots=True)

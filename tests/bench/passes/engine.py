@@ -8,8 +8,10 @@ Parquet with count and digest.
 """
 
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark import StorageLevel
@@ -25,36 +27,60 @@ from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, replayed_groups, table_of
 from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks, task_count
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.write import row_hash
+from rebalance_core.spark.tables.write import row_hash, write_table
 from rebalance_core.synthetic.fleet import FleetPlan
-from tests.bench.passes.contestants import (
-    CONTESTANTS,
-    FROM_MEMORY,
-    FROM_MEMORY_WRITTEN,
-    OWN,
-    PER_GROUP,
-    REFERENCE,
-    VECTORIZED,
-    WRITTEN,
-    Bench,
-)
-from tests.bench.passes.own_pass import own_pass
 from tests.bench.passes.workloads import OPTIONS, from_memory, per_group, share_of_groups
 from tests.bench.process_tree import peaks_of_descendants
 from tests.bench.report import LESS, MORE, Figure, Report, Table, bench_main, say, tidy
 
+CONTESTANTS = (
+    VECTORIZED,
+    FROM_MEMORY,
+    WRITTEN,
+    FROM_MEMORY_WRITTEN,
+    PER_GROUP,
+    REFERENCE,
+) = (
+    "engine",
+    "from memory",
+    "engine, written",
+    "from memory, written",
+    "applyInPandas per group",
+    "reference (share)",
+)
 ABOUT = """\
 Rows of `ownership` of a generated day, by the engine and by what it replaces; all start from the
 same rows, fanned out, assigned to tasks and kept in memory, and end in Spark's noop sink, or as
-Parquet with count and digest. The job's own pass begins earlier, with checked rows in the tasks of
-their groups, packed as the job moves them: tasks fan them out, prepare groups, make the rows, and
-write Parquet with count and digest themselves; it is compared with rows from memory that go
-nowhere, and with such rows written by Spark. The first run of each plan, which the JVM has yet to
-compile, is not counted. Asserted: applyInPandas, the replay (one group in a hundred, scaled by
-rows) and the job's own pass give the same rows."""
+Parquet with count and digest. The first run of each plan, which the JVM has yet to compile, is not
+counted. Asserted: applyInPandas and the replay (one group in a hundred, scaled by rows) give the
+same rows."""
 REFERENCE_SHARE = 100
 """The reference replays one group in so many a round; its time is scaled by the rows it gives."""
+
+
+@dataclass
+class Bench:
+    """The rows to work on, and the seconds of every contestant in every round."""
+
+    spark: SparkSession
+    assigned: AssignedRows
+    members: DataFrame
+    """The rows of members, not packed."""
+    tasks: int
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def run(self, name: str, frame: DataFrame, *, written: bool = False) -> float:
+        """Compute every row and throw it away, or write it as the job does."""
+        with tempfile.TemporaryDirectory() as folder:
+            begin = time.perf_counter()
+            if written:
+                write_table(frame, folder, "ownership")
+            else:
+                frame.write.format("noop").mode("overwrite").save()
+            taken = time.perf_counter() - begin
+        self.seconds.setdefault(name, []).append(taken)
+        say(f"  {name:<24} {taken:8.2f} s")
+        return taken
 
 
 def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
@@ -77,13 +103,7 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     assigned.members.count()
     say(f"fanned out, assigned and packed in {time.perf_counter() - begin:.1f} s")
     say(f"input rows {rows}, fanned out {dict(sorted(map(tuple, fanned)))}, {tasks} tasks")
-    inputs = InputTables(
-        tables["cluster_events"],
-        tables["consumer_groups"],
-        tables["queue_offsets"],
-        tables["committed_offsets"],
-    )
-    return Bench(spark, assigned, rows_of_members, own_pass(inputs, tasks), tasks)
+    return Bench(spark, assigned, rows_of_members, tasks)
 
 
 def kept_rows(rows: DataFrame) -> DataFrame:
@@ -116,14 +136,12 @@ def compare(bench: Bench, rounds: int) -> dict[str, Any]:
     )
     for name, frame, written in yields:
         bench.run(name, frame, written=written)
-    bench.run_own(expected)
     bench.seconds.clear()
     rows_of_shares = []
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}: {expected[0]:,} rows of ownership")
         for name, frame, written in yields:
             bench.run(name, frame, written=written)
-        bench.run_own(expected)
         bench.run(PER_GROUP, alone)
         rows_of_shares.append(run_reference(bench, number))
         if number == 0:
@@ -163,16 +181,12 @@ def figures(bench: Bench, facts: dict[str, Any]) -> list[Figure]:
     # A share of a small day may have no group.
     scaled = [s * facts["rows"] / n if n else None
               for s, n in zip(seconds[REFERENCE], shares, strict=True)]  # fmt: skip
-    memory, own = seconds[FROM_MEMORY], seconds[OWN]
-    memory_written = seconds[FROM_MEMORY_WRITTEN]
-    yields = "a mapInArrow that yields as many rows from memory"
+    yields = "a mapInArrow that yields as many rows from memory / engine"
     return [
         _figure("applyInPandas per group / engine", seconds[PER_GROUP], ours, 15),
         _figure("the plain replay, scaled / engine", scaled, ours),
-        _figure(f"{yields} / engine", memory, ours, 1),
-        _figure(f"{yields} / engine, both written", memory_written, written),
-        _figure(f"{yields} / the job's own pass", memory, own, 1),
-        _figure(f"{yields}, written by Spark / the job's own pass", memory_written, own),
+        _figure(yields, seconds[FROM_MEMORY], ours, 1),
+        _figure(f"{yields}, both written", seconds[FROM_MEMORY_WRITTEN], written),
     ]
 
 

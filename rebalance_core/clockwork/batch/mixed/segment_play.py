@@ -88,11 +88,11 @@ class _MixedPlay:
         nothing = np.zeros(len(its.ids), np.int64)
         while True:
             begin = self._next_begin(nothing)
-            soonest = self._soonest(begin)
+            soonest = its.next_act(begin)
             unheard_us = np.where(its.asks_us < NEVER, 0, self._unheard_us)
             heard_us = self._hear(self._first(soonest + unheard_us))
             begin = self._next_begin(heard_us[its.seed])
-            asks = self._asking(self._soonest(begin), heard_us)
+            asks = self._asking(its.next_act(begin), heard_us)
             due = (begin < its.limit) & (begin < its.rest) & (its.asks_us == NEVER)
             who = np.flatnonzero(due & (begin + self._sees_us < heard_us[its.seed]))
             if len(who):
@@ -107,15 +107,6 @@ class _MixedPlay:
         """Hand everything to the next segment."""
         for each in (self._elements, self._routes, self._lists, self._agenda, self._wakes):
             each.keep()
-
-    def _soonest(self, begin: Times) -> Times:
-        """(elements,) when each does something next; `NEVER`: not in the segment."""
-        its = self._elements
-        passes = np.minimum(begin, its.rest)
-        passes = np.where(passes < its.limit, passes, NEVER)
-        over = self._segment.asks_until_us
-        asks = np.where((its.asks_us < over) & (its.asks_us < its.ended), its.asks_us, NEVER)
-        return np.where(its.asks_us < NEVER, asks, passes)
 
     def _asking(self, soonest: Times, heard_us: Times) -> Ints:
         """Who asks for order locks before anybody else of the future does or gives up any."""

@@ -1,5 +1,6 @@
 """Pieces of work in several processes; threads stand in for these."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -53,7 +54,7 @@ def test_a_piece_that_takes_long_holds_up_the_making_of_others(
     with ThreadPoolExecutor(1) as reader:
         first = reader.submit(next, played)
         while len(made) < 2 * pool.WAITING_PER_PROCESS:
-            pass
+            time.sleep(0.01)
         assert not first.done()
         assert len(made) <= 2 * pool.WAITING_PER_PROCESS + 1
         go.set()
