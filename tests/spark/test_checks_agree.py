@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.hashing.row_hash import row_hashes
 from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.checks.reading import parquet_rows
 from rebalance_core.checks.row_checks import check_tables, complaints
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark.tables import check_rows
@@ -123,8 +124,10 @@ def test_csv(spark: SparkSession, tmp_path: Path) -> None:
     assert_agree(spark, tmp_path)
 
 
-def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet_parts(spark, tmp_path)
+    assert_agree(spark, tmp_path)
+    monkeypatch.setattr(parquet_rows, "_WHOLE_BYTES", 0)  # each row group is a piece
     assert_agree(spark, tmp_path)
 
 

@@ -2,7 +2,10 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import Row, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES
@@ -190,14 +193,16 @@ def test_csv_lacks_columns(spark: SparkSession, tmp_path: Path) -> None:
         InputTables.read(spark, cluster_events=str(path))
 
 
-def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_spark", [False, True])
+def test_parquet(spark: SparkSession, tmp_path: Path, by_spark: bool) -> None:
     rows = [("c", BIG, 1, "BROKER_UP", ["a"], 4.0, "x"), ("c", 2, 2, "X", None, 1.5, "y")]
     names = "cluster STRING, event_ms BIGINT, sequence INT, event_type STRING"
     frame = spark.createDataFrame(
         rows, f"{names}, subscriptions ARRAY<STRING>, read_queue_nums DOUBLE, other STRING"
     )
-    frame.coalesce(1).write.parquet(str(tmp_path / "cluster_events.parquet"))
-    inputs = InputTables.read(spark, str(tmp_path))
+    path = str(tmp_path / "cluster_events.parquet")
+    frame.coalesce(1).write.parquet(path)
+    inputs = InputTables.read(spark, cluster_events=path if by_spark else f"file://{path}")
     first, second = inputs.cluster_events.orderBy("_source").collect()
     assert (first.event_ms, first.subscriptions, first.read_queue_nums) == (BIG, ["a"], 4)
     assert first["_source"].endswith(".parquet:1")
@@ -206,6 +211,18 @@ def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
     assert issues_of(first) == []
     assert issues_of(second) == [("BAD_TYPE", "read_queue_nums is '1.5', which is no INT")]
     assert inputs.unknown_columns() == {"cluster_events": ["other"]}
+
+
+def test_a_part_that_is_no_parquet_is_refused_by_the_task_that_reads_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cluster_events.parquet"
+    folder.mkdir()
+    pq.write_table(pa.Table.from_pylist([EVENT]), folder / "part-0.parquet")
+    (folder / "part-1.parquet").write_text("no Parquet")
+    events = InputTables.read(spark, str(tmp_path)).cluster_events
+    with pytest.raises(PythonException, match=r"InputRefused: .*cannot be read as parquet: "):
+        events.collect()
 
 
 def test_tables_are_found_by_name_and_explicit_paths_go_first(

@@ -1,8 +1,14 @@
-"""Parquet files as one Arrow table, every row with the file and row it came from."""
+"""Rows of Parquet files, each with the file and row it came from.
+
+A table may be read whole, or in pieces by several tasks: the rows are the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
@@ -16,30 +22,128 @@ from rebalance_core.storage.locations import Location, place_of
 from rebalance_core.storage.place import Place
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_WHOLE_BYTES = 8 << 20
+"""A file of more bytes is divided into its row groups."""
+_ROWS_AT_ONCE = 1 << 17
 
 
-def parquet_rows(path: str, files: Sequence[Location]) -> tuple[pa.Table, list[str]]:
-    """The rows for `conform`, and the names of all columns.
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a Parquet file.
 
-    The schema is the first file's; columns that another lacks are null there. Folders named
-    ``column=value`` add a column.
+    Attributes:
+        file: Which.
+        size: Bytes, about.
+        row_group: Which; None: all.
+        before: Rows of the file before these.
+    """
+
+    file: Place
+    size: int
+    row_group: int | None = None
+    before: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetTable:
+    """Parquet files that are one table; picklable.
+
+    Attributes:
+        path: What it is called.
+        schema: The first file's; columns that another lacks are null there. Folders named
+            ``column=value`` add a column. `SOURCE` is among them.
+    """
+
+    path: str
+    schema: pa.Schema
+
+    @classmethod
+    def of(cls, path: str, files: Sequence[Location]) -> ParquetTable:
+        """The table of these files, one at least; `InputRefused` if the first is no Parquet."""
+        file = place_of(files[0])
+        with _refusing(path):
+            opened = _opened(file)
+            return cls(path, _rows(file, opened, opened.schema_arrow.empty_table(), 0).schema)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns, without `SOURCE`."""
+        return [name for name in self.schema.names if name != SOURCE]
+
+    def whole(self, files: Sequence[Location]) -> pa.Table:
+        """All rows for `conform`; `InputRefused` as of `rows`."""
+        with _refusing(self.path):
+            parts = [self._whole_file(place_of(file)) for file in files]
+            return pa.concat_tables([self.schema.empty_table(), *parts])
+
+    def rows(self, piece: Piece) -> Iterator[pa.Table]:
+        """The rows of a piece for `conform`, some at a time.
+
+        Raises:
+            InputRefused: The file is no Parquet, or its types do not fit the schema.
+        """
+        groups = None if piece.row_group is None else [piece.row_group]
+        with _refusing(self.path):
+            opened, before = _opened(piece.file), piece.before
+            for batch in opened.iter_batches(_ROWS_AT_ONCE, groups, use_threads=False):
+                rows = _rows(piece.file, opened, pa.Table.from_batches([batch]), before)
+                yield self._fitting(rows)
+                before += len(batch)
+
+    def _whole_file(self, file: Place) -> pa.Table:
+        opened = _opened(file)
+        return self._fitting(_rows(file, opened, opened.read(), 0))
+
+    def _fitting(self, rows: pa.Table) -> pa.Table:
+        """The columns of the schema; null if the rows lack one."""
+        columns = [
+            rows.column(field.name).cast(field.type)
+            if field.name in rows.column_names
+            else pa.nulls(len(rows), field.type)
+            for field in self.schema
+        ]
+        return pa.table(columns, schema=self.schema)
+
+
+def pieces_of(path: str, files: Sequence[Location]) -> list[Piece]:
+    """All rows of local files in pieces; a small file is one.
+
+    Args:
+        path: What the table is called.
+        files: Those of the table.
 
     Raises:
-        InputRefused: a file is no Parquet, or its types do not fit those of the first.
+        InputRefused: A file is no Parquet.
     """
+    found = []
+    for file in map(place_of, files):
+        size = Path(file.path).stat().st_size
+        if size <= _WHOLE_BYTES:
+            found.append(Piece(file, size))
+            continue
+        with _refusing(path):
+            told = _opened(file).metadata
+        before = 0
+        for number in range(told.num_row_groups):
+            found.append(Piece(file, size // told.num_row_groups, number, before))
+            before += told.row_group(number).num_rows
+    return found
+
+
+@contextmanager
+def _refusing(path: str) -> Iterator[None]:
     try:
-        tables = [_rows_of_file(place_of(file)) for file in files]
-        parts = [_with_schema(each, tables[0].schema) for each in tables]
-        rows = pa.concat_tables(parts)
+        yield
     except (pa.ArrowException, OSError) as error:
         raise InputRefused(f"{path} cannot be read as parquet: {error}") from error
-    names = [name for name in rows.column_names if name != SOURCE]
-    return rows, names
 
 
-def _rows_of_file(file: Place) -> pa.Table:
-    opened = pq.ParquetFile(file.path, filesystem=file.file_system)
-    read = opened.read()
+def _opened(file: Place) -> pq.ParquetFile:
+    return pq.ParquetFile(file.path, filesystem=file.file_system)
+
+
+def _rows(file: Place, opened: pq.ParquetFile, read: pa.Table, before: int) -> pa.Table:
+    """Rows as they were read, with the columns of folders and `SOURCE`."""
     columns = {n: read.column(n) for n in read.column_names if n not in TECHNICAL}
     for leaf in map(opened.schema.column, range(len(opened.schema))):
         if leaf.physical_type == "INT96" and leaf.path in columns:
@@ -48,20 +152,9 @@ def _rows_of_file(file: Place) -> pa.Table:
             columns[leaf.path] = moments.cast(pa.timestamp("us", "UTC"))
     for name, value in _partition(file.path).items():
         columns[name] = pa.chunked_array([pa.repeat(pa.scalar(value, pa.string()), len(read))])
-    numbers = pa.array(np.arange(1, len(read) + 1)).cast(pa.string())
+    numbers = pa.array(np.arange(before + 1, before + 1 + len(read))).cast(pa.string())
     source = pc.binary_join_element_wise(file.name, numbers, ":")
     return pa.table({**columns, SOURCE: source})
-
-
-def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of the schema; null if the rows lack one."""
-    columns = [
-        rows.column(field.name).cast(field.type)
-        if field.name in rows.column_names
-        else pa.nulls(len(rows), field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema.names)
 
 
 def _partition(file: str) -> dict[str, str | None]:

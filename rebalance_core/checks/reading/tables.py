@@ -21,9 +21,10 @@ from rebalance_core.checks.reading.locations import (
     unknown_names,
 )
 from rebalance_core.checks.reading.packed_files import open_unpacked
-from rebalance_core.checks.reading.parquet_rows import parquet_rows
+from rebalance_core.checks.reading.parquet_rows import ParquetTable
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.technical_columns import RAW, SOURCE, TECHNICAL
+from rebalance_core.storage.locations import Location
 from rebalance_core.storage.place import Place
 
 
@@ -46,8 +47,7 @@ def read_table(
     if kind is None or not files:
         return conformed_schema(table).empty_table(), []
     if kind == "parquet":
-        rows, names = parquet_rows(path, files)
-        return conform(table, rows), unknown_names(table, names, TECHNICAL)
+        return _parquet(table, path, files)
     return (_json if kind == "json" else _csv)(table, path, files)
 
 
@@ -56,8 +56,12 @@ def stored_table(table: Table, folder: Place) -> tuple[pa.Table, list[str]]:
     files = [file for file in folder.files() if not hidden(file.name)]
     if not files:
         return conformed_schema(table).empty_table(), []
-    rows, names = parquet_rows(folder.url, files)
-    return conform(table, rows), unknown_names(table, names, TECHNICAL)
+    return _parquet(table, folder.url, files)
+
+
+def _parquet(table: Table, path: str, files: Sequence[Location]) -> tuple[pa.Table, list[str]]:
+    read = ParquetTable.of(path, files)
+    return conform(table, read.whole(files)), unknown_names(table, read.names, TECHNICAL)
 
 
 def _json(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[str]]:

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
-from rebalance_core.checks.conform import conform, refuse_missing_columns
+from rebalance_core.checks.conform import refuse_missing_columns
 from rebalance_core.checks.reading.csv_rows import header_names
-from rebalance_core.checks.reading.json_rows import ReadRows
 from rebalance_core.checks.reading.locations import (
     entries_of,
     format_of_table,
     local_files,
     not_found,
-    unknown_names,
 )
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.contracts.technical_columns import SOURCE, TECHNICAL
 from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.sources import Batches, Source, source_of
+from rebalance_core.spark.tables.local_files import parquet_source
+from rebalance_core.spark.tables.parquet_frames import parquet_frame
+from rebalance_core.spark.tables.sources import Source, source_of
 from rebalance_core.spark.tables.text_frames import csv_source, json_source
 from rebalance_core.spark.tables.written import read_numbered
 from rebalance_core.storage.place import Place
-
-_FILE, _ROW = "_source_file", "_source_row"
-"""Where a row of a Parquet file stands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +120,7 @@ class InputTables:
 
 def _files(spark: SparkSession, path: str) -> list[str]:
     """Every data file under the path, as Spark sees it (local, HDFS, object store, Connect)."""
-    here = path.startswith("file:") and getattr(spark, "sparkContext", None) is not None
-    if here and "%" not in path:  # seconds of the JVM's time cheaper
+    if _is_here(spark, path):  # seconds of the JVM's time cheaper
         return [f"file://{file}" for file in local_files(path)]
     try:
         listing = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(path)
@@ -137,6 +129,12 @@ def _files(spark: SparkSession, path: str) -> list[str]:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise InputRefused(f"{path} does not exist") from error
         raise
+
+
+def _is_here(spark: SparkSession, path: str) -> bool:
+    """True for a path that means the same to this process and to Spark."""
+    of_driver = path.startswith("file:") and getattr(spark, "sparkContext", None) is not None
+    return of_driver and "%" not in path
 
 
 def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[str, str]:
@@ -163,8 +161,12 @@ def read_table(
     kind = format_of_table(path, files, input_format)
     if kind is None or not files:
         return _nothing(spark, table)
+    if kind == "parquet" and _is_here(spark, path):
+        return parquet_source(spark, table, path, [f.removeprefix("file://") for f in files])
     try:
-        return {"json": json_source, "csv": _csv, "parquet": _parquet}[kind](spark, table, path)
+        return {"json": json_source, "csv": _csv, "parquet": parquet_frame}[kind](
+            spark, table, path
+        )
     except (PySparkException, Py4JJavaError) as error:
         damage = None if kind == "parquet" else unreadable_file(str(error))
         if damage is not None:
@@ -178,31 +180,6 @@ def read_table(
 
 def _nothing(spark: SparkSession, table: Table) -> Source:
     return source_of(table, spark.createDataFrame([], table.plain_ddl))
-
-
-def _parquet(spark: SparkSession, table: Table, path: str) -> Source:
-    rows = spark.read.parquet(path)
-    names = [name for name in rows.columns if name not in TECHNICAL]
-    columns = [sf.col(f"`{name}`") for name in names]
-    place = [sf.col("_metadata.file_name").alias(_FILE), sf.col("_metadata.row_index").alias(_ROW)]
-    refuse_missing_columns(table, [*names, SOURCE])
-
-    def read(batches: Batches) -> Iterator[ReadRows]:
-        for batch in batches:
-            given = pa.Table.from_batches([batch]).drop_columns([_FILE, _ROW])
-            numbered = given.append_column(SOURCE, _places(batch[_FILE], batch[_ROW]))
-            yield ReadRows(conform(table, numbered), frozenset())
-
-    unknown = unknown_names(table, names, TECHNICAL)
-    return Source(table, rows.select(*columns, *place), read, unknown)
-
-
-def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
-    """``file:row`` from the parts of Spark's ``_metadata``, where names are as in a URI."""
-    of_files = files.dictionary_encode()
-    names = pa.array([unquote(name) for name in of_files.dictionary.to_pylist()], pa.string())
-    number = pc.add(rows, 1).cast(pa.string())
-    return pc.binary_join_element_wise(names.take(of_files.indices), number, ":")
 
 
 def _csv(spark: SparkSession, table: Table, path: str) -> Source:

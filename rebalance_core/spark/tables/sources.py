@@ -33,7 +33,7 @@ class Source:
 
     Attributes:
         table: The contract.
-        frame: What is read: lines of text, or columns of any types.
+        frame: What is read: lines of text, columns of any types, or numbers of shares of files.
         read: What a task makes of it.
         extras: Unknown columns, sorted, if a header or schema tells them; None: `read` does.
     """
