@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
 from rebalance_core.kernels.codes.eligibility import EVERYONE, NO_KIND
 from rebalance_core.kernels.ownership.broadcasts import broadcast, find_stays
 from rebalance_core.kernels.ownership.kernels import Kernels
-from rebalance_core.kernels.ownership.listed_queues import listed_queues
+from rebalance_core.kernels.ownership.layout import Layout
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.process_passes import find_passes
 from rebalance_core.kernels.ownership.sharing import Sharing
-from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
+from rebalance_core.kernels.segments import Bools, Ints, extreme, ranges
 from rebalance_core.kernels.state.cells import (
     ABSENT,
     NOBODY,
@@ -49,62 +48,50 @@ class Holdings:
         cells_per_block: int = CELLS_PER_BLOCK,
     ) -> None:
         self._prepared = prepared
-        self._part = part
-        self._cells_per_block = cells_per_block
-        self._mixed = np.zeros(len(prepared.coded.groups), np.bool_)
-        runs = prepared.roster.runs
-        self._mixed[runs.group[prepared.roster.topics_of_run != ALL_TOPICS]] = True
-        frozen = np.repeat(prepared.grid.topics.group, np.diff(prepared.grid.topic_first))
-        self._frozen = np.zeros(len(prepared.coded.groups), np.bool_)
-        self._frozen[frozen[prepared.grid.frozen]] = True
+        self._layout = Layout(prepared, part, cells_per_block)
 
-    @cached_property
+    @property
     def queues(self) -> Queues:
         """Every queue that can be read in some epoch, or that CONFIG lists."""
+        return self._layout.queues
+
+    @cached_property
+    def _mixed(self) -> Bools:
+        """By group: members subscribe different topics."""
+        roster = self._prepared.roster
+        mixed = np.zeros(len(self._prepared.coded.groups), np.bool_)
+        mixed[roster.runs.group[roster.topics_of_run != ALL_TOPICS]] = True
+        return mixed
+
+    @cached_property
+    def _frozen(self) -> Bools:
+        """By group: some topic is frozen in some epoch."""
         grid = self._prepared.grid
-        counts = grid.most_readable
-        topic_broker = np.repeat(np.arange(len(counts)), counts)
-        queue_id = ranges(np.zeros(len(counts), np.int64), counts)
-        listed = listed_queues(self._prepared)
-        if len(listed.allocation):
-            both = np.concatenate([pair(topic_broker, queue_id), listed.key])
-            topic_broker, queue_id = halves(np.unique(both))
-        group = grid.brokers.group[topic_broker]
-        if self._part != (0, 1):
-            mine = self._mine(group)
-            topic_broker, queue_id, group = topic_broker[mine], queue_id[mine], group[mine]
-        return Queues(group, grid.topic_of[topic_broker], topic_broker, queue_id)
+        frozen = np.zeros(len(self._prepared.coded.groups), np.bool_)
+        ever = extreme(np.logical_or, grid.frozen, grid.topic_first, False)
+        frozen[grid.topics.group[ever]] = True
+        return frozen
 
     @cached_property
     def _kernels(self) -> Kernels:
         return Kernels(self._prepared, self.queues)
 
-    def _mine(self, group: Ints) -> Ints:
-        """The rows of this part: a range of each group's queues."""
-        part, parts = self._part
-        first = np.flatnonzero(first_of_run(group))
-        sizes = np.diff(np.append(first, len(group)))
-        place = np.arange(len(group)) - np.repeat(first, sizes)
-        return np.flatnonzero(place * parts // np.repeat(sizes, sizes) == part)
-
     def pieces(self) -> Iterator[Piece]:
         """All queues; each piece is of one kind of strategy, or of shared groups."""
-        queues, shared = self.queues, self._prepared.shared[self.queues.group]
-        kind = np.where(shared, SHARED, self._prepared.coded.groups.kind[queues.group])
-        stays = find_stays(self._prepared)
-        weights = np.diff(self._prepared.epochs.of_group)[queues.group]
-        weights += np.diff(stays.first)[queues.group_topic]
-        weights += shared * self._sharing.weights[queues.group_topic] if shared.any() else 0
-        order = np.argsort(kind, kind="stable")
-        kind = kind[order]
-        for first, end in self._cuts(kind, pointers(weights[order])):
-            cells = self._lay_out(order[first:end])
-            if kind[first] == SHARED:
+        prepared, grid = self._prepared, self._prepared.grid
+        group = grid.brokers.group
+        shared = prepared.shared[group]
+        kind = np.where(shared, SHARED, prepared.coded.groups.kind[group])
+        stays = find_stays(prepared)
+        weights = np.diff(prepared.epochs.of_group)[group] + np.diff(stays.first)[grid.topic_of]
+        weights += shared * self._sharing.weights[grid.topic_of] if shared.any() else 0
+        for of_kind, cells in self._layout.pieces(kind, weights):
+            if of_kind == SHARED:
                 yield self.shared_piece(cells, self.divided(cells))
-            elif kind[first] == EVERYONE:
-                yield broadcast(self._prepared, queues, stays, cells)
+            elif of_kind == EVERYONE:
+                yield broadcast(prepared, self.queues, stays, cells)
             else:
-                yield self._block(int(kind[first]), cells)
+                yield self._block(of_kind, cells)
 
     @cached_property
     def _sharing(self) -> Sharing:
@@ -114,12 +101,12 @@ class Holdings:
         """All queues, whoever holds them, some at a time.
 
         Args:
-            room: by queue: about how much an epoch of it takes.
+            room: by group topic: about how much an epoch of a queue takes.
         """
-        queues, of_group = self.queues, self._prepared.epochs.of_group
-        weights = pointers(np.diff(of_group)[queues.group] * room)
-        for first, end in self._cuts(np.zeros(len(queues.group), np.int64), weights):
-            yield self._lay_out(np.arange(first, end))
+        grid, of_group = self._prepared.grid, self._prepared.epochs.of_group
+        weights = np.diff(of_group)[grid.brokers.group] * room[grid.topic_of]
+        for _, cells in self._layout.pieces(np.zeros_like(weights), weights):
+            yield cells
 
     def shared_piece(self, cells: Cells, owned: Iterable[tuple[int, Ints, Ints]]) -> Shared:
         """Who holds cells of shared groups; ``owned`` as `divided` gives it."""
@@ -134,63 +121,43 @@ class Holdings:
             kinds = self._kernels.divided_by[number].groups.kind[group]
             for kind in np.unique(kinds[kinds < EVERYONE]).tolist():
                 mine = cell[kinds == kind]
-                owner = self._kernels.of(kind, number).entries(self._readable(cells, mine))
+                owner = self._kernels.of(kind, number).entries(Readable(cells, mine))
                 yield number, mine[owner >= 0], owner[owner >= 0]
-
-    def _cuts(self, kind: Ints, weights: Ints) -> Iterator[tuple[int, int]]:
-        """Ranges of queues of one kind, each of about `cells_per_block`."""
-        bounds = np.append(np.flatnonzero(first_of_run(kind)), len(kind)).tolist()
-        for begin, end in pairwise(bounds):
-            at = begin
-            while at < end:
-                limit = weights[at] + self._cells_per_block
-                following = int(np.searchsorted(weights, limit, side="right")) - 1
-                following = min(max(at + 1, following), end)
-                yield at, following
-                at = following
-
-    def _lay_out(self, queue: Ints) -> Cells:
-        """The cells of some queues."""
-        epochs, grid, queues = self._prepared.epochs, self._prepared.grid, self.queues
-        group, opening = queues.group[queue], epochs.of_group[queues.group[queue]]
-        count = epochs.of_group[group + 1] - opening
-        broker_cell = ranges(grid.broker_first[queues.topic_broker[queue]], count)
-        return Cells(
-            queue,
-            pointers(count),
-            grid.topic_first[queues.group_topic[queue]] - opening,
-            np.repeat(np.arange(len(queue)), count),
-            ranges(opening, count),
-            broker_cell,
-            grid.readable[broker_cell] > np.repeat(queues.queue_id[queue], count),
-        )
 
     def _block(self, kind: int, cells: Cells) -> Block:
         prepared, queues = self._prepared, self.queues
-        group = queues.group[cells.queue]
-        entry = np.where(cells.readable, NOBODY, ABSENT)
-        divided = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
-        queue = cells.queue[cells.segment[divided]]
-        owner = self._kernels.of(kind).entries(self._readable(cells, divided))
+        group = prepared.grid.brokers.group[cells.stretches.topic_broker]
+        given = Readable(cells, self._divided_cells(cells))
+        owner = self._kernels.of(kind).entries(given)
         if self._mixed[group].any():
             held = np.flatnonzero(owner >= 0)
-            group_topic = queues.group_topic[queue[held]]
+            group_topic = queues.group_topic[given.queue[held]]
             owner[held[~prepared.roster.subscribes(owner[held], group_topic)]] = NOBODY
-        entry[divided] = owner
+        if given.at is None:
+            entry = owner
+        else:
+            entry = np.where(cells.readable, NOBODY, ABSENT)
+            entry[given.at] = owner
         if self._frozen[group].any():
             self._carry(entry, cells)
         return Block(cells, entry)
 
-    def _readable(self, cells: Cells, divided: Ints) -> Readable:
-        """What a strategy is told of some cells."""
-        queues, queue = self.queues, cells.queue[cells.segment[divided]]
-        return Readable(
-            queue,
-            cells.epoch[divided],
-            cells.broker_cell[divided],
-            queues.topic_broker[queue],
-            queues.queue_id[queue],
-        )
+    def _divided_cells(self, cells: Cells) -> Ints | None:
+        """Which cells can be read in an epoch with members; None: all."""
+        some = cells.stretches
+        last_id = self.queues.queue_id[some.queue + np.maximum(some.count, 1) - 1]
+        if (last_id < self._always_divided[some.topic_broker]).all():
+            return None
+        return np.flatnonzero(cells.readable & (self._prepared.epochs.live[cells.epoch] > 0))
+
+    @cached_property
+    def _always_divided(self) -> Ints:
+        """By topic broker: so many of its first queues are divided in every epoch."""
+        epochs, grid = self._prepared.epochs, self._prepared.grid
+        sizes = np.diff(grid.broker_first)
+        epoch = ranges(epochs.of_group[grid.brokers.group], sizes)
+        divided = grid.readable * (epochs.live[epoch] > 0)
+        return extreme(np.minimum, divided, grid.broker_first, 0)
 
     def _carry(self, entry: Ints, cells: Cells) -> None:
         """Frozen topics: whoever held a queue and is still there keeps it."""

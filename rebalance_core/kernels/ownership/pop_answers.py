@@ -76,11 +76,11 @@ class PopAnswers:
 
     def blocks(self) -> Iterator[tuple[Cells, Periods]]:
         """Queues, some at a time, and by (segment, process) the epochs in which it has each."""
-        queues, share = self.holdings.queues, np.zeros(len(self._topic_of), np.int64)
+        share = np.zeros(len(self._topic_of), np.int64)
         share[self._neighbours] = self._share[self._neighbours]
         most = np.zeros(len(self.prepared.grid.topics.group), np.int64)
         np.maximum.at(most, self._topic_of, share)
-        for cells in self.holdings.laid_out(1 + most[queues.group_topic]):
+        for cells in self.holdings.laid_out(1 + most):
             owned = list(self.holdings.divided(cells))
             found = [self._ones(cells), self._by_proxies(cells)]
             found += [self._shares(cells, *of_number) for of_number in owned]

@@ -6,61 +6,168 @@ A *segment* is one queue over all epochs of its group.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from rebalance_core.kernels.segments import Bools, Ints
+import numpy as np
+
+from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 
 NOBODY = -1
 ABSENT = -2
 """The queue cannot be read and is not held."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Queues:
     """One value a queue that could be read in some epoch, or that CONFIG lists; by group, topic,
     broker and id.
     """
 
-    group: Ints
-    group_topic: Ints
     topic_broker: Ints
     queue_id: Ints
+    first_of_broker: Ints
+    """The first queue of each topic broker, and the end."""
+    group_of: Ints
+    """By topic broker."""
+    group_topic_of: Ints
+    """By topic broker."""
+
+    @cached_property
+    def group(self) -> Ints:
+        """By queue."""
+        return self.group_of[self.topic_broker]
+
+    @cached_property
+    def group_topic(self) -> Ints:
+        """By queue."""
+        return self.group_topic_of[self.topic_broker]
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
-    """Consecutive segments; the epochs of a segment stand together."""
+class Stretches:
+    """Consecutive queues of a topic broker; one value each."""
 
     queue: Ints
-    """By segment: index into `Queues`."""
-    first: Ints
-    """The first cell of each segment, and the end."""
-    topic_offset: Ints
-    """By segment: its topic cell in epoch e is this + e."""
-    segment: Ints
-    """By cell, as all that follow."""
-    epoch: Ints
-    broker_cell: Ints
-    readable: Bools
+    """The first one: index into `Queues`."""
+    count: Ints
+    topic_broker: Ints
+    epochs: Ints
+    """How many there are, of every queue, as all that follow."""
+    first_epoch: Ints
+    first_topic_cell: Ints
+    first_broker_cell: Ints
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Consecutive segments; the epochs of a segment stand together.
+
+    There are far more cells than segments, and more of these than stretches: what has a value a
+    cell or a segment is made when it is asked for.
+    """
+
+    stretches: Stretches
+    queues: Queues
+    readable_queues: Ints
+    """By broker cell: how many queues can be read."""
 
     def __len__(self) -> int:
-        return len(self.segment)
+        return int((self.stretches.count * self.stretches.epochs).sum())
+
+    @cached_property
+    def queue(self) -> Ints:
+        """By segment, as all up to `segment`: index into `Queues`."""
+        return ranges(self.stretches.queue, self.stretches.count)
+
+    @property
+    def queue_id(self) -> Ints:
+        """The queue's number on its broker."""
+        return self.queues.queue_id[self.queue]
+
+    @cached_property
+    def first(self) -> Ints:
+        """The first cell of each segment, and the end."""
+        return pointers(self._epochs)
+
+    @property
+    def _epochs(self) -> Ints:
+        return self._by_segment(self.stretches.epochs)
+
+    def _by_segment(self, values: Ints) -> Ints:
+        return np.repeat(values, self.stretches.count)
+
+    @cached_property
+    def segment(self) -> Ints:
+        """By cell, as all that follow."""
+        return self.spread(np.arange(len(self.first) - 1))
+
+    @cached_property
+    def epoch(self) -> Ints:
+        """Index into `Epochs`."""
+        return self._count_from(self.stretches.first_epoch)
 
     @property
     def topic_cell(self) -> Ints:
-        """By cell."""
-        return self.topic_offset[self.segment] + self.epoch
+        """Index into the cells of the topic grid."""
+        return self._count_from(self.stretches.first_topic_cell)
+
+    @cached_property
+    def broker_cell(self) -> Ints:
+        """Index into the cells of the broker grid."""
+        return self._count_from(self.stretches.first_broker_cell)
+
+    @cached_property
+    def readable(self) -> Bools:
+        """The queue can be read."""
+        return self.readable_queues.take(self.broker_cell) > self.spread(self.queue_id)
+
+    def spread(self, values: Ints) -> Ints:
+        """The value of its segment for every cell."""
+        if len(self) == len(values):
+            return values  # one epoch each: no segment has none
+        return np.repeat(values, self._epochs)
+
+    def _count_from(self, first: Ints) -> Ints:
+        """By cell: what its stretch has in the first epoch, and one more in each that follows."""
+        if len(self) == len(self.queue):
+            return self._by_segment(first)  # one epoch each
+        found = self.spread(self._by_segment(first) - self.first[:-1])
+        found += np.arange(len(found))
+        return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Readable:
     """Cells that can be read in an epoch with members: what a strategy divides."""
 
-    queue: Ints
-    """Index into `Queues`."""
-    epoch: Ints
-    broker_cell: Ints
-    topic_broker: Ints
-    queue_id: Ints
+    cells: Cells
+    at: Ints | None
+    """Which cells; None: all of them."""
+
+    def _those(self, by_cell: Ints) -> Ints:
+        return by_cell if self.at is None else by_cell[self.at]
+
+    @cached_property
+    def queue(self) -> Ints:
+        """Index into `Queues`; one value a readable cell, as all that follow."""
+        return self.cells.queue[self._those(self.cells.segment)]
+
+    @cached_property
+    def queue_id(self) -> Ints:
+        """The queue's number on its broker."""
+        if self.at is None:
+            return self.cells.spread(self.cells.queue_id)
+        return self.cells.queue_id[self.cells.segment[self.at]]
+
+    @property
+    def epoch(self) -> Ints:
+        """As of the cells."""
+        return self._those(self.cells.epoch)
+
+    @cached_property
+    def broker_cell(self) -> Ints:
+        """As of the cells."""
+        return self._those(self.cells.broker_cell)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,24 +66,28 @@ class ListedOwners:
 
     Args:
         answers: of the groups.
+        epochs: of all groups.
         grid: of all groups.
         numbered: how queues are numbered over the brokers of their topic.
         roster: of all groups.
     """
 
     def __init__(
-        self, answers: OwnersByPlace, grid: Grid, numbered: Places, roster: Roster
+        self, answers: OwnersByPlace, epochs: Epochs, grid: Grid, numbered: Places, roster: Roster
     ) -> None:
-        begin = np.zeros(len(grid.queues), np.int64)
+        begin, sizes = np.zeros(len(grid.queues), np.int64), np.diff(grid.broker_first)
         begin[answers.topic_cell] = answers.first[answers.answer]
-        topic_cell = ranges(grid.topic_first[grid.topic_of], np.diff(grid.broker_first))
-        self._begin = begin[topic_cell] + numbered[0]
+        self._begin = begin[ranges(grid.topic_first[grid.topic_of], sizes)] + numbered[0]
         """By broker cell: where the answer has its first queue."""
+        self._first = roster.first[ranges(epochs.of_group[grid.brokers.group], sizes)]
+        """By broker cell: the first entry of the epoch."""
         self._index = answers.index
-        self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:
         """The entry that owns each cell."""
-        index = self._index[self._begin[cells.broker_cell] + cells.queue_id]
-        found: Ints = self._first[cells.epoch] + index
+        found = self._begin.take(cells.broker_cell)
+        found += cells.queue_id
+        index = self._index.take(found)
+        np.take(self._first, cells.broker_cell, out=found, mode="clip")  # "raise" would buffer
+        found += index
         return found

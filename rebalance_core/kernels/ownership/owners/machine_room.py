@@ -20,9 +20,8 @@ class MachineRoomOwners:
     """`AllocateMessageQueueByMachineRoom` of many groups. Cost: O(1) a queue and epoch."""
 
     def __init__(self, coded: CodedGroups, grid: Grid, roster: Roster) -> None:
-        self._in_rooms = _in_rooms(coded, grid)
-        inside = np.repeat(self._in_rooms, np.diff(grid.broker_first))
-        self._before, self._total = places(grid, grid.readable * inside)
+        self._inside = np.repeat(_in_rooms(coded, grid), np.diff(grid.broker_first))
+        self._before, self._total = places(grid, grid.readable * self._inside)
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:
@@ -33,7 +32,7 @@ class MachineRoomOwners:
         size = self._total[cells.broker_cell] // members
         remainder = place - size * members
         index = np.where(remainder >= 0, remainder, place // np.maximum(size, 1))
-        return np.where(self._in_rooms[cells.topic_broker], first + index, NOBODY)
+        return np.where(self._inside[cells.broker_cell], first + index, NOBODY)
 
 
 def blank_groups(coded: CodedGroups, group: Ints, client: Ints) -> Ints:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from rebalance_core.kernels.ownership.holdings import Holdings
@@ -40,6 +41,21 @@ def test_shares_are_consecutive_ranges_of_each_group(parts: int) -> None:
             place for place in whole if place[0] == group
         ]
         assert max(map(len, shares)) <= -(-7 // parts)
+
+
+@pytest.mark.parametrize("part", [(0, 1), (0, 2), (1, 3)])
+@pytest.mark.parametrize("cells_per_block", [1, 5, 1_000])
+def test_every_queue_is_in_one_piece(part: tuple[int, int], cells_per_block: int) -> None:
+    holdings = Holdings(prepared(), part, cells_per_block)
+    queues, cells = holdings.queues, [piece.cells for piece in holdings.pieces()]
+    assert sorted(n for some in cells for n in some.queue.tolist()) == list(
+        range(len(queues.queue_id))
+    )
+    for some in cells:
+        assert some.first.tolist() == list(range(0, len(some) + 1, 2))  # 2 epochs a queue
+        assert some.segment.tolist() == sorted([*range(len(some.queue))] * 2)
+    brokers = np.repeat(np.arange(4), np.diff(queues.first_of_broker))
+    assert brokers.tolist() == queues.topic_broker.tolist()
 
 
 def test_pieces_have_about_as_many_cells_as_asked() -> None:
