@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
+# Without bytecode each of the hundreds of processes of the tests compiles the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 DEMO_INPUT ?= demo/join-leave/tables

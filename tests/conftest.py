@@ -24,6 +24,14 @@ ALONE = (
     "tests/jobs/test_object_store.py",
 )
 """Files whose tests share no session; those that need a JVM start one in a process of their own."""
+LONG = (
+    "tests/jobs/test_cli_process.py",
+    "tests/unit/kernels/test_equality.py",
+    "tests/recordings/test_timing",
+    "tests/jobs/test_notebook.py",
+    "tests/unit/test_layers.py",
+)
+"""Files that begin early: a run ends well where only short ones are left for the end."""
 LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | {"recordings": "conformance"}
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply.
@@ -48,13 +56,18 @@ SESSION_SETTINGS = {
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
-    """One worker begins with all tests that share the session: two at once starve each other."""
+    """One worker begins with all tests that share the session: two at once starve each other.
+
+    All others go by whole files, so that what a file shares is made once. They begin in the order
+    of the collection.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class OneWithSession(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
         def _split_scope(self, nodeid: str) -> str:
-            return "session" if shares_session(nodeid) else nodeid
+            return "session" if shares_session(nodeid) else nodeid.partition("::")[0]
 
+    config.option.loadscopereorder = False
     return OneWithSession(config, log)
 
 
@@ -65,8 +78,17 @@ def shares_session(nodeid: str) -> bool:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def begins(nodeid: str) -> int:
+    """When a test begins among those of a run with workers."""
+    if shares_session(nodeid):
+        return 0
+    return 1 if nodeid.startswith(LONG) else 2
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test with the lane whose folder it lies in, unless it names one itself."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: begins(item.nodeid))
     for item in items:
         named = any(item.get_closest_marker(lane) for lane in LANES)
         if TESTS in item.path.parents and not named:
