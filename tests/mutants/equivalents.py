@@ -8,12 +8,6 @@ from tests.mutants.sites import Site
 
 KERNELS = "rebalance_core/kernels"
 EQUIVALENT = {
-    (
-        f"{KERNELS}/ownership/changes.py",
-        "entry = np.full(len(block.entry), -1, np.int64)",
-        "1",
-        "2",
-    ): "every element is overwritten: all but the first at once, the first as a run's first",
     (f"{KERNELS}/ownership/changes.py", "other = np.full(len(cell), -1, np.int64)", "1", "2"): (
         "every element is overwritten: each row is an ADD or a DROP"
     ),
@@ -22,7 +16,7 @@ EQUIVALENT = {
     ),
     (
         f"{KERNELS}/tables/metrics.py",
-        "could = np.flatnonzero(block.cells.readable & (still >= 0) & prepared.grid.active[of])",
+        "could = block.cells.readable.take(held) & (still >= 0)",
         ">=",
         ">",
     ): "entry 0 is in the first epoch of all, and what follows an entry is in a later one",

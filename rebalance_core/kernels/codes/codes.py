@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.kernels.segments import Ints
+from rebalance_core.kernels.segments import AnyInts, Ints
 from rebalance_core.model.ordering import java_string_key
 
 BEYOND_BMP = "[\U00010000-\U0010ffff]"
@@ -52,7 +52,7 @@ def _flat(column: Any) -> pa.Array:
     return array.cast(pa.string())
 
 
-def coded(names: pa.StringArray, codes: Ints) -> pa.DictionaryArray:
+def coded(names: pa.StringArray, codes: AnyInts) -> pa.DictionaryArray:
     """The names of codes as a dictionary array, which copies no name; -1 and below is null."""
     indices = codes.astype(np.int32)
     missing = indices < 0

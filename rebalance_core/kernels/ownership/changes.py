@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.shared_members import SharedMembers, client_turns
-from rebalance_core.kernels.segments import Bools, Ints, first_of_run
-from rebalance_core.kernels.state.cells import Block, Broadcast, Cells, Piece, Queues, Shared
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.state.cells import (
+    NOBODY,
+    Block,
+    Broadcast,
+    Cells,
+    Piece,
+    Queues,
+    Shared,
+)
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
+Kinds: TypeAlias = NDArray[np.int8]
 INITIAL, NEW, FORCED, VOLUNTARY = range(4)
 KINDS = ("INITIAL", "NEW", "FORCED", "VOLUNTARY")
 
@@ -31,24 +42,28 @@ class Changes:
     client: Ints
     other: Ints
     """The only client with the opposite action on the queue in the epoch; -1: none, or several."""
-    kind: Ints
+    kind: Kinds
     latest_ms: Ints
 
     def where(self, rows: Bools | Ints) -> Changes:
         """Some of the rows, by mask or number."""
-        return Changes(*(getattr(self, f.name)[rows] for f in fields(self)))
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Changes(*(getattr(self, f.name).take(at) for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """What became of whoever held a queue in the epoch before, by cell of a block."""
+class _Turned:
+    """The cells of a block in which a queue gets another owner, or loses its own."""
 
-    entry: Ints
-    """Who it was; -1: nobody."""
-    gone: Bools
-    """Its process is no longer a member."""
-    wants: Bools
-    """It is still a member that subscribes the topic."""
+    cell: Ints
+    now: Ints
+    """By turned cell: the client that holds it; negative: nobody."""
+    was: Ints
+    """By turned cell: the client that held it an epoch before; negative: nobody."""
+    row: Ints
+    """Which of them each row of the changes is about, all that add first."""
+    is_add: Bools
+    """By row."""
 
 
 class Differ:
@@ -73,39 +88,53 @@ class Differ:
             return self._of_shared(piece)
         return self._of_broadcast(piece) if isinstance(piece, Broadcast) else self._of_block(piece)
 
-    def before(self, block: Block) -> Before:
-        """A look back from every cell of a block."""
-        entry = np.full(len(block.entry), -1, np.int64)
-        entry[1:] = block.entry[:-1]
-        entry[first_of_run(block.cells.segment)] = -1
-        group_topic = self._queues.group_topic[block.cells.queue]
-        return Before(entry, *self._fates(entry, group_topic[block.cells.segment]))
-
     def _fates(self, entry: Ints, group_topic: Ints) -> tuple[Bools, Bools]:
-        """`Before.gone` and `Before.wants` of entries that held a queue of a topic."""
+        """What became of entries that held a queue of a topic in the epoch before.
+
+        Returns:
+            Whether the process is no longer a member; whether it still subscribes the topic.
+        """
         roster = self._prepared.roster
         still = roster.following(entry)
         gone = (still < 0) | (roster.process(still) != roster.process(entry))
         subscribed = roster.subscribes(still, group_topic)
         return gone, (still >= 0) & subscribed
 
+    def turns(self, piece: Piece) -> tuple[Ints, Bools]:
+        """The epoch of every row of `changes`, and whether it is an ADD."""
+        if not isinstance(piece, Block):
+            changes = self.changes(piece)
+            return changes.epoch, changes.is_add
+        turned = self._turned(piece)
+        cell = turned.cell.take(turned.row)
+        return piece.cells.epoch.take(cell), turned.is_add
+
+    def _turned(self, block: Block) -> _Turned:
+        client = self._prepared.roster.client(block.entry)
+        before = preceding(block.cells, client, NOBODY)
+        cell = np.flatnonzero(client != before)
+        now, was = client.take(cell), before.take(cell)
+        adding, dropping = np.flatnonzero(now >= 0), np.flatnonzero(was >= 0)
+        row = np.concatenate([adding, dropping])
+        return _Turned(cell, now, was, row, np.arange(len(row)) < len(adding))
+
     def _of_block(self, block: Block) -> Changes:
-        cells = block.cells
-        now = self._prepared.roster.client(block.entry)
-        past = self.before(block)
-        was = self._prepared.roster.client(past.entry)
-        differs = now != was
-        adding = np.flatnonzero(differs & (now >= 0))
-        dropping = np.flatnonzero(differs & (was >= 0))
-        cell = np.concatenate([adding, dropping])
-        is_add = np.arange(len(cell)) < len(adding)
-        gone, wants = past.gone[cell], past.wants[cell]
-        kind, latest_ms = self._why(cells, cell, is_add, past.entry[cell] >= 0, wants, gone, wants)
+        cells, turned = block.cells, self._turned(block)
+        row, is_add, now, was = turned.row, turned.is_add, turned.now, turned.was
+        now_entry = block.entry.take(turned.cell)
+        past_entry = np.where(was >= 0, block.entry[turned.cell - 1], NOBODY)
+        queue = cells.queue.take(cells.segment.take(turned.cell))
+        gone, wants = self._fates(past_entry, self._queues.group_topic.take(queue))
+        cell, queue = turned.cell.take(row), queue.take(row)
+        gone, wants = gone.take(row), wants.take(row)
+        kind, latest_ms = self._why(
+            cells, cell, queue, is_add, (was >= 0).take(row), wants, gone, wants
+        )
         return Changes(
-            cell, cells.queue[cells.segment[cell]], cells.epoch[cell], is_add,
-            np.where(is_add, block.entry[cell], past.entry[cell]),
-            np.where(is_add, now[cell], was[cell]),
-            np.maximum(np.where(is_add, was[cell], now[cell]), -1),
+            cell, queue, cells.epoch.take(cell), is_add,
+            np.where(is_add, now_entry.take(row), past_entry.take(row)),
+            np.where(is_add, now.take(row), was.take(row)),
+            np.maximum(np.where(is_add, was.take(row), now.take(row)), -1),
             kind, latest_ms,
         )  # fmt: skip
 
@@ -122,7 +151,7 @@ class Differ:
         held = held_before(piece)[cell]
         leaving = np.bincount(cell[~is_add & ~wants], minlength=len(cells))
         kind, latest_ms = self._why(
-            cells, cell, is_add, held > 0, held > leaving[cell], gone, wants
+            cells, cell, queue, is_add, held > 0, held > leaving[cell], gone, wants
         )
         client = piece.client[span]
         return Changes(
@@ -138,7 +167,7 @@ class Differ:
         wants = self._shared.wants(queue, client, epoch)
         held = held_before(piece)[cell] > 0
         wanted = self._shared.wanted(piece)[cell] > 0
-        kind, latest_ms = self._why(cells, cell, is_add, held, wanted, gone, wants)
+        kind, latest_ms = self._why(cells, cell, queue, is_add, held, wanted, gone, wants)
         return Changes(
             cell, queue, epoch, is_add, entry, client,
             _only_other(cell, is_add, client, len(cells)), kind, latest_ms,
@@ -149,39 +178,51 @@ class Differ:
         return SharedMembers(self._prepared, self._queues)
 
     def _why(
-        self, cells: Cells, cell: Ints, is_add: Bools, held: Bools, wanted: Bools, gone: Bools,
-        wants: Bools,
-    ) -> tuple[Ints, Ints]:  # fmt: skip
+        self, cells: Cells, cell: Ints, queue: Ints, is_add: Bools, held: Bools, wanted: Bools,
+        gone: Bools, wants: Bools,
+    ) -> tuple[Kinds, Ints]:  # fmt: skip
         """Kind and latest moment of each change.
 
         Args:
             cells: of the piece.
             cell: of each change, as all that follow.
+            queue: index into `Queues`.
             is_add: the others are drops.
             held: somebody held the queue in the epoch before.
             wanted: one of them is still a member that subscribes the topic.
             gone: who drops is no longer a member.
             wants: who drops still subscribes the topic.
         """
-        epochs, epoch = self._prepared.epochs, cells.epoch[cell]
-        retry = self._retry[self._queues.group_topic[cells.queue[cells.segment[cell]]]]
-        add = np.select([epochs.initial[epoch], ~held, wanted], [INITIAL, NEW, VOLUNTARY], FORCED)
-        forced = gone | ~cells.readable[cell] | ~wants
-        settled = np.where(retry, epochs.retry_latest_ms[epoch], epochs.latest_ms[epoch])
-        lock = self._prepared.coded.groups.ordered[epochs.group[epoch]] * ORDER_LOCK_MS
-        dropped = np.where(gone, epochs.from_ms[epoch], settled)
-        return (
-            np.where(is_add, add, np.where(forced, FORCED, VOLUNTARY)),
-            np.where(is_add, settled + lock, dropped),
-        )
+        epochs, epoch = self._prepared.epochs, cells.epoch.take(cell)
+        kind = np.full(len(cell), FORCED, np.int8)
+        kind[np.where(is_add, wanted, ~gone & wants & cells.readable.take(cell))] = VOLUNTARY
+        kind[is_add & ~held] = NEW
+        kind[is_add & epochs.initial.take(epoch)] = INITIAL
+        settled = epochs.latest_ms.take(epoch)
+        if self._retry.any():
+            retry = self._retry.take(self._queues.group_topic.take(queue))
+            settled = np.where(retry, epochs.retry_latest_ms.take(epoch), settled)
+        dropped = np.where(gone, epochs.from_ms.take(epoch), settled)
+        return kind, np.where(is_add, settled + self._lock_ms.take(epoch), dropped)
+
+    @cached_property
+    def _lock_ms(self) -> Ints:
+        """By epoch: how long a new owner may wait for its lock."""
+        ordered = self._prepared.coded.groups.ordered[self._prepared.epochs.group]
+        return ordered * np.int64(ORDER_LOCK_MS)
+
+
+def preceding(cells: Cells, values: Ints, first: int) -> Ints:
+    """By cell: the value of the queue in the epoch before; ``first`` where there is none."""
+    found = np.empty_like(values)
+    found[1:] = values[:-1]
+    found[cells.first[:-1]] = first
+    return found
 
 
 def held_before(piece: Broadcast | Shared) -> Ints:
     """By cell: how many held the queue in the epoch before."""
-    held = np.zeros(len(piece.cells), np.int64)
-    held[1:] = piece.holders[:-1]
-    held[first_of_run(piece.cells.segment)] = 0
-    return held
+    return preceding(piece.cells, piece.holders, 0)
 
 
 def _only_other(cell: Ints, is_add: Bools, client: Ints, cells: int) -> Ints:

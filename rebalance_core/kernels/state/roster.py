@@ -128,11 +128,11 @@ class Roster:
 
     def client(self, entry: AnyInts) -> Ints:
         """The client of each entry; where there is none the code of the entry itself."""
-        return np.append(self.runs.client, [ABSENT, NOBODY])[self.run[entry]]
+        return self._clients[self.run[entry]]
 
     def process(self, entry: AnyInts) -> Ints:
         """The process of each entry, or -1."""
-        return np.append(self.runs.process, [-1, -1])[self.run[entry]]
+        return self._processes[self.run[entry]]
 
     def subscribes(self, entry: AnyInts, group_topic: Ints) -> Bools:
         """Whether each entry's member subscribes a group topic."""
@@ -140,7 +140,7 @@ class Roster:
 
     def reads(self, run: AnyInts, group_topic: Ints) -> Bools:
         """Whether the member of each run subscribes a group topic."""
-        topics = np.append(self.topics_of_run, [0, 0])[run]
+        topics = self._topics[run]
         found: Bools = (topics >> self.topic_slots[group_topic]) & 1 > 0
         if len(self.subscribed):
             found |= find(self.subscribed, pair(run, group_topic)) >= 0
@@ -152,16 +152,29 @@ class Roster:
             return np.full(len(entry), -1)
         node = self._node[np.maximum(entry, 0)]
         found = self.entry_at[np.minimum(node + 1, len(self) - 1)]
-        found[(node == np.append(self._last_nodes, [0, 0])[self.run[entry]]) | (entry < 0)] = -1
+        found[(node == self._last_nodes[self.run[entry]]) | (entry < 0)] = -1
         return found
 
     @cached_property
+    def _clients(self) -> Ints:
+        """By value of `run`, as all that follow."""
+        return np.append(self.runs.client, [ABSENT, NOBODY])
+
+    @cached_property
+    def _processes(self) -> Ints:
+        return np.append(self.runs.process, [-1, -1])
+
+    @cached_property
+    def _topics(self) -> Ints:
+        return np.append(self.topics_of_run, [0, 0])
+
+    @cached_property
     def _last_nodes(self) -> Ints:
-        """By run: where its last entry is in the order of `entry_at`; -1: the client goes on."""
+        """Where its last entry is in the order of `entry_at`; -1: the client goes on."""
         runs = self.runs
         goes_on = ~last_of_run(runs.group, runs.client)
         goes_on &= np.roll(runs.from_epoch, -1) == runs.to_epoch
-        return np.where(goes_on, -1, pointers(self._lengths)[1:] - 1)
+        return np.append(np.where(goes_on, -1, pointers(self._lengths)[1:] - 1), [0, 0])
 
     @property
     def _lengths(self) -> Ints:

@@ -25,9 +25,9 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
     added, dropped, orphaned, shared = (np.zeros(count, np.int64) for _ in range(4))
     differ = Differ(prepared, holdings.queues)
     for piece in holdings.pieces():
-        changes, epoch = differ.changes(piece), piece.cells.epoch
-        added += np.bincount(changes.epoch[changes.is_add], minlength=count)
-        dropped += np.bincount(changes.epoch[~changes.is_add], minlength=count)
+        (turned, is_add), epoch = differ.turns(piece), piece.cells.epoch
+        added += np.bincount(turned[is_add], minlength=count)
+        dropped += np.bincount(turned[~is_add], minlength=count)
         orphaned += np.bincount(epoch[piece.nobody], minlength=count)
         if not isinstance(piece, Block):
             shared += np.bincount(epoch[piece.holders > 1], minlength=count)

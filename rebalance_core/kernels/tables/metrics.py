@@ -8,12 +8,18 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.codes.codes import coded
-from rebalance_core.kernels.ownership.changes import VOLUNTARY, Before, Changes, Differ, held_before
+from rebalance_core.kernels.ownership.changes import (
+    VOLUNTARY,
+    Changes,
+    Differ,
+    held_before,
+    preceding,
+)
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
 from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, sums
-from rebalance_core.kernels.state.cells import Block, Broadcast, Shared
+from rebalance_core.kernels.state.cells import NOBODY, Block, Broadcast, Shared
 from rebalance_core.kernels.state.reading import clustering
 from rebalance_core.kernels.tables.clients import Clients
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows
@@ -98,61 +104,79 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
     clients = Clients(prepared) if prepared.shared.any() else None
     for piece in holdings.pieces():
         changes = differ.changes(piece)
-        adds = changes.where(changes.is_add)
+        moves = _Moves.of(changes)
         if isinstance(piece, Broadcast):
             owned.add_broadcast(holdings.queues, piece)
             stays = held_before(piece) > np.bincount(
                 changes.cell[~changes.is_add], minlength=len(piece.cells)
             )
-            _add_moves(piece, adds, stays, counts)
+            _add_moves(piece, moves, stays, counts)
         elif isinstance(piece, Shared):
             assert clients is not None
             by_client = held_by(piece.tenures)
             clients.add_owned(holdings.queues, piece, by_client, owned)
             clients.add_kept(holdings.queues, piece, by_client, keeping)
-            _add_moves(piece, adds, continued(by_client, len(piece.cells)) > 0, counts)
+            _add_moves(piece, moves, continued(by_client, len(piece.cells)) > 0, counts)
         else:
             add_block(prepared, topic_members, piece, counts.per_topic_member)
-            _add_block(prepared, topic_members, piece, adds, differ.before(piece), counts)
+            _add_block(prepared, topic_members, piece, moves, counts)
     owned.put(topic_members, counts.per_topic_member)
     keeping.put(topic_members, counts.kept_per_seat)
     return counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """The cells of a piece in which a queue gets an owner, once for each."""
+
+    cell: Ints
+    voluntary: Ints
+
+    @classmethod
+    def of(cls, changes: Changes) -> _Moves:
+        return cls(
+            changes.cell[changes.is_add],
+            changes.cell[changes.is_add & (changes.kind == VOLUNTARY)],
+        )
 
 
 def _add_block(
     prepared: PreparedGroups,
     topic_members: TopicMembers,
     block: Block,
-    adds: Changes,
-    before: Before,
+    moves: _Moves,
     counts: _Counts,
 ) -> None:
     of, roster = block.cells.topic_cell, prepared.roster
-    count_into(counts.moved, of[adds.cell])
-    count_into(counts.voluntary, of[adds.cell[adds.kind == VOLUNTARY]])
-    held = np.flatnonzero(before.entry >= 0)
-    count_into(counts.held, of[held])
-    same = roster.client(before.entry[held]) == roster.client(block.entry[held])
-    count_into(counts.kept, of[held[same]])
-    still = roster.following(before.entry)
-    could = np.flatnonzero(block.cells.readable & (still >= 0) & prepared.grid.active[of])
+    count_into(counts.moved, of[moves.cell])
+    count_into(counts.voluntary, of[moves.voluntary])
+    before = preceding(block.cells, block.entry, NOBODY)
+    held = np.flatnonzero(before >= 0)
+    before, of_held = before.take(held), of.take(held)
+    count_into(counts.held, of_held)
+    same = roster.client(before) == roster.client(block.entry.take(held))
+    count_into(counts.kept, of_held[same])
+    still = roster.following(before)
+    could = block.cells.readable.take(held) & (still >= 0)
+    could &= prepared.grid.active.take(of_held)
     count_into(
-        counts.kept_per_seat, held_topic_members(prepared, topic_members, of[could], still[could])
+        counts.kept_per_seat,
+        held_topic_members(prepared, topic_members, of_held[could], still[could]),
     )
 
 
-def _add_moves(piece: Broadcast | Shared, adds: Changes, stays: Bools, counts: _Counts) -> None:
+def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _Counts) -> None:
     """A queue counts once an epoch, however many hold it.
 
     Args:
         piece: whose cells these are.
-        adds: of the piece.
+        moves: of the piece.
         stays: by cell: somebody who held the queue before holds it now.
         counts: changed in place.
     """
     of, held = piece.cells.topic_cell, held_before(piece)
-    count_into(counts.moved, of[np.unique(adds.cell)])
-    count_into(counts.voluntary, of[np.unique(adds.cell[adds.kind == VOLUNTARY])])
+    count_into(counts.moved, of[np.unique(moves.cell)])
+    count_into(counts.voluntary, of[np.unique(moves.voluntary)])
     count_into(counts.held, of[held > 0])
     count_into(counts.kept, of[stays])
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import NEVER, Bools, Ints
+from rebalance_core.kernels.segments import NEVER, AnyInts, Bools, Ints
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
 """Names as `coded` gives them."""
@@ -90,6 +90,6 @@ def nullable(values: Any, known: Bools) -> pa.Array:
     return pa.array(values, mask=~known)
 
 
-def words(choices: tuple[str, ...], codes: Ints) -> pa.DictionaryArray:
+def words(choices: tuple[str, ...], codes: AnyInts) -> pa.DictionaryArray:
     """The word of each code; -1 is null."""
     return coded(pa.array(choices, pa.string()), codes)
