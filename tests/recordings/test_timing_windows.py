@@ -1,4 +1,7 @@
-"""The windows of the ledger's `diffs` contain every simulated pass (rocketmq.md §6.4, §13)."""
+"""The windows of the ledger's `diffs` contain every simulated pass (rocketmq.md §6.4, §13).
+
+As far as the times in the tables allow: docs/fidelity.md counts what lies outside, and says why.
+"""
 
 from collections.abc import Iterator
 
@@ -7,39 +10,58 @@ import pytest
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch import play_seeds
-from rebalance_core.clockwork.delays import LONGEST_LEAD_MS
-from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.delays import LONGEST_LEAD_MS, TOPIC_VISIBLE
+from rebalance_core.clockwork.measure.windows import windows_of
+from rebalance_core.clockwork.options import HALF_SECOND_MS, ClockOptions
 from rebalance_core.clockwork.script import script_of
+from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US
+from rebalance_core.model import events
+from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory
-from tests.recordings.tables import Row, derived_tables, histories, strategy_for
+from tests.recordings.tables import RECORDINGS, Row, derived_tables, histories, strategy_for
 
-SEEDS = 60
-RECORDINGS = ("timing", "join-leave", "orderly", "strategies", "broker-loss-4.9")
+SEEDS, SEEDS_OF_LARGE = 200, {"timing": 20}
+SECOND_MS = 1_000
+EARLY_MS = {
+    # Logged when start() has returned; brokers tell of it before.
+    events.CONSUMER_JOIN: LONGEST_LEAD_MS,
+    # Logged when the command has ended.
+    events.TOPIC_CONFIG: -TOPIC_VISIBLE.shortest // 1_000,
+}
+# Told while one of its first passes takes queues for 1.9 s, it has 1 s to wait after that.
+LATE_PASSES = {"nightly": 1}
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_the_windows_of_diffs_contain_every_simulated_pass(name: str) -> None:
-    passes = 0
+    passes, late = 0, []
     for history in histories(derived_tables(name)):
-        for row, at_ms in actions_of(history):
-            # A join is logged when start() has returned; brokers tell of it before.
-            lead_ms = LONGEST_LEAD_MS if row["cause"] == "CONSUMER_JOIN" else 0
-            assert row["earliest_ms"] - lead_ms <= at_ms.min(), row
-            assert at_ms.max() <= row["latest_ms"], row
+        for row, at_ms in actions_of(history, SEEDS_OF_LARGE.get(name, SEEDS)):
+            assert row["earliest_ms"] - EARLY_MS.get(row["cause"], 0) <= at_ms.min(), row
+            latest_ms = row["latest_ms"] + late_ms(history, row)
+            late += [(row, each) for each in at_ms[at_ms > latest_ms]]
             passes += len(at_ms)
-    assert passes >= 1_500
+    assert len(late) == LATE_PASSES.get(name, 0), late
+    assert passes >= 5_000
 
 
-def actions_of(history: GroupHistory) -> Iterator[tuple[Row, NDArray[np.float64]]]:
+def late_ms(history: GroupHistory, row: Row) -> int:
+    """How much later than the table has it brokers may tell of a change, or a member be gone."""
+    if row["cause"] == events.CONSUMER_JOIN and history.settings.consumer_type in (LITE_PULL, PULL):
+        return FIRST_HEARTBEAT_US // 1_000  # start() sends none
+    ends = row["earliest_ms"] == row["latest_ms"]  # no pass: the process itself is gone
+    return SECOND_MS if ends and row["change_ms"] % HALF_SECOND_MS == 0 else 0
+
+
+def actions_of(history: GroupHistory, seeds: int) -> Iterator[tuple[Row, NDArray[np.float64]]]:
     """Rows of `diffs` with every time at which that member took or gave up that queue.
 
-    In all futures, from the begin of the row's change to that of the next.
+    In all futures, from when members may see the row's change until they may see the next.
     """
     script = script_of(history, ClockOptions())
-    log = play_seeds(script, range(SEEDS), ClockOptions())
-    begins = np.array([change.begin_us for change in script.changes], np.int64)
-    change = np.searchsorted(begins, log.at_us, side="right") - 1
+    log = play_seeds(script, range(seeds), ClockOptions())
+    change = windows_of(script).change_of(log.at_us)
     changes = {each.change_ms: number for number, each in enumerate(script.changes)}
     queues = {(q.topic, q.broker_name, q.queue_id): n for n, q in enumerate(script.queues)}
     clients = np.array([life.client_id for life in script.lives])[log.life]
@@ -47,7 +69,7 @@ def actions_of(history: GroupHistory) -> Iterator[tuple[Row, NDArray[np.float64]
         queue = queues.get((row["topic"], row["broker_name"], row["queue_id"]))
         if row["kind"] == "INITIAL" or queue is None:  # a retry topic's is not simulated
             continue
-        of_row = (change == changes[row["earliest_ms"]]) & (log.queue == queue)
-        of_row &= clients == row["client_id"]
+        number = changes[row["change_ms"]]
+        of_row = (change == number) & (log.queue == queue) & (clients == row["client_id"])
         if of_row.any():
             yield row, log.at_us[of_row] / 1_000

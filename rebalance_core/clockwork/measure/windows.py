@@ -6,10 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalance_core.clockwork.options import MS_US
+from rebalance_core.clockwork.delays import TOPIC_VISIBLE
+from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.stretches import stretches_of
 from rebalance_core.kernels.segments import Ints, first_of_run
+from rebalance_core.model.events import TOPIC_CONFIG, TOPIC_DELETED
+
+_RESTED_US = 60 * SECOND_US
+"""As long as a change of a route takes; what happens later is seldom that change's doing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +34,11 @@ class Windows:
     run_change_ms: Ints
     run_end_ms: Ints
     followed_ms: Ints
-    _begin_us: Ints
+    _seen_us: Ints
 
     def change_of(self, at_us: Ints) -> Ints:
-        """The newest change that had begun by a time; -1: before all."""
-        return np.searchsorted(self._begin_us, at_us, side="right") - 1
+        """The newest change that a member may have seen by a time; -1: before all."""
+        return np.searchsorted(self._seen_us, at_us, side="right") - 1
 
 
 def windows_of(script: Script) -> Windows:
@@ -61,5 +66,19 @@ def windows_of(script: Script) -> Windows:
         run_change_ms=change_ms[first],
         run_end_ms=run_end_ms[run],
         followed_ms=np.maximum(np.where(touched, following_ms, end_ms) - change_ms, 0),
-        _begin_us=newest_us,
+        _seen_us=_seen_us(script, newest_us),
     )
+
+
+def _seen_us(script: Script, begin_us: Ints) -> Ints:
+    """Since when members may have seen a change: one of a topic may be logged after its effect.
+
+    Only where the change before it has long been over: else what happens is rather that one's.
+    """
+    seen_us = begin_us.copy()
+    for number, change in enumerate(script.changes):
+        if number > 0 and not {TOPIC_CONFIG, TOPIC_DELETED}.isdisjoint(change.causes):
+            rested_us = script.changes[number - 1].change_ms * MS_US + _RESTED_US
+            early_us = max(int(begin_us[number]) + TOPIC_VISIBLE.shortest, rested_us)
+            seen_us[number] = min(int(begin_us[number]), early_us)
+    return seen_us

@@ -71,15 +71,17 @@ class ListTimes(ClientTimes):
     def _at_join(self, life: Life, given: NDArray[np.int64]) -> Times:
         rank = np.argsort(np.argsort(self.broker_rank[given]))[:, None]
         rank = np.broadcast_to(rank, (len(given), len(self.seeds)))
-        if self.script.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
-            first = self.timers_start[life.index] + FIRST_HEARTBEAT_US
-            forward: Times = first + self._steps(life, rank + 1, 0, REGISTRATION_STEP)
-            return forward
         joined = self.joined[life.index]
-        draws = uniforms(self.seeds, life.entity, Timer.REGISTRATION_LEAD)
-        steps = self._steps(life, len(given) - 1 - rank, 0, REGISTRATION_STEP)
         earliest = np.maximum(self.created[life.index], joined - LONGEST_LEAD_MS * MS_US)
-        times: Times = np.maximum(joined - LAST_LEAD.many(draws) - steps, earliest + rank)
+        if self.script.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
+            # A slow start() waits for the route, and so does the first heartbeat.
+            first = self.timers_start[life.index] + FIRST_HEARTBEAT_US
+            at = first + self._steps(life, rank + 1, 0, REGISTRATION_STEP)
+        else:
+            draws = uniforms(self.seeds, life.entity, Timer.REGISTRATION_LEAD)
+            steps = self._steps(life, len(given) - 1 - rank, 0, REGISTRATION_STEP)
+            at = joined - LAST_LEAD.many(draws) - steps
+        times: Times = np.maximum(at, earliest + rank)
         return times
 
     @cached_property

@@ -6,7 +6,7 @@ import pytest
 from rebalance_core.clockwork.batch import play_seeds, reason_of
 from rebalance_core.clockwork.batch.reasons import REGULAR
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one, play_with_passes
-from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.clockwork.options import PHASES, RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.stretches import stretches_of
 from rebalance_core.clockwork.ticks import Ticks
@@ -14,6 +14,7 @@ from rebalance_core.model.events import OBSERVED
 from tests.unit.clockwork.futures import (
     EXACT,
     SECOND,
+    START_MS,
     happens,
     joins,
     ms,
@@ -60,6 +61,18 @@ def test_a_pass_due_just_before_a_stretch_begins_with_it() -> None:
     for_us = begin_us - int(ticks.created[0, 0])
     assert 20 * SECOND <= for_us < 20 * SECOND + int(ticks.pass_length[0, 0])
     alike(script, options, number, 1)
+
+
+@pytest.mark.parametrize("phases", PHASES)
+def test_who_registers_by_its_timer_never_misses_its_own_notice(phases: str) -> None:
+    options = ClockOptions(exact_times=True, phases=phases)
+    script = story(topic(0, 3, detail=OBSERVED), joins(600_000, "x"),
+                   consumer_type="LITE_PULL", options=options)  # fmt: skip
+    created = Ticks(script, np.arange(200), options).created[0]
+    joined_us = (START_MS + 600_000) * 1_000
+    assert (created < joined_us - 2 * SECOND).any()  # its first heartbeat is due 1 s later
+    taken = [row[3] for row in alike(script, options, seeds=200)]
+    assert max(taken) < joined_us + 4 * SECOND
 
 
 def test_who_joins_right_after_the_first_change_is_told_to_those_who_were_there() -> None:

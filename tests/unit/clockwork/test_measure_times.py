@@ -44,6 +44,24 @@ def test_what_is_done_before_the_change_takes_no_time() -> None:
     assert (row["convergence_ms_max"], row["orphan_queue_seconds"]) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("topic_at", "early", "convergence"),
+    [
+        (90_000, 3_000, [0, 0]),  # logged after its effect
+        (90_000, 3_700, [86_300, 0]),  # too early for that
+        (63_000, 3_000, [0, 0]),
+        (61_000, 2_000, [59_000, 0]),  # the join may still be at work
+    ],
+)
+def test_what_members_do_before_a_topics_change_is_logged(
+    topic_at: int, early: int, convergence: list[int]
+) -> None:
+    group = two_members()
+    group.topic(topic_at, 5)
+    made = group.measured((0, "c1", 4, topic_at - early, 1))
+    assert [row["convergence_ms_max"] for row in rows(made.partial)] == convergence
+
+
 def test_a_queue_that_stays_alone_counts_as_long_as_the_change_is_followed() -> None:
     made = two_members().measured((0, "c1", 2, 0, -1), (0, "c1", 3, 0, -1), (0, "c2", 3, 4_000, 1))
     (row,) = rows(made.partial)

@@ -111,6 +111,9 @@ def test_a_lite_pull_consumer_registers_by_its_timer() -> None:
     pulling = replace(made, settings=replace(made.settings, consumer_type="LITE_PULL"))
     ticks = Ticks(pulling, SEEDS, ClockOptions())
     assert (ticks.registered[0, 0] > ticks.timers_start[0] + 1_000_000).all()
+    lead_us = LONGEST_LEAD_MS * 1_000
+    assert (ticks.created[0] < ticks.joined[0] - 2 * lead_us).any()
+    assert (ticks.registered[0, 0] >= ticks.joined[0] - lead_us).all()
 
 
 def test_routes_of_a_broker_that_goes_and_comes_back() -> None:
