@@ -36,8 +36,17 @@ class TopicSets:
         result = np.full(len(without), self.number(()), np.int64)
         rows = np.flatnonzero(sizes > 0)
         codes, begins, ends = topics.tolist(), starts[rows].tolist(), starts[rows + 1].tolist()
+        seen: dict[tuple[int, ...], int] = {}  # members of a group mostly state the same list
+
+        def number_of(listed: tuple[int, ...], left_out: int) -> int:
+            if left_out in listed:
+                return self.number(topic for topic in listed if topic != left_out)
+            if listed not in seen:
+                seen[listed] = self.number(listed)
+            return seen[listed]
+
         result[rows] = [
-            self.number(topic for topic in codes[begin:end] if topic != left_out)
+            number_of(tuple(codes[begin:end]), left_out)
             for begin, end, left_out in zip(begins, ends, without[rows].tolist(), strict=True)
         ]
         return result

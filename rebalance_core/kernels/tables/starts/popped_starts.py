@@ -55,13 +55,15 @@ def put_popped(
         offsets: what was seen of the queues.
         earliest_ms: of each row.
     """
-    before = commits.newest(mine.queue, np.maximum(since_ms, 0))
-    known = (before >= 0) & (pick(commits.at_ms, before) > forgotten_ms)
+    rows = np.flatnonzero(since_ms >= 0)
+    queue, stored = mine.queue[rows], stored[rows]
+    before = commits.newest(queue, since_ms[rows])
+    known = (before >= 0) & (pick(commits.at_ms, before) > forgotten_ms[rows])
     low = np.where(known, pick(commits.offset, before), 0)
-    top = offsets.max_by(mine.queue, mine.latest_ms, earliest_ms)
+    top = offsets.max_by(queue, mine.latest_ms[rows], earliest_ms[rows])
     estimate = pick(commits.offset, stored)
     high = np.where((top >= 0) & (stored >= 0), np.maximum(top, estimate), top)
     low = np.where(stored >= 0, np.minimum(low, estimate), low)
-    popped = since_ms >= 0
-    starts.put(popped, STORED, np.where(stored >= 0, estimate, NONE), low, high, OK)
-    starts.status[popped & (stored < 0)] = UNKNOWN
+    offset = np.where(stored >= 0, estimate, NONE)
+    status = np.where(stored >= 0, OK, UNKNOWN)
+    starts.update(rows, Starts(np.full(len(rows), STORED), offset, low, high, status))

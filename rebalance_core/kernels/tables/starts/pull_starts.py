@@ -127,9 +127,11 @@ class PullStarts:
         inside = commits_inside(self._prepared, adds, handover, commits, self._lost)
         of_group = StoredStarts(commits, self._offsets, handover, inside)
         self._put_first(mine, of_group.arrived < 0, starts, asks_broker=True)
-        open_ = handover.others_start & (of_group.arrived < 0) & (starts.low >= 0)
-        top = self._offsets.max_by(mine.queue, mine.latest_ms, handover.earliest_ms)
-        np.copyto(starts.high, highest(starts.high, top), where=open_)
+        open_ = np.flatnonzero(handover.others_start & (of_group.arrived < 0) & (starts.low >= 0))
+        top = self._offsets.max_by(
+            mine.queue[open_], mine.latest_ms[open_], handover.earliest_ms[open_]
+        )
+        starts.high[open_] = highest(starts.high[open_], top)
         starts.low[open_] = 0
         unset = (of_group.stored < 0) & (handover.first | handover.forgotten)
         answers, chained = of_group.starts(starts)
@@ -146,8 +148,7 @@ class PullStarts:
         if isinstance(piece, Shared):
             chained &= ~self._put_others(commits, piece, adds, mine, starts)
         self._open_deleted(mine, starts)
-        own = commits.newest_of(mine.queue, mine.client, handover.earliest_ms)
-        decided_by = np.where(starts.rule == LOCAL_STORE, own, of_group.stored)
+        decided_by = self._own_where_local(commits, mine, starts, of_group.stored)
         sent_back = self._sent_back(mine, starts, decided_by)
         before = (
             chained_lows(mine.cell, mine.queue, starts.low, sent_back, chained, handover.stays)
@@ -181,6 +182,15 @@ class PullStarts:
             alone[rows[unset]] = True
             self._put_first(mine, alone, starts, asks_broker=False)
         return local | _put_missing(piece, mine, starts)
+
+    def _own_where_local(
+        self, commits: SeenCommits, mine: Changes, starts: Starts, row: Ints
+    ) -> Ints:
+        """The row of each, or the client's newest own one where its local store decides."""
+        local = np.flatnonzero(starts.rule == LOCAL_STORE)
+        found, earliest_ms = row.copy(), self._prepared.epochs.from_ms[mine.epoch[local]]
+        found[local] = commits.newest_of(mine.queue[local], mine.client[local], earliest_ms)
+        return found
 
     def _open_deleted(self, mine: Changes, starts: Starts) -> None:
         """A topic that is deleted and made anew inside the window has other answers."""
@@ -218,7 +228,7 @@ class PullStarts:
         offsets, earliest_ms = self._offsets, prepared.epochs.from_ms[adds.epoch]
         seen = offsets.newest(adds.queue, earliest_ms)
         least, most = pick(offsets.rows.min_offset, seen), pick(offsets.rows.max_offset, seen)
-        stored = self._stored(adds, starts.rule == LOCAL_STORE, earliest_ms)
+        stored = self._stored(adds, starts, earliest_ms)
         known = (starts.offset >= 0) & (seen >= 0)
         corrected = self._corrected(adds, starts, seen)
         effective = np.where(corrected >= 0, corrected, starts.offset)
@@ -247,15 +257,15 @@ class PullStarts:
             names_coded=True,
         )
 
-    def _stored(self, adds: Changes, local: Bools, earliest_ms: Ints) -> Ints:
+    def _stored(self, adds: Changes, starts: Starts, earliest_ms: Ints) -> Ints:
         """The newest commit before: the client's own where its local store decides."""
         commits = self._commits
         if commits is None:
-            return np.full(len(local), NONE, np.int64)
+            return np.full(len(adds.queue), NONE, np.int64)
         row = commits.newest(adds.queue, earliest_ms)
         forgotten = pick(commits.at_ms, row) <= self._offsets.forgotten_ms(adds.queue, earliest_ms)
-        own = commits.newest_of(adds.queue, adds.client, earliest_ms)
-        return pick(commits.offset, np.where(local, own, np.where(forgotten, NONE, row)))
+        row[forgotten] = NONE
+        return pick(commits.offset, self._own_where_local(commits, adds, starts, row))
 
 
 def _put_missing(piece: Piece, mine: Changes, starts: Starts) -> Bools:
