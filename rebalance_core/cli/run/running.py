@@ -22,6 +22,9 @@ from rebalance_core.spark import SparkSession
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 from rebalance_core.storage.locations import object_store
 
+_PYTHON_COMPUTES = ("simulate",)
+"""Jobs whose rows the JVM only moves, where tasks write the output."""
+
 
 @contextmanager
 def running(
@@ -47,7 +50,11 @@ def open_for(job: str, options: WritingOptions, settings: Settings) -> SparkSess
     partitions = settings.spark.shuffle_partitions
     wanted = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
     return open_session(
-        f"rebalance {job}", master=options.master, settings=wanted, show_spark=options.debug
+        f"rebalance {job}",
+        master=options.master,
+        settings=wanted,
+        show_spark=options.debug,
+        rows_in_jvm=job not in _PYTHON_COMPUTES or not is_here(options.output),
     )
 
 

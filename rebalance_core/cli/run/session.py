@@ -32,6 +32,11 @@ QUICK_SETTINGS = {
     "spark.executorEnv.MALLOC_TOP_PAD_": "67108864",
 }
 
+JVM_OF_TASKS = "-XX:TieredStopAtLevel=1"
+"""For a JVM that moves packed rows between tasks and computes none: to compile its code as well as
+the JVM can takes ten seconds of processor time, which a job that plans two stages never sees again.
+"""
+
 
 def prepare_environment(master: str | None) -> None:
     """Set what Spark reads from the environment when it starts; what is set already stays.
@@ -57,6 +62,7 @@ def open_session(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
     show_spark: bool = True,
+    rows_in_jvm: bool = True,
 ) -> SparkSession:
     """The session that exists, or a new one; either way with the settings results depend on.
 
@@ -65,10 +71,14 @@ def open_session(
         master: Spark master; None leaves it to spark-submit and the configuration.
         settings: further Spark settings of this run.
         show_spark: let a JVM that is started for it write to stderr; else see `jvm_output`.
+        rows_in_jvm: False: Python computes all rows, see `JVM_OF_TASKS`; what an operator has in
+            SPARK_SUBMIT_OPTS or in Spark's configuration wins over it.
     """
     active = SparkSession.getActiveSession()
     if active is None:
         prepare_environment(master)
+        if not rows_in_jvm:
+            _prefer_jvm_option(JVM_OF_TASKS)
         builder = SparkSession.builder.appName(app_name)
         # Spark's progress bar is for a person: in a log file it is noise.
         bar = str(sys.stderr.isatty()).lower()
@@ -86,6 +96,13 @@ def open_session(
     for key, value in {**RESULT_SETTINGS, **(settings or {})}.items():
         active.conf.set(key, value)
     return active
+
+
+def _prefer_jvm_option(option: str) -> None:
+    # Spark's launcher puts this variable before the options of its configuration.
+    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    if option not in given:
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{option} {given}".rstrip()
 
 
 def _stop(session: SparkSession) -> None:

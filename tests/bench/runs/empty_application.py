@@ -14,7 +14,7 @@ from rebalance_core.cli.run.session import open_session
 
 def main() -> None:
     """Read all files of the folder as what they are; write how many rows there were."""
-    spark = open_session("empty application")
+    spark = open_session("empty application", rows_in_jvm=False)  # as `simulate` does
     files = [path for path in Path(sys.argv[1]).rglob("*") if path.is_file()]
     rows = None
     for ending in sorted({path.suffix for path in files} & {".jsonl", ".parquet"}):
