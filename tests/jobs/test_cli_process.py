@@ -14,6 +14,7 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.java import require_java_home
+from tests.conftest import FAST_JVM
 from tests.recordings.tables import DATA
 
 TREE = Path(__file__).resolve().parents[2]
@@ -145,6 +146,8 @@ def test_the_terminal_shows_our_lines_alone_and_with_debug_all(
 ) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/log4j2.properties").write_text(CHATTY)
+    quick = f"spark.driver.extraJavaOptions {FAST_JVM}\nspark.ui.enabled false\n"
+    (tmp_path / "conf/spark-defaults.conf").write_text(quick)
     (tables / "queue_offsets.jsonl.gz").write_bytes(gzip.compress(ROWS)[:-100])
     words = ("--input", tables, "--output", tmp_path / "out", "--run-on", "spark")
     quiet = simulate(*words, SPARK_CONF_DIR=str(tmp_path / "conf"))
@@ -173,7 +176,8 @@ def test_a_jvm_that_does_not_start_has_its_say(tmp_path: Path, tables: Path) -> 
 def submit(package: Path, cwd: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     """The main job under spark-submit, which finds the package in the zip alone."""
     tool = Path(pyspark.__path__[0]) / "bin/spark-submit"
-    command = [tool, "--master", "local[*]", "--py-files", package, TREE / "jobs/simulate.py"]
+    command = [tool, "--master", "local[*]", "--driver-java-options", FAST_JVM]
+    command += ["--py-files", package, TREE / "jobs/simulate.py"]
     environment = os.environ | {
         "JAVA_HOME": str(require_java_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -60,8 +61,13 @@ def package_of(path: Path) -> str:
     return parts[0] if parts[0] != "__init__" else ""
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool]]:
+@cache
+def imports(path: Path) -> tuple[tuple[str, bool], ...]:
     """Every imported module, and whether it is imported when the file is."""
+    return tuple(read_imports(path))
+
+
+def read_imports(path: Path) -> Iterator[tuple[str, bool]]:
     tree = ast.parse(path.read_text("utf-8"))
     later: set[ast.AST] = set()
     for node in ast.walk(tree):
