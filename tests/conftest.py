@@ -21,6 +21,7 @@ WITH_SESSION = ("tests/spark/", "tests/jobs/", "tests/oracle/")
 ALONE = (
     "tests/jobs/test_cli_process.py",
     "tests/jobs/test_explain_job.py",
+    "tests/jobs/test_notebook.py",
     "tests/jobs/test_object_store.py",
 )
 """Files whose tests share no session; those that need a JVM start one in a process of their own."""

@@ -71,10 +71,9 @@ class ParquetTable:
         return [name for name in self.schema.names if name != SOURCE]
 
     def whole(self, files: Sequence[Location]) -> pa.Table:
-        """All rows for `conform`; `InputRefused` as of `rows`."""
+        """All rows of the files, one at least, for `conform`; `InputRefused` as of `rows`."""
         with _refusing(self.path):
-            parts = [self._whole_file(place_of(file)) for file in files]
-            return pa.concat_tables([self.schema.empty_table(), *parts])
+            return pa.concat_tables(self._whole_file(place_of(file)) for file in files)
 
     def rows(self, piece: Piece) -> Iterator[pa.Table]:
         """The rows of a piece for `conform`, some at a time.

@@ -34,7 +34,7 @@ QUICK_SETTINGS = {
 
 JVM_OF_TASKS = "-XX:TieredStopAtLevel=1"
 """For a JVM that moves packed rows between tasks and computes none: to compile its code as well as
-the JVM can takes ten seconds of processor time, which a job that plans two stages never sees again.
+the JVM can takes longer than a job that plans two stages lives.
 """
 
 
