@@ -21,6 +21,7 @@ from rebalance_core.checks.issue_arrays import (
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import Column, arrow_type
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
+from rebalance_core.contracts.times import TIME_RANGES
 from rebalance_core.model.errors import InputRefused
 
 
@@ -69,11 +70,19 @@ def refuse_missing_columns(table: Table, present: Sequence[str]) -> None:
     """Raise `InputRefused` if columns are missing that may not be null."""
     missing = [c.name for c in table.columns if not c.nullable and c.name not in present]
     if missing:
+        there = [_printable(name) for name in present if name not in TECHNICAL]
+        hint = "; a CSV's columns stand between commas, in UTF-8"
+        odd = len(there) == 1 or any(not name.isprintable() for name in present)
         raise InputRefused(
             f"{table.name} lacks the column(s) {', '.join(missing)}; "
-            f"it has {', '.join(present) or 'none'}; needed are "
+            f"it has {', '.join(there) or 'none'}; needed are "
             + ", ".join(c.name for c in table.columns if not c.nullable)
+            + (hint if odd else "")
         )
+
+
+def _printable(name: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in name)
 
 
 def _plain_types(rows: pa.Table) -> pa.Table:
@@ -205,8 +214,9 @@ def _bad_types(column: Column, read: pa.Array, value: pa.Array) -> Found:
     rows = np.flatnonzero(np.asarray(bad))
     wrong = read.take(pa.array(rows))
     shown = json_of_values(wrong) if pa.types.is_nested(read.type) else as_text(wrong)
+    unit = " (epoch milliseconds)" if column.name in TIME_RANGES else ""
     messages = [
-        f"{column.name} is '{text[:SHOWN_CHARACTERS]}', which is no {column.type}"
+        f"{column.name} is '{text[:SHOWN_CHARACTERS]}', which is no {column.type}{unit}"
         for text in shown.to_pylist()
     ]
     return Found(rows, "BAD_TYPE", messages)

@@ -3,9 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from rebalance_core.contracts.times import YEAR_2000_MS, YEAR_2201_MS
 from rebalance_core.model.errors import RebalanceError
+from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.planning.scenario.time import INSTANT_FORM, read_instant
 from rebalance_core.strategies import parse_strategy
 
+LAST_MS = 2**63 - 1  # a BIGINT
 MOST_DIGITS = 30  # more are no number of anything, and Python reads at most 4,300
 
 # TopicValidator.isTopicOrGroupIllegal (5.x), VALID_PATTERN_STR (4.9): what a group's name is of.
@@ -25,6 +29,21 @@ def whole_number(text: str) -> int | None:
     digits = text.removeprefix("-")
     plain = digits.isdecimal() and digits.isascii() and len(digits) <= MOST_DIGITS
     return int(text) if plain else None
+
+
+def instant(text: str) -> int:
+    """Epoch milliseconds of a time as operators write it; ValueError says what is valid.
+
+    >>> instant("2026-11-21T03:30:00+08:00")
+    1795203000000
+    """
+    number = whole_number(text)
+    time = read_instant(text) if number is None else number
+    if abs(time) > LAST_MS:
+        raise ValueError(f"expected {INSTANT_FORM}")
+    if YEAR_2000_MS <= time * SECOND_MS < YEAR_2201_MS:
+        raise ValueError(f"that is in seconds; expected {INSTANT_FORM}")
+    return time
 
 
 def group_mistakes(pattern: str | None) -> Iterator[str]:

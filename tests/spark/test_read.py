@@ -300,7 +300,9 @@ def test_hand_made_frames_are_conformed(spark: SparkSession) -> None:
     first, second = once.orderBy("event_ms", ascending=False).collect()
     assert (first.event_ms, first.perm, first.topic) == (1, None, None)
     assert issues_of(first) == []
-    assert issues_of(second) == [("BAD_TYPE", "event_ms is '2.5', which is no BIGINT")]
+    assert issues_of(second) == [
+        ("BAD_TYPE", "event_ms is '2.5', which is no BIGINT (epoch milliseconds)")
+    ]
     assert json.loads(second["_raw"])["event_ms"] == 2.5
     assert conform(table, once).schema == once.schema
     with pytest.raises(InputRefused, match="event_ms, sequence, event_type"):

@@ -79,9 +79,7 @@ def _csv(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[
     if header is None:
         return conformed_schema(table).empty_table(), []
     names = header_names(path, header)
-    refuse_missing_columns(
-        table, [*(name for name in names if name in table.column_names), *TECHNICAL]
-    )
+    refuse_missing_columns(table, names)
     parts = [conformed_schema(table).empty_table()]
     for lines in _lines(files, header):
         rows = csv_rows(table, names, lines[RAW], lines[SOURCE], lines[UTF8])

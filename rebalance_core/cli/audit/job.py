@@ -24,6 +24,7 @@ from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.storage.locations import is_reached
+from rebalance_core.storage.store_errors import reason_of
 
 
 def run_audit(options: AuditOptions) -> JobReport:
@@ -89,8 +90,10 @@ def check_before_reading(
         return (), ()
     try:
         text = Path(options.accepted).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--accepted {options.accepted}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"--accepted {options.accepted}: {reason_of(error)}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--accepted {options.accepted}: not UTF-8: {error}") from error
     return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
 
 

@@ -10,7 +10,7 @@ from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.run.secrets import redact_text
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.formats import format_of, untold_format
-from rebalance_core.contracts.local_paths import is_local, local_path
+from rebalance_core.contracts.local_paths import is_local, local_path, refuse_no_folder
 from rebalance_core.contracts.unreadable_file import wrong_head
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.nearest import did_you_mean
@@ -40,8 +40,7 @@ def tables_in(
         InputRefused: no such folder, a table twice, the required one missing, or one that
             `check_readable` refuses.
     """
-    if not folder.is_dir():
-        raise InputRefused(f"--input {folder}: no such folder")
+    refuse_no_folder("--input", folder)
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.partition(".")[0]

@@ -13,6 +13,7 @@ from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
+from rebalance_core.cli.terminal import warn_of_nothing
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.engine.options import SimulationOptions
@@ -39,6 +40,10 @@ def run_simulate(options: SimulateOptions) -> JobReport:
         return _dry_run(options, settings, inputs, report)
     written, record = carrier.simulate(options, settings, inputs, simulation)
     rows = {name: table.rows for name, table in written.tables.items()}
+    if not written.facts["groups"]:
+        warn_of_nothing(
+            {"--group": options.group, "--from": options.from_ms, "--to": options.to_ms}
+        )
     facts = summary_facts(
         options.output, written.facts, written.rejected, rows, record.seconds, run_on
     )

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from rebalance_core.cli.job import JobOptions, common_values
-from rebalance_core.cli.option_values import group_mistakes, strategy_mistakes, whole_number
+from rebalance_core.cli.option_values import group_mistakes, instant, strategy_mistakes
 from rebalance_core.cli.run.input_files import INPUT_FORMATS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 
 TABLE_OPTIONS = ("events", "consumer_groups", "queue_offsets", "committed_offsets")
 ENGINES = ("vectorized", "reference")
-LAST_MS = 2**63 - 1  # a BIGINT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +49,13 @@ def add_simulate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on-bad-rows", metavar="HOW", help="quarantine|fail")
     parser.add_argument("--max-bad-share", metavar="X", help="refuse an input with more, 0 to 1")
     parser.add_argument("--group", metavar="PATTERN", help="only these groups: exact, or with *")
-    parser.add_argument("--from", metavar="MS", dest="from_ms", help="only rows from then on")
-    parser.add_argument("--to", metavar="MS", dest="to_ms", help="only rows before then")
+    parser.add_argument("--from", metavar="TIME", dest="from_ms", help="only rows from then on")
+    parser.add_argument(
+        "--to",
+        metavar="TIME",
+        dest="to_ms",
+        help="only rows before then; epoch milliseconds or RFC 3339",
+    )
 
 
 def read_simulate_options(arguments: argparse.Namespace, argv: tuple[str, ...]) -> SimulateOptions:
@@ -65,9 +69,10 @@ def read_simulate_options(arguments: argparse.Namespace, argv: tuple[str, ...]) 
     times = {}
     for option, name in (("--from", "from_ms"), ("--to", "to_ms")):
         text = getattr(arguments, name)
-        time = times[name] = None if text is None else whole_number(text)
-        if text is not None and (time is None or abs(time) > LAST_MS):
-            mistakes.append(f"{option} {text}: not a time in epoch milliseconds (UTC)")
+        try:
+            times[name] = None if text is None else instant(text)
+        except ValueError as error:
+            mistakes.append(f"{option} {text}: {error}")
     start, end = times.get("from_ms"), times.get("to_ms")
     if start is not None and end is not None and end <= start:
         mistakes.append(f"--to {end} is not after --from {start}")

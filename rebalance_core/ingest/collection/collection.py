@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from rebalance_core.contracts.local_paths import refuse_no_folder
 from rebalance_core.ingest.collection.collected_file import (
     OLDER,
     PROXIES,
@@ -68,8 +69,7 @@ def open_collection(folder: Path) -> Collection:
     Raises:
         InputRefused: no such folder, no or a wrong ``collection.toml``, or nothing to read.
     """
-    if not folder.is_dir():
-        raise InputRefused(f"--collection {folder}: no such folder")
+    refuse_no_folder("--collection", folder)
     root = folder.resolve()
     settings = read_settings(root)
     files: list[CollectedFile] = []

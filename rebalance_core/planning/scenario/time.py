@@ -15,6 +15,8 @@ _DURATION = re.compile(rf"(?:{_PART})+")
 _PARTS = re.compile(r"(\d+)(ms|s|m|h|d)")
 
 END = "end"
+MOST_DIGITS = 30
+"""Of an instant; more are no time, and Python reads at most 4,300."""
 DURATION_FORM = 'a duration such as "90s", "5m" or "1h30m"'
 INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
 MOMENT_FORM = f'"end", "+10m" after it, "-2h" before it, {INSTANT_FORM}'
@@ -43,8 +45,9 @@ def read_instant(value: Any) -> int:
     if isinstance(value, int):
         return value
     if isinstance(value, str):
-        if value.strip().isdecimal():
-            return int(value)
+        digits = value.strip()
+        if digits.isdecimal() and len(digits) <= MOST_DIGITS:
+            return int(digits)
         try:
             value = datetime.fromisoformat(value.strip())
         except ValueError:

@@ -20,4 +20,4 @@ def refuse_bad_rates(table: str, issues: Iterable[str], rates: Iterable[float]) 
     """
     reasons = [*issues, *(f"messages_per_second is {rate}; valid: 0 and more" for rate in rates)]
     if reasons:
-        raise InputRefused(f"{table}: {'; '.join(reasons)}")
+        raise InputRefused(f"{table}: {'; '.join(dict.fromkeys(reasons))}")

@@ -136,6 +136,8 @@ def test_csv_parts_need_one_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
+        (("cluster;topic", "c;t"), "it has cluster;topic; needed .* stand between commas"),
+        (("\0c\0l", "c"), r"it has \?c\?l; needed .* in UTF-8"),
         (("cluster,topic", "c,t"), r"lacks the column\(s\) event_ms, sequence, event_type; it has"),
         (("cluster,cluster", "c,t"), "the header names cluster more than once"),
         (("", "c,t"), r"lacks the column\(s\) cluster"),
@@ -255,7 +257,9 @@ def test_hand_made_tables_are_conformed() -> None:
     first, second = once.to_pylist()
     assert (first["event_ms"], first["perm"], first["topic"]) == (1, None, None)
     assert issues_of(first) == []
-    assert issues_of(second) == [("BAD_TYPE", "event_ms is '2.5', which is no BIGINT")]
+    assert issues_of(second) == [
+        ("BAD_TYPE", "event_ms is '2.5', which is no BIGINT (epoch milliseconds)")
+    ]
     assert json.loads(second["_raw"])["event_ms"] == 2.5
     assert conform(EVENTS, once).equals(once)
     with pytest.raises(InputRefused, match="event_ms, sequence, event_type"):

@@ -33,6 +33,8 @@ def test_values_are_read() -> None:
     options = parse(*MINIMAL, *words)
     assert (options.from_ms, options.to_ms, options.input_format) == (5, 9, "json")
     assert options.set == ("a=1", "b=2")
+    options = parse(*MINIMAL, "--from", "2026-11-21T03:28:35.717Z", "--to=1795231799999")
+    assert (options.from_ms, options.to_ms) == (1795231715717, 1795231799999)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,8 @@ def test_values_are_read() -> None:
         ((*MINIMAL, "--input-format", "avro"), "one of json, jsonl, csv, parquet"),
         ((*MINIMAL, "--from", "noon"), "epoch milliseconds"),
         ((*MINIMAL, "--from", "9", "--to", "9"), "is not after"),
+        ((*MINIMAL, "--to", "1795231715"), "--to 1795231715: that is in seconds"),
+        ((*MINIMAL, "--from", "2026-11-21 03:30"), "the time zone is missing"),
         ((*MINIMAL, "--group"), "expected one argument"),
     ],
 )

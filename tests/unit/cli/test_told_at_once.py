@@ -82,7 +82,7 @@ def ends(
         ((*PLAN, "--scenario", f"{TREE}/conf/scenarios/add-consumer.toml"), "did you mean add-con"),
         ((*PLAN, "--scenario", TABLES), "Is a directory"),
         ((*PLAN, "--seed", "9" * 5000), "not a whole number from 0"),
-        ((*AUDIT, "--accepted", "/none.toml"), "--accepted /none.toml"),
+        ((*AUDIT, "--accepted", "/none.toml"), "--accepted /none.toml: No such file"),
         ((*AUDIT, "--write-accepted", "/none/x.toml"), "no such folder"),
         ((*AUDIT, "--set", "assume.strategy=AVERAGE"), "assume.strategy: unknown strategy"),
         (("audit", "--collection", NIGHTLY, "--set", "assume.time_zone=X"), "is no time zone"),
@@ -117,6 +117,8 @@ def test_a_wrong_master_is_named_with_the_jobs_own_mistakes(ends: Ends) -> None:
     ("words", "said"),
     [
         (("simulate", "--input", "/none"), "--input /none: no such folder"),
+        (("simulate", "--input", str(TREE / "README.md")), "a file; name the folder it is in"),
+        (("audit", "--collection", str(TREE / "README.md")), "name the folder it is in"),
         (("simulate", "--events", f"{TABLES}/cluster_event.jsonl"), "mean cluster_events.jsonl?"),
         (("simulate", "--events", f"{TABLES}/*.txt"), "no file matches"),
         (("simulate", "--events", str(TREE / "README.md")), "use a suffix: .jsonl"),

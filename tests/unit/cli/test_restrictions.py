@@ -1,0 +1,43 @@
+"""A restriction that leaves nothing is told: a name mistyped looks like a group that is healthy."""
+
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.cli.main import main
+
+TREE = Path(__file__).resolve().parents[3]
+TABLES = str(TREE / "tests/recordings/data/join-leave/tables")
+
+
+@pytest.mark.parametrize("job", ["simulate", "plan", "propagate"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("--group", "order-servic"),
+            "warning: --group order-servic: nothing in the input",
+        ),
+        (("--group", "order-*"), ""),
+        ((), ""),
+    ],
+)
+def test_a_pattern_that_no_group_matches(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    job: str,
+    words: tuple[str, ...],
+    said: str,
+) -> None:
+    output = str(tmp_path / "out")
+    few = ("--seeds", "2") if job == "propagate" else ()
+    assert main(None, [job, "--input", TABLES, "--output", output, *words, *few]) == 0
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert ("warning" in printed) == bool(said)
+
+
+def test_times_that_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--input", TABLES, "--output", str(tmp_path / "out"), "--to", "2001-01-01T00:00:00Z"]
+    assert main("simulate", words) == 0
+    assert "--to 978307200000: nothing in the input matches" in capsys.readouterr().err
