@@ -3,6 +3,7 @@
 from enum import IntEnum
 
 from rebalance_core.model.errors import RebalanceError
+from rebalance_core.storage.store_errors import is_full
 
 
 class ExitCode(IntEnum):
@@ -26,4 +27,4 @@ def exit_code_of(error: BaseException) -> int:
         return ExitCode.INTERRUPTED
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return error.code
-    return ExitCode.BUG
+    return ExitCode.USAGE if is_full(error) else ExitCode.BUG

@@ -18,7 +18,7 @@ from rebalance_core.cli.options import parse_options
 from rebalance_core.cli.run.jvm_output import last_lines
 from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
 from rebalance_core.model.errors import RebalanceError
-from rebalance_core.storage.store_errors import is_of_store, reason_of
+from rebalance_core.storage.store_errors import is_full, is_of_store, reason_of
 
 
 def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
@@ -67,6 +67,10 @@ def _explain(error: BaseException, *, debug: bool) -> int:
         _say(str(error))
     elif is_of_store(error):
         _say(f"the store failed, and there is no result: {reason_of(error)}")
+    elif is_full(error):
+        why = error.strerror if error.filename else os.strerror(error.errno or 0)
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"nothing more can be written, and there is no result: {where}{why}")
     elif isinstance(error, KeyboardInterrupt):
         _say("interrupted; the output is not a result")
     elif isinstance(error, SystemExit):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ _DENIED = {
     "SIGNATURE_DOES_NOT_MATCH",
     "UNRECOGNIZED_CLIENT",
 }
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
 _NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "SLOW_DOWN", "SERVICE_UNAVAILABLE")
 
@@ -28,6 +30,11 @@ _NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "SLOW_DOWN", "SERVICE_UNAVA
 def is_of_store(error: BaseException) -> TypeGuard[OSError]:
     """True for what pyarrow raises where an S3 store refused or did not answer."""
     return isinstance(error, OSError) and "AWS Error" in str(error)
+
+
+def is_full(error: BaseException) -> TypeGuard[OSError]:
+    """True where a disk is full, a quota is used up or a file system became read-only."""
+    return isinstance(error, OSError) and error.errno in _FULL
 
 
 def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> str:

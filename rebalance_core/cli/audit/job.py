@@ -1,5 +1,6 @@
 """`audit`: options, acceptances, collection, place, run, summary, in this order."""
 
+import os
 from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,8 +80,12 @@ def check_before_reading(
         raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
     if options.write_accepted and Path(options.write_accepted).exists():
         raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
-    if options.write_accepted and not Path(options.write_accepted).absolute().parent.is_dir():
-        raise UsageError(f"--write-accepted {options.write_accepted}: no such folder")
+    if options.write_accepted:
+        folder = Path(options.write_accepted).absolute().parent
+        if not folder.is_dir():
+            raise UsageError(f"--write-accepted {options.write_accepted}: no such folder")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise UsageError(f"--write-accepted {options.write_accepted}: Permission denied")
     if options.previous is not None and is_reached(options.previous):
         previous = folder_here(options.previous)
         audit_record(previous)

@@ -75,12 +75,16 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
         return
     path = local_path(location)
     pattern = any(sign in location for sign in "*?[{")
-    if not path.exists() and not pattern:
+    try:
+        there = path.exists()
+    except OSError as error:
+        raise InputRefused(f"{option} {location} cannot be read: {error.strerror}") from error
+    if not there and not pattern:
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputRefused(f"{option} {location}: no such file{did_you_mean(path.name, beside)}")
-    if "{" in location and not path.exists():
+    if "{" in location and not there:
         return  # Hadoop's alternatives; Python's glob knows none
-    if pattern and not path.exists() and not glob(str(path)):  # noqa: PTH207  # absolute patterns
+    if pattern and not there and not glob(str(path)):  # noqa: PTH207  # absolute patterns
         raise InputRefused(f"{option} {location}: no file matches")
     files = _data_files(path)
     for file in files:

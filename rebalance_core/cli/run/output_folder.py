@@ -120,10 +120,14 @@ class LocalFolder:
 
     def _write_aside(self, name: str, text: str) -> Path:
         aside = self.path / f".{name}.{uuid.uuid4().hex}"
-        with aside.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with aside.open("x", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:  # a full disk keeps no half file
+            aside.unlink(missing_ok=True)
+            raise
         return aside
 
 

@@ -19,7 +19,11 @@ _HINTS = (
     # py4j's words for a JVM that no longer answers.
     ("Error while sending or receiving", ExitCode.BUG, "the JVM died; was it killed for memory?"),
     ("Answer from Java side is empty", ExitCode.BUG, "the JVM died; was it killed for memory?"),
-    ("No space left on device", ExitCode.BUG, "give Spark another scratch place: SPARK_LOCAL_DIRS"),
+    (
+        "No space left on device",
+        ExitCode.USAGE,
+        "free some below --output, or give Spark another scratch place: SPARK_LOCAL_DIRS",
+    ),
     (
         "AWS Error",
         ExitCode.BUG,

@@ -75,7 +75,7 @@ def open_collection(folder: Path) -> Collection:
     files: list[CollectedFile] = []
     refused: list[Unread] = []
     seen: set[Path] = set()
-    names = set(_names(root))
+    names = set(_names(root, refused))
     for name in sorted(names):
         if name.endswith(OLDER) and name.removesuffix(OLDER) in names:
             continue
@@ -95,8 +95,14 @@ def open_collection(folder: Path) -> Collection:
     return Collection(root, settings, tuple(files), tuple(refused))
 
 
-def _names(root: Path) -> Iterator[str]:
-    for folder, folders, files in os.walk(root):
+def _names(root: Path, refused: list[Unread]) -> Iterator[str]:
+
+    def unlisted(error: OSError) -> None:
+        name = Path(error.filename).relative_to(root).as_posix()
+        why = f"cannot be opened: {error.strerror}; nothing below it is read"
+        refused.append(_refuse(name, "UNREADABLE_FILE", why))
+
+    for folder, folders, files in os.walk(root, onerror=unlisted):
         inside = Path(folder).relative_to(root)
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
         folders[:] = sorted(set(folders) - set(links))

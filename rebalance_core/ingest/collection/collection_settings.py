@@ -57,7 +57,9 @@ def read_settings(folder: Path) -> CollectionSettings:
         raise InputRefused(
             f'{path} is missing: it names the cluster, e.g. cluster = "DefaultCluster"'
         ) from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise InputRefused(f"{path} cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputRefused(f"{path} cannot be read as TOML: {error}") from error
     mistakes = _mistakes(document)
     if mistakes:

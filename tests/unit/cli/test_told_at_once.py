@@ -1,5 +1,6 @@
 """What is cheap to find is told before a session is asked for, by a run and a dry run alike."""
 
+import errno
 import gzip
 import json
 import os
@@ -168,6 +169,27 @@ def test_files_that_spark_passes_over_are_nobodys_business(ends: Ends, tmp_path:
     words = ("simulate", "--input", tmp_path, "--output", tmp_path / "out", "--run-on", "spark")
     code, err = ends(*words)
     assert "a session was asked for" in err, code
+
+
+def test_what_may_not_be_looked_at_or_written(
+    ends: Ends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exists = Path.exists
+
+    def guarded(path: Path) -> bool:
+        if path.parent.name == "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return exists(path)
+
+    output = ("--output", tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", guarded)
+        code, err = ends("simulate", "--events", "/closed/cluster_events.jsonl", *output)
+    assert (code, "/closed/cluster_events.jsonl cannot be read: Permission" in err) == (4, True)
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and access(path, mode))
+    code, err = ends(*AUDIT, "--write-accepted", tmp_path / "known.toml", *output)
+    assert (code, "known.toml: Permission denied" in err) == (2, True)
 
 
 def lock(folder: Path, heartbeat: str) -> None:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from rebalance_core.storage.store_errors import is_of_store, reason_of
+from rebalance_core.storage.store_errors import is_full, is_of_store, reason_of
 
 KEYS = {"AWS_PROFILE": "nightly"}
 
@@ -63,5 +63,7 @@ def test_a_reason_says_what_to_do(error: OSError, environment: dict[str, str], r
 def test_other_errors_keep_their_own_words() -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x")
     assert not is_of_store(full)
+    assert is_full(full)
+    assert not is_full(OSError("HDFS list failed"))
     assert reason_of(full) == "No space left on device"
     assert reason_of(OSError("HDFS list failed\nmore")) == "HDFS list failed"

@@ -1,8 +1,10 @@
 """Broken collections: a clear message or a rejected row each, never a stack trace or silence."""
 
+import errno
 import gzip
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +130,24 @@ def test_no_folder_and_an_empty_one_are_refused(tmp_path: Path) -> None:
     (tmp_path / "collection.toml").write_text(SETTINGS)
     with pytest.raises(InputRefused, match="nothing to read"):
         open_collection(tmp_path)
+
+
+def test_a_folder_that_may_not_be_listed_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = folder / "brokers" / "closed"
+    closed.mkdir()
+    scandir = os.scandir
+
+    def guarded(path: str) -> Any:
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    (refused,) = open_collection(folder).refused
+    assert (refused.code, refused.source) == ("UNREADABLE_FILE", "brokers/closed")
+    assert "Permission denied; nothing below it is read" in refused.message
 
 
 def test_links_out_of_the_folder_are_refused_and_links_inside_are_read_once(
