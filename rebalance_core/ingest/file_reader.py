@@ -26,6 +26,7 @@ from rebalance_core.ingest.collection.collected_file import (
     CollectedFile,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence, evidence_of, is_fact_only, of_document
+from rebalance_core.ingest.evidence.stated_once import FILE_BITS
 from rebalance_core.ingest.evidence.store_copies import copied_store, printed_stores
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
@@ -66,7 +67,8 @@ from rebalance_core.ingest.parse.stores.subscription_group_json import parse_sub
 from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
 from rebalance_core.ingest.parse.text.clock import Clock
 from rebalance_core.ingest.parse.text.log_line import (
-    LINE_HEAD,
+    CLIENT_HEAD,
+    SERVER_HEAD,
     STACK_LINE,
     ClientClock,
     ServerClock,
@@ -128,7 +130,8 @@ ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 CLOCK_SLACK_MS = 2_000
 """Lines of several threads may stand a little out of order; more is a clock that was set back."""
 BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
-_HEAD = re.compile(LINE_HEAD)
+HEADS = {kind: CLIENT_HEAD if kind == CLIENT_LOG else SERVER_HEAD for kind in LINE_PARSERS}
+"""What the lines of a log begin with; those of another kind of log are not understood."""
 _STACK = re.compile(STACK_LINE)
 
 SETTINGS = ("broker_property", "name_server_property")
@@ -178,16 +181,20 @@ class FileReader:
             self._clock = ProxyClock() if self.file.kind == PROXY_LOG else ServerClock()
 
     def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:
-        """What one line of the log states; blank lines are not counted."""
+        """What one line of the log states; blank lines are not counted.
+
+        A server on Windows, or a copy made there, ends lines in CR LF.
+        """
         if not text or text.isspace():
             return
+        text = text.removesuffix("\r")
         results = LINE_PARSERS[self.file.kind](text, source, self._clock)
         self.stats.lines += 1
-        if results and BROKEN_TEXT.search(text.rstrip("\r")):
+        if results and BROKEN_TEXT.search(text):
             broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
             results = (unread(source, text, broken),)
         refused = any(isinstance(piece, Unread) for piece in results)
-        if not refused and (_HEAD.match(text) or _STACK.match(text)):
+        if not refused and (re.match(HEADS[self.file.kind], text) or _STACK.match(text)):
             self.stats.understood += 1
         yield from self._addressed(results, position)
 
@@ -222,6 +229,7 @@ class FileReader:
     def _addressed(
         self, results: Collection[Fact | Unread], position: int
     ) -> Iterator[Evidence | Unread]:
+        position += self.file.turn << FILE_BITS
         for number, piece in enumerate(results):
             if isinstance(piece, Unread):
                 self.stats.rejected += 1

@@ -108,7 +108,7 @@ def find_fallen(case: GroupCase) -> Iterator[Finding]:
             queues = fell.setdefault((fall.queue.broker_name, outage), {})
             queues[fall.queue] = max(fall.high - fall.low, queues.get(fall.queue, 0))
     for (broker, outage), queues in fell.items():
-        most = max(queues, key=lambda queue: queues[queue])
+        most = min(queues, key=lambda queue: (-queues[queue], queue))
         yield Finding(
             f"Commits on {plural(len(queues), 'queue')} of {broker} fell back when its role went "
             f"to a slave or came back, most by {messages(queues[most])} "

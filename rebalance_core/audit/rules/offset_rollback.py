@@ -115,7 +115,7 @@ def _observed(case: GroupCase) -> list[Fall]:
 def _finding(falls: list[Fall], explanation: str | None) -> Finding:
     queues = {fall.queue for fall in falls}
     topics = sorted({queue[0] for queue in queues})
-    worst = max(falls, key=lambda fall: fall.high - fall.low)
+    worst = min(falls, key=lambda fall: (fall.low - fall.high, fall.first_ms, fall.queue))
     hosts = sorted({fall.who for fall in falls if fall.who})
     names = [
         f"{topic} {queue_names((b, n) for t, b, n in queues if t == topic)}" for topic in topics

@@ -103,7 +103,7 @@ def find_wait(case: GroupCase) -> Iterator[Finding]:
     if not waits:
         return
     queues = {queue_of(fact) for fact in waits}
-    worst = max(waits, key=lambda fact: fact["times"])
+    worst = min(waits, key=lambda fact: (-fact["times"], queue_of(fact), fact["client_id"]))
     causes = {cause_before(case, fact["last_ms"]) for fact in waits} - {None}
     yield Finding(
         f"Members waited for the order locks of {plural(len(queues), 'queue')}, most often "

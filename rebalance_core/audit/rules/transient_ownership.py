@@ -33,7 +33,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
         return
     unowned = {queue_of(row) for row, _ in spans if row["client_id"] is None}
     twice = {queue_of(row) for row, _ in spans if row["client_id"] is not None}
-    worst, worst_ms = max(spans, key=lambda pair: pair[1])
+    worst, worst_ms = min(spans, key=lambda pair: (-pair[1], queue_of(pair[0]), pair[0]["from_ms"]))
     epochs = {row["epoch"]: row for row in case.epochs}
     causes = [
         cause_text(case, epochs[number])

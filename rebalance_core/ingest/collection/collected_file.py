@@ -36,7 +36,11 @@ CONFIG_STORES = (TOPICS, GROUPS, OFFSETS)
 """What a broker may keep in RocksDB instead."""
 _BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG}
 _PROXY_LOGS = ("broker", "proxy")
-_ROTATED = re.compile(r"^(?P<stem>[A-Za-z_]+?)(?:-?\d*)(?:[.-]\d+)?\.log(?:\.\d+)?(?:\.gz)?$")
+_ROTATED = re.compile(
+    r"^(?P<stem>[A-Za-z_]+?)(?:[._-]?\d[\d._-]*)?\.log(?:[._-]\d[\d._-]*)?(?:\.gz)?$"
+)
+"""RocketMQ's own: ``broker.3.log.gz``, ``rocketmq_client-3.log.gz``, ``rocketmq_client.log.3``;
+logrotate's: ``broker.log-20261121.gz``."""
 _CONFIG = re.compile(r"^config(?:-(?P<ms>\d{10,16}))?$")
 _ADMIN = re.compile(r"^(?P<ms>\d{10,16})-(?P<command>[A-Za-z]+)(?:-(?P<arguments>.*))?$")
 
@@ -73,6 +77,7 @@ class CollectedFile:
         written_ms: when a document says what it says; None: not known.
         arguments: ``mqadmin``: the command and what follows it; local offsets: client id and group.
         newest: True for the last store of its kind that was collected of its broker.
+        turn: logs: how many files of its kind and place begin before it.
     """
 
     name: str
@@ -82,6 +87,7 @@ class CollectedFile:
     written_ms: int | None = None
     arguments: tuple[str, ...] = ()
     newest: bool = False
+    turn: int = 0
 
     @property
     def is_log(self) -> bool:
@@ -141,7 +147,7 @@ def _namesrv(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | No
         return None
     # namesrv/namesrv.log, namesrv/<name>/namesrv.log, each with otherdays/ beside it
     folders = [part for part in parts[1:-1] if part not in ("otherdays", "other_days")]
-    number = re.match(r"namesrv-\d+(?=\.log)", parts[-1])
+    number = re.match(r"namesrv-\d{1,3}(?=\.log)", parts[-1])
     place = folders[0] if folders else number[0] if number else "namesrv"
     return CollectedFile(name, NAMESRV_LOG, place, size)
 

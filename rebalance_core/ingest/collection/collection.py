@@ -25,6 +25,7 @@ from rebalance_core.ingest.collection.collection_settings import (
     CollectionSettings,
     read_settings,
 )
+from rebalance_core.ingest.collection.rotation import first_time, with_turns
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.model.errors import InputRefused
 
@@ -75,11 +76,12 @@ def open_collection(folder: Path) -> Collection:
     files: list[CollectedFile] = []
     refused: list[Unread] = []
     seen: set[Path] = set()
+    begins: dict[str, str] = {}
     names = set(_names(root, refused))
     for name in sorted(names):
         if name.endswith(OLDER) and name.removesuffix(OLDER) in names:
             continue
-        entry = _identified(root, name, seen)
+        entry = _identified(root, name, seen, begins)
         if isinstance(entry, CollectedFile):
             files.append(entry)
         elif entry is not None:
@@ -92,7 +94,7 @@ def open_collection(folder: Path) -> Collection:
     folders = {f.place.removeprefix(PROXIES) for f in files if f.name.startswith(PROXIES)}
     proxies = {*folders, *settings.proxies}
     files = [asked_at(file, proxies) for file in with_newest(files)]
-    return Collection(root, settings, tuple(files), tuple(refused))
+    return Collection(root, settings, with_turns(files, begins), tuple(refused))
 
 
 def _names(root: Path, refused: list[Unread]) -> Iterator[str]:
@@ -110,7 +112,10 @@ def _names(root: Path, refused: list[Unread]) -> Iterator[str]:
             yield (inside / name).as_posix()
 
 
-def _identified(root: Path, name: str, seen: set[Path]) -> CollectedFile | Unread | None:
+def _identified(
+    root: Path, name: str, seen: set[Path], begins: dict[str, str]
+) -> CollectedFile | Unread | None:
+    """The file; `seen` and `begins` get its path and, of a log, its first time."""
     if is_answer(name):
         return None
     path = root / name
@@ -133,6 +138,8 @@ def _identified(root: Path, name: str, seen: set[Path]) -> CollectedFile | Unrea
     if file is None:
         return None if is_other(name) else _refuse(name, "UNKNOWN_FILE", "is no file of the layout")
     seen.add(real)
+    if file.is_log:
+        begins[name] = first_time(file, head)
     return _refusal_of_content(file, head) or file
 
 

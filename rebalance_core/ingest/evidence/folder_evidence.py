@@ -13,6 +13,7 @@ from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence.stated_once import stated_once
 
 BROKERS, DUMPS = "brokers/", "mqadmin/"
 EXPORTED = {
@@ -51,11 +52,11 @@ def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterato
 
 
 def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """Without what stands in an exported store of which no file tells when it was exported.
+    """Each statement once; of an exported store only if a file tells when it was exported.
 
     What exportMetadata says of one broker counts where its store cannot be copied.
     """
-    for piece in pieces:
+    for piece in stated_once(pieces):
         if piece.kind in EXPORTED:
             if piece.place in context.in_rocksdb:
                 yield replace(piece, kind=EXPORTED[piece.kind])

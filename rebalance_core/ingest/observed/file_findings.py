@@ -35,8 +35,11 @@ def file_findings(
     """Findings on the collection as a whole and on single files."""
     findings = [*_missing(collection, context), *_zones(collection, assumed), *_folders(context)]
     findings += [*_later_brokers(context), *rocksdb_findings(context)]
+    stats = list(stats)
+    places = {file.name: (file.kind, file.place) for file in collection.files}
+    stating = {places.get(one.name) for one in stats if one.facts}
     for one in stats:
-        findings += _of_file(one)
+        findings += _of_file(one, stating=places.get(one.name) in stating)
     return findings
 
 
@@ -126,13 +129,17 @@ def _zone(key: str, what: str, assumed: Assumptions) -> Row:
     )
 
 
-def _of_file(stats: FileStats) -> list[Row]:
+def _of_file(stats: FileStats, *, stating: bool) -> list[Row]:
+    """Findings on one file; `stating`: it or another of its log states something.
+
+    A client's log may state nothing, as that of a producer; a proxy's too.
+    """
     rows = []
     shown = {"file": stats.name, "lines": stats.lines, "understood": stats.understood}
     # a proxy's lines go on in lines without a head, and one without members states nothing
     share = 0 if stats.kind == PROXY_LOG else WRONG_FILE_SHARE
     foreign = stats.understood < share * stats.lines or not stats.understood
-    silent = stats.facts == 0 and stats.kind not in (LOCK_LOG, PROXY_LOG)
+    silent = not stating and stats.kind not in (LOCK_LOG, PROXY_LOG, CLIENT_LOG)
     if stats.kind in LOGS and stats.lines and (foreign or silent):
         rows.append(
             finding(

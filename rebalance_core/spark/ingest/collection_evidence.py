@@ -23,9 +23,9 @@ from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.evidence_table import EVIDENCE_DDL, evidence_batches
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.file_reader import WORDS, FileReader, FileStats
+from rebalance_core.ingest.file_reader import HEADS, WORDS, FileReader, FileStats
 from rebalance_core.ingest.in_process import read_file, reader_of
-from rebalance_core.ingest.parse.text.log_line import LINE_HEAD, STACK_LINE
+from rebalance_core.ingest.parse.text.log_line import STACK_LINE
 
 Pieces = Iterator[Evidence | Unread | FileStats]
 
@@ -129,7 +129,8 @@ def _read_block(
     rest = lines.filter(pc.invert(ours))
     reader.stats.lines += pc.sum(pc.match_substring_regex(rest, r"\S")).as_py() or 0
     understood = pc.or_(
-        pc.match_substring_regex(rest, LINE_HEAD), pc.match_substring_regex(rest, _STACK)
+        pc.match_substring_regex(rest, HEADS[reader.file.kind]),
+        pc.match_substring_regex(rest, _STACK),
     )
     reader.stats.understood += pc.sum(understood).as_py() or 0
     name = reader.file.name

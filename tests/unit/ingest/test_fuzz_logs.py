@@ -23,7 +23,12 @@ from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import LINE_PARSERS, WORDS, FileReader
 from rebalance_core.ingest.parse.logs.client_log import parse_client_line
 from rebalance_core.ingest.parse.text.clock import Clock
-from rebalance_core.ingest.parse.text.log_line import LINE_HEAD, STACK_LINE, ClientClock
+from rebalance_core.ingest.parse.text.log_line import (
+    CLIENT_HEAD,
+    SERVER_HEAD,
+    STACK_LINE,
+    ClientClock,
+)
 from rebalance_core.ingest.refusal import RAW_LIMIT
 from tests.recordings.tables import DATA
 from tests.unit.ingest.processor_time import HUGE, linear
@@ -126,7 +131,7 @@ def test_a_line_of_ten_megabytes_costs_what_its_length_costs(kind: str) -> None:
                 list(reader(kind).read_line(text[:middle] + huge + text[middle:], "some/file:1", 1))
 
 
-@pytest.mark.parametrize("pattern", [LINE_HEAD, STACK_LINE])
+@pytest.mark.parametrize("pattern", [SERVER_HEAD, CLIENT_HEAD, STACK_LINE])
 @pytest.mark.parametrize("piece", ["a.", "a", " ", "2026-11-21 ", "A.a$"])
 def test_the_patterns_of_lines_are_linear(pattern: str, piece: str) -> None:
     with linear():

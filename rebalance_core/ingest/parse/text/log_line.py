@@ -9,8 +9,11 @@ from typing import NamedTuple
 from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS, SERVER_ZONE, Clock
 
 LEVELS = ("TRACE ", "DEBUG ", "INFO ", "WARN ", "ERROR ")
-LINE_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[,.]\d{3})? (?:TRACE|DEBUG|INFO|WARN|ERROR) "
-"""RE2 and Python: what the first characters of every line of these logs look like."""
+_LEVEL = " (?:TRACE|DEBUG|INFO|WARN|ERROR) "
+SERVER_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d" + _LEVEL
+"""RE2 and Python: what every line of name servers, brokers and proxies begins with."""
+CLIENT_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{3}" + _LEVEL
+"""The same of clients."""
 
 STACK_LINE = (
     r"^(?:\s|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|For more "

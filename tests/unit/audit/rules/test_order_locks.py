@@ -36,6 +36,13 @@ def test_waiting_for_a_hand_over_is_normal() -> None:
     assert "explained by CONSUMER_JOIN of y" in one.summary
 
 
+def test_of_equal_waits_the_first_queue_is_named_in_any_order_of_the_facts() -> None:
+    waits = refused(101, 150, number=3), refused(101, 150, number=2)
+    for facts in (waits, waits[::-1]):
+        (one,) = findings_of(WAIT, group(*facts))
+        assert "most often y for T a:2 (25 times)" in one.summary
+
+
 def test_two_hand_overs_in_one_line_of_refusals() -> None:
     case = group(
         refused(101, 640), events=(*EVENTS, leave("y", 500), join("y", at=600, channel="n"))

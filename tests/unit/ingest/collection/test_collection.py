@@ -67,6 +67,9 @@ def joined(done: Ingested) -> list[str]:
         ("brokers/b/filter.log", "lock_log", "b"),
         ("brokers/b/lock.log", "lock_log", "b"),
         ("brokers/b/config-1795231766663/topics.json", "topics_json", "b"),
+        ("brokers/b/broker.log-20261121.gz", "broker_log", "b"),
+        ("brokers/b/otherdays/broker-2026-11-21.1.log.gz", "broker_log", "b"),
+        ("namesrv/namesrv-20261121.log", "namesrv_log", "namesrv"),
         ("clients/c/rocketmq_client.log", "client_log", "c"),
         ("clients/c/rocketmq_client.log.3", "client_log", "c"),
         ("clients/c/other_days/rocketmq_client-7.log.gz", "client_log", "c"),
@@ -225,13 +228,30 @@ def test_a_wrong_file_in_a_place_is_told(folder: Path) -> None:
     (folder / "brokers" / "a" / "config").mkdir()
     (folder / "brokers" / "a" / "config" / "topics.json").write_text('{"offsetTable":{}}')
     done = ingest_collection(folder)
-    zones_assumed = {
+    assert not_understood(done) == {"namesrv/namesrv.log", "clients/c/rocketmq_client.log"}
+    assert "brokers/a/config/topics.json" in codes(done)
+
+
+def not_understood(done: Ingested) -> set[str]:
+    return {
         row["evidence"]["file"]
         for row in done.tables["findings"]
         if row["rule_id"] == "INGEST_NOT_UNDERSTOOD"
     }
-    assert zones_assumed == {"namesrv/namesrv.log", "clients/c/rocketmq_client.log"}
-    assert "brokers/a/config/topics.json" in codes(done)
+
+
+def test_a_rotated_log_of_a_quiet_time_and_one_of_a_producer_are_no_wrong_files(
+    folder: Path,
+) -> None:
+    quiet = "2026-11-21 10:00:00 INFO t - nothing of ours\n" * 3
+    (folder / "brokers" / "a" / "otherdays").mkdir()
+    (folder / "brokers" / "a" / "otherdays" / "broker.1.log").write_text(quiet)
+    producer = folder / "clients" / "p" / "rocketmq_client.log"
+    producer.parent.mkdir(parents=True)
+    producer.write_text(quiet.replace("00 INFO", "00.123 INFO"))
+    assert not_understood(ingest_collection(folder)) == set()
+    producer.write_text(quiet)  # a server's log among the clients' ones
+    assert not_understood(ingest_collection(folder)) == {"clients/p/rocketmq_client.log"}
 
 
 def test_a_clock_set_back_an_empty_log_and_missing_ones_are_findings(folder: Path) -> None:
