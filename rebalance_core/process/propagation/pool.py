@@ -11,6 +11,7 @@ from multiprocessing import active_children, get_context
 from rebalance_core.clockwork.measure.measured import Measured
 from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.engine.propagation.pieces import played
+from rebalance_core.process.propagation.orphans import end_with_parent
 from rebalance_core.replay.history import GroupHistory
 
 WAITING_PER_PROCESS = 3
@@ -57,7 +58,9 @@ def played_pieces(
         return
     others = set(active_children())
     # Not forked: pyarrow has threads by now.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=end_with_parent
+    ) as pool:
         try:
             yield from _in_order(pool, pieces, options, processes)
         except BaseException:

@@ -36,7 +36,7 @@ def test_others_are_played_while_the_first_takes_long(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(pool, "play_piece", play)
     monkeypatch.setattr(
-        pool, "ProcessPoolExecutor", lambda processes, mp_context: ThreadPoolExecutor(processes)
+        pool, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
     )
     done = [piece.group for piece, _ in played_pieces(numbered(made), PropagationOptions(), 2)]
     assert done == list(range(PIECES))
@@ -48,7 +48,7 @@ def test_a_piece_that_takes_long_holds_up_the_making_of_others(
     go, made = Event(), list[int]()
     monkeypatch.setattr(pool, "play_piece", lambda piece, options: go.wait(60) and [])
     monkeypatch.setattr(
-        pool, "ProcessPoolExecutor", lambda processes, mp_context: ThreadPoolExecutor(processes)
+        pool, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
     )
     played = played_pieces(numbered(made), PropagationOptions(), 2)
     with ThreadPoolExecutor(1) as reader:
