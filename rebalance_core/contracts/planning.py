@@ -116,7 +116,7 @@ PLAN_SUMMARY = Table(
         frozen BOOLEAN in a counted step, or after, a member could not allocate a topic
         caveat? STRING why amplification means nothing here
         replayed_messages? BIGINT read twice: commits above the new owner's start; null: unknown
-        skipped_messages? BIGINT never read: sum of pull_starts.skipped; null: unknown
+        skipped_messages? BIGINT never read: skipped of pull_starts without a commit; null: unknown
         peak_messages_per_second? DOUBLE most of one member after; null without queue_rates
         pop_queues_before INT readable queues of topics that members share, before
         pop_queues_after INT readable queues of topics that members share, after

@@ -93,12 +93,19 @@ def start_lines(start: Start) -> list[str]:
             "outside what the queue holds"
         )
     if start.skipped is not None:
-        lines.append(
-            f"skips {start.skipped:,} messages that were not committed"
-            if start.skipped
-            else "skips nothing"
-        )
+        lines.append(_skipped(start, start.skipped))
     return lines
+
+
+def _skipped(start: Start, messages: int) -> str:
+    if not messages:
+        return "skips nothing"
+    if start.rule == STORED:
+        return (
+            f"skips nothing: the {messages:,} messages since the newest commit seen before the "
+            "change were read by the owner before"
+        )
+    return f"skips {messages:,} messages that were not committed"
 
 
 def _bounds(start: Start) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rebalance_core.cli.plan.legend import legend
 from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_time import duration, place
@@ -122,6 +123,8 @@ def render_plan(facts: Mapping[str, Any]) -> str:
         caveats = [(row["strategy"], row["caveat"]) for row in rows if row["caveat"]]
         if caveats:
             lines += ["", title, *(f"  {name}: {caveat}" for name, caveat in caveats)]
+    if any(scenario["strategies"] for scenario in facts["scenarios"]):
+        lines += ["", *legend()]
     return "\n".join(lines)
 
 

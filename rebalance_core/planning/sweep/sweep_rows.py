@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.engine.units import GROUP
+from rebalance_core.replay.starts.start_rule import STORED
 
 _FIGURES = (
     "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
@@ -85,10 +86,17 @@ def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
 
 
 def start_sums(starts: pa.Table) -> pa.Table:
-    """Messages read twice and never read by group; null where unknown."""
+    """Messages read twice and never read by group; null where unknown.
+
+    What stands between the newest commit seen and a hand-over commit, the owner before had read.
+    """
     begin = pc.coalesce(starts["corrected_offset"], starts["start_offset"])
     again = pc.max_element_wise(pc.subtract(starts["stored_offset"], begin), 0, skip_nulls=False)
-    rows = starts.select([*GROUP, "skipped"]).append_column("replayed", again)
+    handed_over = pc.fill_null(pc.equal(starts["rule"], STORED), False)
+    nothing = pc.multiply(starts["skipped"], 0)  # null stays null
+    never = pc.if_else(handed_over, nothing, starts["skipped"])
+    rows = starts.select(list(GROUP)).append_column("replayed", again)
+    rows = rows.append_column("skipped", never)
     sums = rows.group_by(list(GROUP)).aggregate([("replayed", "sum"), ("skipped", "sum")])
     return sums.select([*GROUP, "replayed_sum", "skipped_sum"]).rename_columns(
         [*GROUP, "replayed_messages", "skipped_messages"]

@@ -111,6 +111,14 @@ def test_the_summary_has_a_table_a_scenario_and_says_what_is_left_out() -> None:
     assert text.startswith("Plan in o: 4 variants (4.0 s on Spark)")
     assert "League: all scenarios together" in text
     assert "  AVG: left out: 2" in text
+    told = " ".join(text.partition("moved: ")[2].split())
+    for heading in ("minimum", "amplif.", "mean peak ratio", "idle", "orphaned", "skipped"):
+        assert f"{heading}: " in told
+
+
+def test_where_nothing_is_printed_nothing_is_explained() -> None:
+    text = render_plan(plan_facts(options(), [], [], {}, 4.0, "process"))
+    assert "peak ratio" not in text
 
 
 def test_what_is_expected_until_changes_settle_has_a_table_of_its_own() -> None:

@@ -7,6 +7,7 @@ import pytest
 from rebalance_core.cli.explain.rendering import render_explanation
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer
+from rebalance_core.explain.start import Start, start_lines
 from rebalance_core.explain.view import GroupRows
 from tests.unit.explain.ledgers import group_rows
 from tests.unit.replay.histories import (
@@ -150,6 +151,16 @@ def test_the_offset_rule_in_words() -> None:
     assert "last seen before the change: stored 100, minimum 0, maximum 120" in text
     assert "starts at 100" in text
     assert "some clients may not have followed yet" in text
+
+
+def test_what_the_owner_before_has_read_is_not_skipped() -> None:
+    numbers = {"start_offset": 11, "start_offset_low": 9, "start_offset_high": 11,
+               "stored_offset": 9, "min_offset": 0, "max_offset": 11, "corrected_offset": None,
+               "skipped": 2}  # fmt: skip
+    handed_over = start_lines(Start("STORED", "OK", "", **numbers))[-1]
+    assert handed_over.startswith("skips nothing: the 2 messages since the newest commit seen")
+    at_the_end = start_lines(Start("MAX_OFFSET", "OK", "", **numbers))[-1]
+    assert at_the_end == "skips 2 messages that were not committed"
 
 
 def test_a_long_list_is_cut_and_shows_what_matters() -> None:

@@ -67,8 +67,15 @@ def test_messages_are_summed_and_unknown_ones_stay_unknown() -> None:
     starts = ledger(
         "pull_starts",
         {"start_offset": 5, "stored_offset": 9, "skipped": 0},
-        {"start_offset": 9, "corrected_offset": 7, "stored_offset": 8, "skipped": 3},
+        {
+            "start_offset": 9,
+            "corrected_offset": 7,
+            "stored_offset": 8,
+            "skipped": 3,
+            "rule": "MAX_OFFSET",
+        },
         {"start_offset": 9, "stored_offset": 4, "skipped": None},
+        {"start_offset": 11, "stored_offset": 9, "skipped": 2, "rule": "STORED"},
         {"consumer_group": "h", "start_offset": 3},
     )
     sums = {row["consumer_group"]: row for row in start_sums(starts).to_pylist()}
