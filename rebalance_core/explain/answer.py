@@ -37,6 +37,8 @@ class Lists:
     queue_index: int | None
     client_indexes: tuple[int, ...]
     """Indexes in cidAll of the holders, now and before; without a holder, of who should hold it."""
+    mq_all_known: bool = True
+    """False: mq_all is one of several lists that give the rows, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,9 @@ class Explanation:
     holders: tuple[Holder, ...]
     nobody: Reason | None
     """Why no client holds it; None if one does."""
-    agrees: bool
-    """False: the owner worked out again is not the ledger's, which is a bug of one of the two."""
+    agrees: bool | None
+    """False: the owner worked out again is not the ledger's, which is a bug of one of the two.
+    None, of a shared topic only: the rows leave too much open to work it out."""
     expected: Mapping[str, tuple[int, int]]
     """Client id -> fewest and most processes of it that hold the queue, worked out again."""
     notes: tuple[str, ...] = field(default=())

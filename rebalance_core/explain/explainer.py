@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -73,7 +74,7 @@ class Explainer:
             at_ms=at_ms,
             event=self._event(row),
             before=None if before is None else self._lists(before, queue, shown),
-            after=self._lists(view, queue, shown, settled),
+            after=self._lists(view, queue, shown),
             holders_before=earlier,
             holders=holders,
             nobody=nobody,
@@ -103,9 +104,9 @@ class Explainer:
             holders_before=None if before is None else tuple(sorted(earlier)) if alone else (),
             holders=(),
             nobody=None if takers else unreached_reason(worked, queue),
-            agrees=worked.settled.agrees,
+            agrees=worked.agrees,
             expected={},
-            notes=sharing_notes(sharing, queue),
+            notes=sharing_notes(sharing, queue, worked.agrees),
             sharing=sharing,
         )
 
@@ -114,14 +115,13 @@ class Explainer:
         assert view is not None
         return settle_shared_again(view, self._view(epoch - 1), topic)
 
-    def _readable(self, view: View, topic: str) -> list[MessageQueue]:
-        """What the rows of an epoch say of mqAll; empty where they leave it open."""
+    def _readable(self, view: View, topic: str) -> tuple[Sequence[MessageQueue], bool]:
+        """What the rows of an epoch say of mqAll, and whether they leave no other list."""
         if topic in view.shared:
             worked = self._shared(view.epoch, topic)
-            return list(worked.settled.queues) if worked.queues_known else []
-        if view.unreadable:
-            return list(self._settled(view.epoch, topic)[0].queues)
-        return view.queues.get(topic, [])
+            return worked.settled.queues if worked.queues_known else (), worked.queues_known
+        settled, unique = self._settled(view.epoch, topic)
+        return settled.queues, unique
 
     def _make_view(self, epoch: int) -> View | None:
         row = self._epochs.get(epoch)
@@ -146,21 +146,15 @@ class Explainer:
             max(latest, default=None),
         )
 
-    def _lists(
-        self,
-        view: View,
-        queue: MessageQueue,
-        clients: set[str],
-        settled: Settlement | None = None,
-    ) -> Lists:
-        known = self._readable(view, queue.topic) if settled is None else settled.queues
-        readable = list(known)
+    def _lists(self, view: View, queue: MessageQueue, clients: set[str]) -> Lists:
+        readable, known = self._readable(view, queue.topic)
         return Lists(
             view.epoch,
             tuple(map(queue_text, readable)),
             tuple(view.client_ids),
             readable.index(queue) if queue in readable else None,
             tuple(i for i, client_id in enumerate(view.client_ids) if client_id in clients),
+            known,
         )
 
     def _holder(

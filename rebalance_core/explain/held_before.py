@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rebalance_core.explain.view import View, covers
+from rebalance_core.explain.view import Entries, View, covers
 from rebalance_core.model.group_settings import CLIENT_REBALANCE, PROXY_REBALANCE
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.statuses import FROZEN
 
 
 def held_before(before: View | None, queue: MessageQueue) -> tuple[Counter[str], Counter[str]]:
@@ -32,3 +33,20 @@ def held_before(before: View | None, queue: MessageQueue) -> tuple[Counter[str],
             most[client_id] = len(modes) - modes.count(PROXY_REBALANCE)
             fewest[client_id] = int(modes == [CLIENT_REBALANCE])
     return fewest, most
+
+
+def had_before(before: View, topic: str, client_id: str) -> tuple[Entries, Entries]:
+    """What the rows show a client to have of a topic, and what it may have besides.
+
+    Who is suspended, or gets no answer, keeps what it popped when members no longer share the topic
+    as well; rows show that no more. It is some of what it reached while they did.
+    """
+    shown = before.reach.get(topic, {}).get(client_id, frozenset()) | {
+        queue for queue in before.queues.get(topic, ()) if before.holders[queue][client_id]
+    }
+    own = before.processes_of.get(client_id, ())
+    if topic in before.shared or not own:
+        return shown, frozenset()
+    if before.row["status"] != FROZEN and not any(member["suspended"] for member in own):
+        return shown, frozenset()
+    return shown, before.reached_ever.get(topic, {}).get(client_id, frozenset())

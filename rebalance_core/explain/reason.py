@@ -18,6 +18,7 @@ from rebalance_core.explain.settlement import (
     THROWS,
     Settlement,
 )
+from rebalance_core.explain.shares import strategy_of
 from rebalance_core.explain.view import Row, subscribes
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue
@@ -203,7 +204,7 @@ def _unsubscribed_text(settled: Settlement, client_id: str) -> str:
 
 def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula | None:
     """The formula of a member's strategy for the queue; None where there is none to ask."""
-    strategy = settled.strategy_of(member)
+    strategy = strategy_of(member)
     if strategy is None:
         return None
     listed = isinstance(strategy, Config)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from rebalance_core.explain.formula import Formula, formula_of
 from rebalance_core.explain.held_before import held_before
+from rebalance_core.explain.shares import Shares, strategy_of
 from rebalance_core.explain.view import ProcessKey, Row, View, subscribes
-from rebalance_core.model.errors import AllocationError, UsageError
+from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
@@ -26,7 +27,7 @@ from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.asks_broker import asks_broker
 from rebalance_core.protocol.order_locks import locks_on_addition
 from rebalance_core.replay.settle import CONFIG_STRATEGY
-from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies import AllocationStrategy
 
 COMPUTED, BROADCAST, LISTED = "COMPUTED", "BROADCASTING", "CONFIG"
 SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE = "SUSPENDED", "NO_READABLE_QUEUE", "THROWS", "BROKER_MODE"
@@ -52,9 +53,8 @@ class Settlement:
     """Brokers without a master: an orderly group gets no new order lock there (rocketmq.md §15)."""
 
     @cached_property
-    def _shares(self) -> dict[tuple[str, str], dict[str, frozenset[MessageQueue]] | str]:
-        """Per (strategy text, version) the share of each client, or what is thrown."""
-        return {}
+    def _shares(self) -> Shares:
+        return Shares(self.queues, self.view.client_ids)
 
     @cached_property
     def _outcomes(self) -> dict[tuple[Any, ...], str]:
@@ -86,10 +86,6 @@ class Settlement:
             self._formulas[key] = formula
         return self._formulas[key]
 
-    def strategy_of(self, member: Row) -> AllocationStrategy | None:
-        """The strategy of a process; None if its text is none of RocketMQ's."""
-        return parsed_strategy(member["strategy"], member["version"])
-
     def outcome(self, member: Row) -> str:
         """What a pass of the process does with the topic: one of the constants above."""
         key = (member["client_id"], member["channel_id"])
@@ -104,7 +100,7 @@ class Settlement:
             return NOT_SUBSCRIBED
         if member["message_model"] == BROADCASTING:
             return BROADCAST if self.queues else NO_QUEUE
-        strategy = self.strategy_of(member)
+        strategy = strategy_of(member)
         name = member["strategy"] if strategy is None else strategy.name
         if name not in BROKER_STRATEGIES and self._asks_broker(member):
             return BROKER_MODE
@@ -114,7 +110,7 @@ class Settlement:
             return LISTED
         if not self.queues:
             return NO_QUEUE
-        return THROWS if isinstance(self._share(member), str) else COMPUTED
+        return THROWS if isinstance(self._shares.share(member), str) else COMPUTED
 
     def _asks_broker(self, member: Row) -> bool:
         # only push groups that are not orderly come into question; ledgers of contract 1 do not
@@ -126,62 +122,87 @@ class Settlement:
 
     def thrown(self, member: Row) -> str:
         """The exception of a process whose strategy throws."""
-        share = self._share(member)
+        share = self._shares.share(member)
         return share if isinstance(share, str) else ""
 
     def takes(self, member: Row, queue: MessageQueue) -> bool:
-        """True if a pass of the process takes the queue; not for those that run none."""
+        """True if a pass of the process takes the queue; not for those that run none.
+
+        A queue whose order lock nobody gives stays with who held it; of several processes of an
+        id any may have.
+        """
+        if queue not in self._asked_for(member):
+            return False
+        return self._gets_lock(member, queue) or self._held_by_it(member, queue)[1]
+
+    def taken_by(self, member: Row) -> tuple[frozenset[MessageQueue], frozenset[MessageQueue]]:
+        """The queues of the topic that a pass of the process takes: for sure, and at most.
+
+        Both are empty for those that run none. They differ as `takes` says.
+        """
+        share = {queue for queue in self._asked_for(member) if queue.topic == self.topic}
+        locked = [queue for queue in share if not self._gets_lock(member, queue)]
+        held = {queue: self._held_by_it(member, queue) for queue in locked}
+        return (
+            frozenset(queue for queue in share if held.get(queue, (True, True))[0]),
+            frozenset(queue for queue in share if held.get(queue, (True, True))[1]),
+        )
+
+    def _asked_for(self, member: Row) -> frozenset[MessageQueue]:
+        """What a pass of the process wants; of a CONFIG list, other topics too."""
         outcome = self.outcome(member)
         if outcome == BROADCAST:
-            return queue in self._readable and self._gets_lock(member, queue)
+            return self._readable
         if outcome not in (COMPUTED, LISTED):
-            return False
-        share = self._share(member)
-        return not isinstance(share, str) and queue in share and self._gets_lock(member, queue)
+            return frozenset()
+        share = self._shares.share(member)
+        assert not isinstance(share, str)
+        return share
 
     def _gets_lock(self, member: Row, queue: MessageQueue) -> bool:
-        """False: the order lock of a queue that is new to the process, and nobody gives it."""
+        """False: the queue needs an order lock, and nobody gives it."""
         if queue.broker_name not in self.lockless:
             return True
         version = parse_version(member["version"])
         # Only an orderly push group has brokers that lack its locks.
-        if not locks_on_addition(
+        return not locks_on_addition(
             PUSH, member["message_model"], ordered=True, client_version=version
-        ):
-            return True
-        key = (member["client_id"], member["channel_id"])
-        there = self.before is not None and key in self.before.processes
-        return there and held_before(self.before, queue)[1][member["client_id"]] > 0
+        )
 
-    def taken_by(self, member: Row) -> frozenset[MessageQueue]:
-        """All queues of the topic that a pass of the process takes; not for those that run none."""
-        outcome = self.outcome(member)
-        if outcome == BROADCAST:
-            return frozenset(q for q in self._readable if self._gets_lock(member, q))
-        if outcome not in (COMPUTED, LISTED):
-            return frozenset()
-        share = self._share(member)
-        assert not isinstance(share, str)
-        return frozenset(q for q in share if q.topic == self.topic and self._gets_lock(member, q))
+    def _held_by_it(self, member: Row, queue: MessageQueue) -> tuple[bool, bool]:
+        """Whether the process held the queue before: for sure, and possibly."""
+        if not self._was_there(member):
+            return False, False
+        client_id = member["client_id"]
+        fewest, most = held_before(self.before, queue)
+        return fewest[client_id] >= self._earlier[client_id], most[client_id] > 0
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
         """Client id -> fewest and most of its processes that hold the queue; no other client does.
 
         More than one number is possible only for several processes of one id of which some keep
-        what they held: the ledger does not say which of them held it.
+        what they held, or get no new order lock: the ledger does not say which of them held it.
         """
         held, held_at_most = held_before(self.before, queue)
-        computed = Counter(
-            member["client_id"] for member in self._passing if self.takes(member, queue)
-        )
+        computed, retaining = Counter[str](), self._keeping.copy()
+        for member in self._passing:
+            if queue in self._asked_for(member):
+                if self._gets_lock(member, queue):
+                    computed[member["client_id"]] += 1
+                elif self._was_there(member):
+                    retaining[member["client_id"]] += 1
         result = {}
-        for client_id in {*computed, *self._others, *(held_at_most.keys() & self._keeping.keys())}:
-            keeping = self._keeping[client_id]
-            low = max(0, held[client_id] - (self._earlier[client_id] - keeping)) if keeping else 0
-            high = min(keeping, held_at_most[client_id]) + self._others[client_id]
+        for client_id in {*computed, *self._others, *(held_at_most.keys() & retaining.keys())}:
+            count = retaining[client_id]
+            low = max(0, held[client_id] - (self._earlier[client_id] - count)) if count else 0
+            high = min(count, held_at_most[client_id]) + self._others[client_id]
             if computed[client_id] + high:
                 result[client_id] = (computed[client_id] + low, computed[client_id] + high)
         return result
+
+    def _was_there(self, member: Row) -> bool:
+        there = frozenset[ProcessKey]() if self.before is None else self.before.processes
+        return (member["client_id"], member["channel_id"]) in there
 
     @cached_property
     def _passing(self) -> list[Row]:
@@ -197,12 +218,10 @@ class Settlement:
     @cached_property
     def _keeping(self) -> Counter[str]:
         """Processes of each id that keep what they held, if they were there before."""
-        there = frozenset[ProcessKey]() if self.before is None else self.before.processes
         return Counter(
             member["client_id"]
             for member in self.view.members
-            if self.outcome(member) in KEEPING
-            and (member["client_id"], member["channel_id"]) in there
+            if self.outcome(member) in KEEPING and self._was_there(member)
         )
 
     @cached_property
@@ -217,36 +236,3 @@ class Settlement:
         return all(expected.get(c, (0, 0))[1] >= n for c, n in held.items()) and all(
             low <= held[client_id] for client_id, (low, _) in expected.items()
         )
-
-    def _share(self, member: Row) -> frozenset[MessageQueue] | str:
-        key = (member["strategy"], member["version"])
-        strategy = self.strategy_of(member)
-        if strategy is None:
-            return f"unknown strategy {member['strategy']}"
-        if key not in self._shares:
-            self._shares[key] = self._all_shares(strategy)
-        shares = self._shares[key]
-        if isinstance(shares, str):
-            # Somebody's allocation throws; others' may not.
-            try:
-                own = strategy.allocate(member["client_id"], self.queues, self.view.client_ids)
-            except AllocationError as error:
-                return str(error)
-            return frozenset(own)
-        return shares.get(member["client_id"], frozenset())
-
-    def _all_shares(self, strategy: AllocationStrategy) -> dict[str, frozenset[MessageQueue]] | str:
-        try:
-            shares = strategy.allocate_all(self.queues, self.view.client_ids)
-        except AllocationError as error:
-            return str(error)
-        return {client_id: frozenset(share) for client_id, share in shares.items()}
-
-
-@lru_cache(maxsize=1024)
-def parsed_strategy(text: str, version: str) -> AllocationStrategy | None:
-    """The strategy of a text under a client version; None if it is none of RocketMQ's."""
-    try:
-        return parse_strategy(text, version=version)
-    except UsageError:
-        return None

@@ -1,7 +1,7 @@
 """One epoch of a group as its ledger shows it: members, holders, and the queues members could read.
 
 The ledger has no list of readable queues; it has a row for each queue that is readable or held, and
-their number. If the two agree, all listed queues are readable; else see ``readable``.
+their number by topic. If the two agree, all listed queues are readable; else see ``readable``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class GroupRows:
     pull_starts: Sequence[Row]
     pop_reach: Sequence[Row] = ()
     pop_metrics: Sequence[Row] = ()
+    group_metrics: Sequence[Row] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class View:
     """Topics whose queues members share, each with its row of pop_metrics."""
     reach: Mapping[str, Mapping[str, Entries]] = field(default_factory=dict)
     """Of each shared topic the clients that reach queues of it, and which as the rows name them."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Readable queues of the topics that group_metrics has: all but shared and retry topics."""
+    reached_ever: Mapping[str, Mapping[str, Entries]] = field(default_factory=dict)
+    """As ``reach``, of this and all earlier epochs together."""
 
     @property
     def epoch(self) -> int:
@@ -66,6 +71,14 @@ class View:
         return frozenset((member["client_id"], member["channel_id"]) for member in self.members)
 
     @cached_property
+    def processes_of(self) -> dict[str, list[Row]]:
+        """The members of each client id."""
+        found: dict[str, list[Row]] = {}
+        for member in self.members:
+            found.setdefault(member["client_id"], []).append(member)
+        return found
+
+    @cached_property
     def queues(self) -> dict[str, list[MessageQueue]]:
         """Sorted queues of each topic that have a row: readable, held or both."""
         topics: dict[str, list[MessageQueue]] = {}
@@ -77,6 +90,21 @@ class View:
     def unreadable(self) -> int:
         """How many of them cannot be read, though somebody holds them."""
         return len(self.holders) - int(self.row["queues"])
+
+    def readable_count(self, topic: str) -> int | None:
+        """How many readable queues a topic has; None: the rows do not say."""
+        if topic in self.shared:
+            return int(self.shared[topic]["queues"])
+        if topic in self.counts:
+            return self.counts[topic]
+        if self.open_topics == {topic}:
+            return int(self.row["queues"]) - sum(self.counts.values())
+        return None
+
+    @cached_property
+    def open_topics(self) -> frozenset[str]:
+        """Topics with rows of which group_metrics has no number."""
+        return frozenset(self.queues.keys() - self.counts.keys())
 
     def held_by(self, queue: MessageQueue) -> Counter[str]:
         """The holders of a queue; none if it has no row."""
@@ -94,7 +122,14 @@ def view_of(rows: GroupRows, epoch: Row) -> View:
             held[row["client_id"]] += row["holders"]
     members = tuple(_covering(rows.memberships, number))
     shared = {row["topic"]: row for row in rows.pop_metrics if row["epoch"] == number}
-    return View(epoch, members, holders, shared, _reach(rows, number))
+    counts = {
+        row["topic"]: int(row["queues"])
+        for row in rows.group_metrics
+        if row["epoch"] == number and row["topic"] is not None
+    }
+    reach = _reach(_covering(rows.pop_reach, number))
+    ever = _reach(row for row in rows.pop_reach if row["from_epoch"] <= number)
+    return View(epoch, members, holders, shared, reach, counts, ever)
 
 
 def covers(entries: Entries, queue: MessageQueue) -> bool:
@@ -114,9 +149,9 @@ def subscribes(member: Row, topic: str) -> bool:
     return topic in member["subscriptions"]
 
 
-def _reach(rows: GroupRows, epoch: int) -> dict[str, dict[str, frozenset[MessageQueue]]]:
+def _reach(rows: Iterable[Row]) -> dict[str, dict[str, frozenset[MessageQueue]]]:
     found: dict[str, dict[str, set[MessageQueue]]] = {}
-    for row in _covering(rows.pop_reach, epoch):
+    for row in rows:
         queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
         found.setdefault(queue.topic, {}).setdefault(row["client_id"], set()).add(queue)
     return {

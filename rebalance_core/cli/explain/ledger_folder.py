@@ -77,7 +77,7 @@ class LedgerFolder:
         return clusters[0]
 
     def around(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> GroupRows:
-        """What there is about a queue up to the epoch of that instant, and about the epoch before.
+        """What there is about a queue up to the epoch of that instant, and about two epochs before.
 
         Raises:
             UsageError: the instant is outside the group's ledger, or the queue has no row then.
@@ -88,30 +88,33 @@ class LedgerFolder:
         epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
         covers = (ds.field("from_epoch") <= epoch) & (
-            ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 1)
+            ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 2)
         )
         of_queue = of_group
         for column, value in zip(QUEUE_COLUMNS, queue, strict=True):
             of_queue = of_queue & (ds.field(column) == value)
         ownership = self.rows("ownership", of_group & covers)
         until = ds.field("epoch") <= epoch
-        metrics = self._added_later("pop_metrics", of_group & until)
+        metrics = self._if_there("pop_metrics", of_group & until)
         shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
         if queue.topic not in shared and not any(_is_at(row, queue, epoch) for row in ownership):
             raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         added = of_queue & until & (ds.field("action") == "ADD")
+        reached = (ds.field("topic") == queue.topic) & (ds.field("from_epoch") <= epoch)
+        of_these = ds.field("epoch").isin([epoch - 2, epoch - 1, epoch])
         return GroupRows(
             epochs=epochs,
             ownership=ownership,
             memberships=self.rows("memberships", of_group & covers),
             diffs=self.rows("diffs", added | (of_group & (ds.field("epoch") == epoch))),
             pull_starts=self.rows("pull_starts", of_queue & until),
-            pop_reach=self._added_later("pop_reach", of_group & covers),
+            pop_reach=self._if_there("pop_reach", of_group & (covers | reached)),
             pop_metrics=metrics,
+            group_metrics=self._if_there("group_metrics", of_group & of_these),
         )
 
-    def _added_later(self, table: str, condition: "ds.Expression") -> list[Row]:
-        """Rows of a table that ledgers of contract 1 do not have."""
+    def _if_there(self, table: str, condition: "ds.Expression") -> list[Row]:
+        """Rows of a table; none if the ledger has no such table, as those of contract 1."""
         return self.rows(table, condition) if (self._place / table).is_folder() else []
 
     def _no_queue(

@@ -11,7 +11,6 @@ from rebalance_core.cli.explain.sharing_text import (
 )
 from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
 from rebalance_core.explain.explainer import queue_text
-from rebalance_core.explain.shared.answer import Sharing
 from rebalance_core.explain.start import start_lines
 from rebalance_core.model.time_text import utc_ms
 
@@ -38,24 +37,19 @@ def render_explanation(explanation: Explanation) -> str:
         lines += ["", f"Why nobody {what}", *reason_lines(explanation.nobody)]
     if explanation.notes:
         lines += ["", "Notes", *(f"  {note}" for note in explanation.notes)]
-    if not explanation.agrees and explanation.sharing is not None:
-        lines += ["", _differing(explanation.sharing)]
-    elif not explanation.agrees:
-        expected = ", ".join(sorted(explanation.expected)) or "no owner"
-        lines += [
-            "",
-            f"THE LEDGER DIFFERS: worked out again from its own lists, the owner is {expected}. "
-            "This is a bug; please report it with the ledger.",
-        ]
+    if explanation.agrees is False:
+        lines += ["", _differing(explanation)]
     return "\n".join(lines)
 
 
-def _differing(sharing: Sharing) -> str:
-    return (
-        f"THE LEDGER DIFFERS: worked out again from its own lists, it is not what "
-        f"{', '.join(sharing.differs)} may take from. This is a bug; please report it with the "
-        "ledger."
-    )
+def _differing(explanation: Explanation) -> str:
+    told = "THE LEDGER DIFFERS: worked out again from its own lists,"
+    report = "This is a bug; please report it with the ledger."
+    if explanation.sharing is not None:
+        clients = ", ".join(explanation.sharing.differs)
+        return f"{told} it is not what {clients} may take from. {report}"
+    expected = ", ".join(sorted(explanation.expected)) or "no owner"
+    return f"{told} the owner is {expected}. {report}"
 
 
 def _owners(explanation: Explanation) -> Iterator[str]:
@@ -111,10 +105,9 @@ def _list_lines(explanation: Explanation) -> Iterator[str]:
         None if before is None else (before.cid_all, before.client_indexes),
         (after.cid_all, after.client_indexes),
     )
-    if explanation.sharing is not None:
-        if not after.mq_all:
-            return  # the ledger does not say which queues there are
-        before = before if before is not None and before.mq_all else None
+    if explanation.sharing is not None and not after.mq_all:
+        return  # the ledger does not say which queues there are
+    before = before if before is not None and before.mq_all_known else None
     yield ""
     yield from _one_list("mqAll", None if before is None else _queues(before), _queues(after))
 

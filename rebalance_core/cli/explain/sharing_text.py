@@ -66,7 +66,7 @@ def _modes(sharing: Sharing) -> Iterator[str]:
     if sharing.behind_proxy:
         yield "clients behind a proxy"
     if not (sharing.pops or sharing.behind_proxy):
-        yield "members keep what they had"
+        yield "members keep what they had" if sharing.mode_known else "how is not known"
 
 
 def _client(taker: Taker) -> str:

@@ -49,7 +49,7 @@ class Sharing:
     mq_all_known: bool
     """The ledger's rows leave one list of readable queues possible; else mq_all is empty."""
     mode_known: bool
-    """False: the rows of those who ask a broker fit POP and PULL alike."""
+    """False: the rows of those who ask a broker fit POP and PULL alike, or too much is open."""
     takers_before: tuple[str, ...] | None
     """Who reached or held the queue in the epoch before; None: there is none."""
     takers: tuple[Taker, ...]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from rebalance_core.explain.shared.answer import Sharing
+from rebalance_core.explain.shared.reason import TOO_OPEN
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 
-def sharing_notes(sharing: Sharing, queue: MessageQueue) -> tuple[str, ...]:
-    """The notes on a queue, the gravest first."""
-    notes = []
+def sharing_notes(sharing: Sharing, queue: MessageQueue, agrees: bool | None) -> tuple[str, ...]:
+    """The notes on a queue, the gravest first; ``agrees`` as in `explain.answer.Explanation`."""
+    notes = [] if agrees is not None else [f"why its clients may take from it is {TOO_OPEN}"]
     pulling = [taker.client_id for taker in sharing.takers if taker.pulls]
     if pulling:
         notes.append(
             f"{', '.join(pulling)} pulls while others pop: both commit to one offset, so messages "
             "are consumed twice; set clientRebalance=false on every member, or the mode to PULL"
         )
-    if not sharing.mq_all_known:
+    if agrees is not None and not sharing.mq_all_known:
         text = "the ledger has the number of readable queues and not which they are"
         if queue.queue_id != WHOLE_BROKER:
             text += f"; that {queue.queue_id} is one of {queue.broker_name} is taken for granted"

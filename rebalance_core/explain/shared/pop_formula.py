@@ -41,7 +41,7 @@ def pop_formula(
     after = "" if steps == 0 else f", {steps} after its own place, [{own}]"
     head = (
         f"cidAll {len(client_ids)} <= mqAll {len(queues)}: its own share and those of the next "
-        f"{share.any_of} of cidAll"
+        f"{share} of cidAll"
     )
     values = formula.values | {"shareQueueNum": share.exact, "clientIndex": own, "steps": steps}
     lines = (head, f"this queue is in {whose}{after}", *formula.lines)

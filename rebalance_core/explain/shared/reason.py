@@ -13,10 +13,15 @@ from rebalance_core.explain.shared.settlement import (
     PROXY_FIFO,
     SharedSettlement,
 )
+from rebalance_core.explain.shares import strategy_of
 from rebalance_core.explain.view import Row, covers
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
+TOO_OPEN = (
+    "not known: the ledger has the number of readable queues and not which they are, and none of "
+    "the lists that were tried gives its rows; queues that nobody reaches may be anywhere"
+)
 PULLED_TOO = "it pulls what others pop: both commit to one offset, so messages are consumed twice"
 
 _TEXTS = {
@@ -35,9 +40,11 @@ def taker_reason(worked: Worked, queue: MessageQueue, client_id: str) -> Reason:
         client_id: the client.
     """
     settled = worked.settled
-    processes = [member for member in settled.view.members if member["client_id"] == client_id]
+    processes = settled.view.processes_of.get(client_id)
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
+    if worked.agrees is None:
+        return Reason(UNKNOWN, TOO_OPEN, None, client_id)
     taking = [member for member in processes if _takes(settled, member, queue)]
     if not taking:
         return _kept(settled, queue, processes, client_id)
@@ -65,10 +72,12 @@ def pulls(settled: SharedSettlement, queue: MessageQueue, client_id: str) -> boo
 def unreached_reason(worked: Worked, queue: MessageQueue) -> Reason:
     """Why no client may take from a queue that can be read."""
     settled = worked.settled
+    if worked.agrees is None:
+        return Reason(UNKNOWN, TOO_OPEN)
     members = [m for m in settled.view.members if settled.outcome(m) == POP]
-    if not members or settled.share is None or not worked.one_list:
+    if not members or settled.share is None or not worked.one_list or len(worked.shares) > 1:
         return Reason(LEFT_OUT, "no pass of a member takes it")
-    strategy = settled.pulling(members[0]).strategy_of(members[0])
+    strategy = strategy_of(members[0])
     assert strategy is not None
     ids = settled.view.client_ids
     if queue not in settled.queues:
@@ -98,9 +107,15 @@ def unreached_reason(worked: Worked, queue: MessageQueue) -> Reason:
 def _popped(worked: Worked, queue: MessageQueue, member: Row) -> Reason:
     settled = worked.settled
     share, client_id = settled.share, member["client_id"]
-    strategy = settled.pulling(member).strategy_of(member)
+    strategy = strategy_of(member)
     assert share is not None
     assert strategy is not None
+    if len(worked.shares) > 1:
+        numbers = "; or ".join(map(str, worked.shares))
+        text = (
+            f"POP: the rows fit a share_queue_num of {numbers}, so how it is divided is not known"
+        )
+        return Reason(POP, text, None, client_id)
     if share.is_everything:
         text = "POP: everything is popped by every client"
     elif share.is_one_queue:
@@ -130,6 +145,7 @@ def _takes(settled: SharedSettlement, member: Row, queue: MessageQueue) -> bool:
     entries = settled.entries(member)
     if entries is None:
         return False
+    _, possible = entries
     if queue.queue_id == WHOLE_BROKER:
-        return any(entry.broker_name == queue.broker_name for entry in entries)
-    return covers(entries, queue)
+        return any(entry.broker_name == queue.broker_name for entry in possible)
+    return covers(possible, queue)

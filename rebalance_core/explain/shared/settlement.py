@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from rebalance_core.explain.held_before import had_before
 from rebalance_core.explain.settlement import (
     BROKER_MODE,
     KEEPING,
@@ -21,6 +22,7 @@ from rebalance_core.explain.settlement import (
     Settlement,
 )
 from rebalance_core.explain.shared.share_numbers import ShareNumbers
+from rebalance_core.explain.shares import strategy_of
 from rebalance_core.explain.view import Entries, Row, View, covers
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import (
@@ -48,6 +50,7 @@ class SharedSettlement:
         queues: mqAll.
         share: share numbers of its request mode; None: no member pops it by asking a broker.
         ordered: the group consumes in order.
+        asks: members ask a broker where their mode says so: push consumers not in order do.
         lockless: as of `Settlement`, for members that pull.
     """
 
@@ -58,6 +61,7 @@ class SharedSettlement:
     share: ShareNumbers | None
     ordered: bool = False
     lockless: frozenset[str] = frozenset()
+    asks: bool = True
 
     @cached_property
     def _pulling(self) -> dict[bool, Settlement]:
@@ -93,34 +97,36 @@ class SharedSettlement:
             return NO_QUEUE
         return THROWS if isinstance(self._pops(member), str) else POP
 
-    def entries(self, member: Row) -> Entries | None:
-        """What a pass of the process leaves it with, as answers name it; None: what it had."""
+    def entries(self, member: Row) -> tuple[Entries, Entries] | None:
+        """What a pass of the process leaves it with, as answers name it: for sure, and at most.
+
+        None: what it had.
+        """
         outcome = self.outcome(member)
         if outcome in KEEPING or outcome == OTHER:
             return None
         if outcome == NOT_SUBSCRIBED:
-            return NOTHING
+            return NOTHING, NOTHING
         if outcome == PROXY:
-            return frozenset(queue._replace(queue_id=WHOLE_BROKER) for queue in self.queues)
+            whole = frozenset(queue._replace(queue_id=WHOLE_BROKER) for queue in self.queues)
+            return whole, whole
         if outcome == PROXY_FIFO:
-            return frozenset(self.queues)
+            return frozenset(self.queues), frozenset(self.queues)
         if outcome == POP:
             popped = self._pops(member)
             assert not isinstance(popped, str)
-            return popped
+            return popped, popped
         return self.pulling(member).taken_by(member)
 
     @cached_property
     def expected(self) -> Mapping[str, tuple[Entries, Entries | None]]:
         """Client id -> what it reaches for sure, and what it may reach; None: anything.
 
-        The two differ only where some of several processes of one id keep what they had, and where
-        a strategy is not RocketMQ's.
+        The two differ only where some of several processes of one id keep what they had, or get no
+        new order lock, and where a strategy is not RocketMQ's.
         """
-        processes: dict[str, list[Row]] = {}
-        for member in self.view.members:
-            processes.setdefault(member["client_id"], []).append(member)
-        return {client_id: self._expected(client_id, own) for client_id, own in processes.items()}
+        processes = self.view.processes_of.items()
+        return {client_id: self._expected(client_id, own) for client_id, own in processes}
 
     @cached_property
     def differing(self) -> frozenset[str]:
@@ -144,7 +150,8 @@ class SharedSettlement:
         for member in processes:
             entries = self.entries(member)
             if entries is not None:
-                sure |= entries
+                sure |= entries[0]
+                possible |= entries[1]
             elif self.outcome(member) == OTHER:
                 anything = True
             else:
@@ -160,16 +167,11 @@ class SharedSettlement:
         earlier = {key for key in self.before.processes if key[0] == client_id}
         if (client_id, member["channel_id"]) not in earlier:
             return NOTHING, True
-        reached = self.before.reach.get(self.topic, {}).get(client_id, NOTHING)
-        held = frozenset(
-            queue
-            for queue in self.before.queues.get(self.topic, ())
-            if client_id in self.before.holders[queue]
-        )
-        return reached | held, len(earlier) == 1
+        shown, hidden = had_before(self.before, self.topic, client_id)
+        return shown | hidden, len(earlier) == 1 and not hidden
 
     def _asks_broker(self, member: Row) -> bool:
-        return asks_broker(
+        return self.asks and asks_broker(
             _mode(member), PUSH, member["message_model"], self.ordered, member["version"]
         )
 
@@ -177,7 +179,7 @@ class SharedSettlement:
         """What the member pops, or the exception of its strategy."""
         key = (member["strategy"], member["client_id"])
         if key not in self._popped:
-            strategy = self.pulling(member).strategy_of(member)
+            strategy = strategy_of(member)
             assert strategy is not None
             assert strategy.name in BROKER_STRATEGIES
             assert self.share is not None

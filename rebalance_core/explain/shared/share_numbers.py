@@ -16,11 +16,14 @@ class ShareNumbers:
         any_of: one of them.
         members: C, entries of cidAll.
         queues: Q, entries of mqAll.
+        up_to: the highest of them, where the rows fit several that give different results, as
+            clients have what they differ in by other processes, too.
     """
 
     any_of: int
     members: int
     queues: int
+    up_to: int | None = None
 
     @property
     def is_everything(self) -> bool:
@@ -37,15 +40,19 @@ class ShareNumbers:
         """The share number, if no other gives the same."""
         if self.is_everything or (self.is_one_queue and self.members > 3):
             return None
-        return self.any_of
+        return self.any_of if self.up_to in (None, self.any_of) else None
 
     def __str__(self) -> str:
         """In words.
 
         >>> str(ShareNumbers(-1, 6, 8)), str(ShareNumbers(1, 6, 3)), str(ShareNumbers(2, 6, 8))
         ('0 or less, or 5 or more', '1 to 4', '2')
+        >>> str(ShareNumbers(1, 6, 8, 2))
+        '1 to 2'
         """
         if self.is_everything:
             least = self.members - 1
             return "any number" if least <= 1 else f"0 or less, or {least} or more"
-        return f"1 to {self.members - 2}" if self.exact is None else str(self.any_of)
+        if self.is_one_queue:
+            return "1" if self.members == 3 else f"1 to {self.members - 2}"
+        return str(self.any_of) if self.exact is not None else f"{self.any_of} to {self.up_to}"

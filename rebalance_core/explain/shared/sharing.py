@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rebalance_core.explain.shared.answer import Sharing, Taker
-from rebalance_core.explain.shared.candidates import Worked, queue_count_range
+from rebalance_core.explain.shared.candidates import Worked
 from rebalance_core.explain.shared.reason import pulls, taker_reason
 from rebalance_core.explain.shared.settlement import POP, PROXY, PROXY_FIFO
 from rebalance_core.explain.view import Entries, GroupRows, Row, View, covers
@@ -17,14 +17,14 @@ _KEYS = ("cluster", "consumer_group", "epoch", "topic")
 
 def can_ask_about(worked: Worked, queue: MessageQueue) -> bool:
     """False: the queue cannot be one that members read or reach."""
-    settled = worked.settled
-    reached = settled.view.reach.get(settled.topic, {}).values()
-    counts = queue_count_range(settled.view, settled.topic)
-    if queue.broker_name in counts:
-        _, most = counts[queue.broker_name]
-        return queue.queue_id < most or any(queue in entries for entries in reached)
-    unreached = int(settled.view.shared[settled.topic]["unreached"])
-    return not worked.queues_known and queue.queue_id < unreached
+    reached = worked.settled.view.reach.get(queue.topic, {}).values()
+    if any(queue in entries for entries in reached):
+        return True
+    if worked.queues_known and queue.queue_id != WHOLE_BROKER:
+        return queue in worked.settled.queues
+    if queue.broker_name in worked.known.seen:
+        return queue.queue_id < worked.known.most(queue.broker_name)
+    return not worked.queues_known and queue.queue_id < worked.known.most(queue.broker_name)
 
 
 def sharing_of(
@@ -34,7 +34,8 @@ def sharing_of(
     settled = worked.settled
     view = settled.view
     outcomes = {settled.outcome(member) for member in view.members}
-    share = settled.share if POP in outcomes else None
+    shares = worked.shares if POP in outcomes else ()
+    exact = shares[0].exact if len(shares) == 1 and worked.mode_known and worked.one_list else None
     since = _since(rows, queue.topic, view.epoch)
     takers = [
         _taker(rows, worked, queue, client_id)
@@ -47,15 +48,15 @@ def sharing_of(
         since_ms=since["from_ms"],
         pops=POP in outcomes,
         behind_proxy=bool(outcomes & {PROXY, PROXY_FIFO}),
-        share_queue_num=None if share is None or not worked.mode_known else share.exact,
-        share_queue_nums=None if share is None else str(share),
+        share_queue_num=exact,
+        share_queue_nums="; or ".join(map(str, shares)) or None,
         strategies=tuple(sorted({member["strategy"] for member in view.members})),
         figures=figures,
         mq_all_known=worked.queues_known,
         mode_known=worked.mode_known,
         takers_before=None if before is None else _before(before, queue),
         takers=tuple(takers),
-        differs=tuple(sorted(settled.differing)),
+        differs=() if worked.agrees is None else tuple(sorted(settled.differing)),
     )
 
 
