@@ -58,6 +58,9 @@ class Events:
     window_ms: Ints
     share: Ints
     """What a REQUEST_MODE of POP shares; `NO_SHARE` for one of PULL and all others."""
+    mode: Ints
+    """What the slaves do from a MASTER_DOWN on: index into `MASTER_MODES`; -1: not known, or
+    another event."""
 
     def __len__(self) -> int:
         return len(self.group)
@@ -111,6 +114,7 @@ def read_events(
         observed=given.equal("detail", OBSERVED)[order],
         window_ms=_windows(types, given.equal("detail", EXPIRED))[order],
         share=_shares(given, types)[order],
+        mode=_modes(given, types)[order],
     )
 
 
@@ -132,6 +136,15 @@ def _shares(given: Columns, types: Ints) -> Ints:
     retry = pc.starts_with(topic, RETRY_TOPIC_PREFIX).to_numpy(zero_copy_only=False)
     shares[modes] = np.where(retry, NO_SHARE, share[encoded.indices.to_numpy()])
     return shares
+
+
+def _modes(given: Columns, types: Ints) -> Ints:
+    modes = np.full(len(types), -1, np.int64)
+    lost = types == type_code(events.MASTER_DOWN)
+    if lost.any():
+        for number, mode in enumerate(events.MASTER_MODES):
+            modes[lost & given.equal("detail", mode)] = number
+    return modes
 
 
 def _windows(types: Ints, expired: Bools) -> Ints:

@@ -11,7 +11,10 @@ from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.divisions import strategies_of_groups
 from rebalance_core.kernels.codes.event_rows import type_code
-from rebalance_core.kernels.ownership.masters import groups_unsettled_by_masters
+from rebalance_core.kernels.ownership.masters import (
+    groups_unsettled_by_masters,
+    with_master_windows,
+)
 from rebalance_core.kernels.ownership.owners.consistent_hash import (
     Rings,
     colliding_groups,
@@ -42,7 +45,7 @@ from rebalance_core.kernels.state.routes import (
     retry_periods,
     topic_configs,
 )
-from rebalance_core.kernels.state.runs import Runs, find_runs
+from rebalance_core.kernels.state.runs import Runs, find_runs, overlapping
 from rebalance_core.kernels.state.sharing_cells import (
     SharedTopics,
     share_topics,
@@ -109,23 +112,32 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
         grid = build_grid(events, epochs, topics, read, retry.constant, brokers, routes)
         return share_topics(events, epochs, pops, grid)
 
-    reason = _reasons(coded, epochs, brokers, runs, unclear)
+    shared = _held_by_many(coded, membership, overlapping(runs))
+    odd = shared | pops.groups(len(groups)) | (groups.kind >= eligibility.EVERYONE)
+    reason = _reasons(coded, epochs, brokers, runs, unclear, odd)
     if pops.any():
         _left_for_sharing(reason, coded, membership, epochs, runs, *grids(epochs))
     left_out = reason != eligibility.REGULAR
+    shared &= ~left_out
     if left_out.any():
         turns = turns.without(left_out[events.group[first_of_run(events.instant)]])
         epochs = build_epochs(events, turns, live, creations, len(groups))
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
     grid, popped = grids(epochs)
-    shared = np.zeros(len(groups), np.bool_)
-    shared[coded.divisions.listing] = shared[coded.divisions.mixed_models] = True
-    shared |= strategies_of_groups(coded.divisions, len(groups)) > 1
-    shared[roster.twice] = shared[membership.suspended] = True
+    epochs = with_master_windows(events, epochs, grid)
     grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))
     rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
     return PreparedGroups(coded, membership, epochs, roster, rings, grid, popped, shared, reason)
+
+
+def _held_by_many(coded: CodedGroups, membership: Membership, twice: Ints) -> Bools:
+    """By group: `PreparedGroups.shared`."""
+    shared = np.zeros(len(coded.groups), np.bool_)
+    shared[coded.divisions.listing] = shared[coded.divisions.mixed_models] = True
+    shared |= strategies_of_groups(coded.divisions, len(coded.groups)) > 1
+    shared[twice] = shared[membership.suspended] = True
+    return shared
 
 
 def _left_for_sharing(
@@ -179,13 +191,22 @@ def _by_strategy(coded: CodedGroups) -> Iterator[CodedGroups]:
 
 
 def _reasons(
-    coded: CodedGroups, epochs: Epochs, brokers: TopicBrokers, runs: Runs, unclear: Ints
+    coded: CodedGroups,
+    epochs: Epochs,
+    brokers: TopicBrokers,
+    runs: Runs,
+    unclear: Ints,
+    odd: Bools,
 ) -> Ints:
-    """Why each group is left to the replay; the first reason counts."""
+    """Why each group is left to the replay; the first reason counts.
+
+    ``odd``: by group: its queues have not one owner each that its strategy gives them.
+    """
     reason = coded.groups.reason.copy()
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+    unsettled = groups_unsettled_by_masters(coded.events, epochs)
     found: tuple[tuple[int, Ints], ...] = (
-        (eligibility.MASTERLESS, groups_unsettled_by_masters(coded.events, epochs)),
+        (eligibility.MASTERLESS, unsettled[odd[unsettled]]),
         (eligibility.RESTART_AT_ONCE, unclear),
         (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
     )

@@ -53,6 +53,12 @@ class Pops:
         """Some member pops something, some time."""
         return len(self.proxied.group) > 0 or len(self.asked.group) > 0
 
+    def groups(self, count: int) -> Bools:
+        """By group, of so many: some member pops something, some time."""
+        popping = np.zeros(count, np.bool_)
+        popping[self.proxied.group] = popping[self.asked.group] = True
+        return popping
+
     def causing(self) -> Ints:
         """Ordinals of events that change how a topic is popped."""
         modes = self.modes

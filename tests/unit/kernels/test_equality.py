@@ -39,7 +39,7 @@ SHARING = ("pop", "own modes")
 """Traits of groups that share topics."""
 HELD_BY_MANY = tuple(t for t in TRAITS if t not in (*SHARING, "many topics", "masters"))
 """Traits of groups in which several processes may hold a queue."""
-LEAST_REGULAR = {"pop": 0.6, "own modes": 0.6, "masters": 0.5}
+LEAST_REGULAR = {"pop": 0.6, "own modes": 0.6, "masters": 0.6}
 KINDS = (*(kind.__name__ for kind in eligibility.KINDS), "BROADCASTING")
 
 

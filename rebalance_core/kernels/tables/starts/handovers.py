@@ -89,6 +89,12 @@ class Inside:
     handing: Bools
     """Of a client that persists the queue on its way out to the new owner."""
 
+    @classmethod
+    def none(cls) -> Inside:
+        """No commit."""
+        numbers = np.zeros(0, np.int64)
+        return cls(numbers, numbers, numbers, numbers, numbers > 0)
+
 
 def lost_holders(prepared: PreparedGroups) -> Ints:
     """(epoch, client) of all who were lost, as sorted pairs."""

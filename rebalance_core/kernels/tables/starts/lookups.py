@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from rebalance_core.kernels.codes.offset_rows import Commits, Observations
@@ -12,9 +14,11 @@ from rebalance_core.kernels.segments import (
     Ints,
     bisect,
     first_of_run,
+    halves,
     last_true,
     pair,
     pointers,
+    running_min,
 )
 from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.state.deletions import Deletions, emptied
@@ -42,9 +46,10 @@ class SeenOffsets:
         self._forgetting = deletions.forgetting()
         keys = _queue_keys(prepared, rows)
         self._order = np.flatnonzero(keys >= 0)
+        self._keys = keys[self._order]
         wanted = pair(queues.topic_broker, queues.queue_id)
-        self._first = np.searchsorted(keys[self._order], wanted)
-        self._end = np.searchsorted(keys[self._order], wanted, side="right")
+        self._first = np.searchsorted(self._keys, wanted)
+        self._end = np.searchsorted(self._keys, wanted, side="right")
         self._at_ms = rows.at_ms[self._order]
         self._zeros = pointers(rows.zero[self._order])
         self._never_zeros = pointers(rows.never_zero[self._order])
@@ -100,6 +105,32 @@ class SeenOffsets:
     def max_by(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
         """An upper bound of the max offset at a moment; `NONE` after the last observation."""
         return pick(self.rows.max_offset, self.first_from(queue, at_ms, asked_ms))
+
+    def most_by(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
+        """The highest max offset seen by a moment of the queue that is there at another, or `NONE`.
+
+        The queue as it was between two deletions.
+        """
+        born_ms = self.emptied_ms(queue, asked_ms)
+        row = self.newest(queue, at_ms)
+        while True:
+            of_next = self.emptied_ms(queue, pick(self.rows.at_ms, row)) > born_ms
+            left = np.flatnonzero((row >= 0) & of_next)
+            if not len(left):
+                break
+            ended_ms = self.emptied_ms(queue[left], self.rows.at_ms[row[left]])
+            row[left] = self.newest(queue[left], ended_ms - 1)
+        same = self.emptied_ms(queue, pick(self.rows.at_ms, row)) == born_ms
+        return np.where((row >= 0) & same, pick(self._most_so_far, row), NONE)
+
+    @cached_property
+    def _most_so_far(self) -> Ints:
+        """By row: the highest max offset of the same queue between two deletions."""
+        born_ms = self._deletions.last(halves(self._keys)[0], self._at_ms)
+        life = np.cumsum(first_of_run(self._keys, born_ms), dtype=np.int64)
+        most = np.full(len(self.rows.at_ms), NONE, np.int64)
+        most[self._order] = -running_min(-self.rows.max_offset[self._order], life)
+        return most
 
     def _from(self, queue: Ints, at_ms: Ints) -> Ints:
         return bisect(self._at_ms, self._first[queue], self._end[queue], at_ms, right=False)

@@ -27,6 +27,7 @@ from rebalance_core.kernels.tables.starts.handovers import commits_inside, hando
 from rebalance_core.kernels.tables.starts.local_starts import local_starts
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.popped_starts import popped_since, put_popped
+from rebalance_core.kernels.tables.starts.role_switches import RoleSwitches
 from rebalance_core.kernels.tables.starts.shared_handovers import chained_lows, shared_handovers
 from rebalance_core.kernels.tables.starts.starts import (
     BROKER_ZERO,
@@ -48,6 +49,7 @@ from rebalance_core.kernels.tables.starts.stored_starts import (
     chain_lows,
     highest,
 )
+from rebalance_core.kernels.tables.starts.switched_lows import find_steps, switched_lows
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.statuses import START_STATUSES
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
@@ -74,13 +76,14 @@ class PullStarts:
         self._commits = (
             None if coded.commits is None else SeenCommits(prepared, queues, coded.commits)
         )
+        self._switches = RoleSwitches(prepared, queues)
         topics = prepared.grid.topics.topic[queues.group_topic]
         self._retry = coded.topic_is_retry[topics]
 
     def rows(self, piece: Piece) -> pa.RecordBatch:
         """One row per ADD of the piece that is not INITIAL; names are coded."""
         changes = self._differ.changes(piece)
-        adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
+        adds = changes.where(changes.is_add)
         mine = adds.where(adds.kind != INITIAL)
         starts = Starts.unknown(len(mine.queue))
         if self._commits is None:
@@ -88,7 +91,7 @@ class PullStarts:
         elif isinstance(piece, Broadcast):
             self._put_local(self._commits, adds, mine, starts)
         else:
-            self._put_stored(self._commits, piece, adds, drops, mine, starts)
+            self._put_stored(self._commits, piece, changes, mine, starts)
         group = self._prepared.epochs.group[mine.epoch]
         pulls = self._prepared.coded.groups.consumer_type[group] == TYPES.index(PULL)
         starts.zero(pulls, PULL_ALWAYS_ZERO)
@@ -115,19 +118,25 @@ class PullStarts:
         )
 
     def _put_stored(
-        self, commits: SeenCommits, piece: Block | Shared, adds: Changes, drops: Changes,
-        mine: Changes, starts: Starts,
+        self, commits: SeenCommits, piece: Block | Shared, changes: Changes, mine: Changes,
+        starts: Starts,
     ) -> None:  # fmt: skip
         """The starts of groups whose commits the broker keeps."""
+        adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
         handover = (
             shared_handovers(self._prepared, piece, adds, drops, self._offsets)
             if isinstance(piece, Shared)
             else handovers(self._prepared, adds, drops, self._offsets)
         )
         inside = commits_inside(self._prepared, adds, handover, commits, self._lost)
-        of_group = StoredStarts(commits, self._offsets, handover, inside)
-        self._put_first(mine, of_group.arrived < 0, starts, asks_broker=True)
-        open_ = np.flatnonzero(handover.others_start & (of_group.arrived < 0) & (starts.low >= 0))
+        switches, steps = self._switches, find_steps(changes, self._switches)
+        switched = switches.switched(mine.queue, steps.count_at(mine.queue, mine.epoch))
+        of_group = StoredStarts(commits, self._offsets, handover, inside, switches, switched)
+        self._put_first(mine, of_group.unsure, starts, asks_broker=True)
+        endless = switches.has_no_end(mine.queue, handover.earliest_ms, mine.latest_ms)
+        starts.without_end(of_group.unsure & endless)
+        others = handover.others_start | switched.any
+        open_ = np.flatnonzero(others & of_group.unsure & (starts.low >= 0))
         top = self._offsets.max_by(
             mine.queue[open_], mine.latest_ms[open_], handover.earliest_ms[open_]
         )
@@ -156,6 +165,13 @@ class PullStarts:
             else chain_lows(starts.low, sent_back, mine.queue, chained)
         )
         low = np.minimum(starts.low, np.maximum(before, 0))
+        lost = of_group.switched & ~unset
+        if lost.any():
+            lows = switched_lows(
+                self._prepared, steps, switches, adds, drops, mine, commits, self._offsets
+            )
+            before, low = lows.chained(starts.low, sent_back, mine.queue, chained, lost)
+            chained |= lost
         np.copyto(starts.low, low, where=chained)
         unknown = chained & (starts.offset < 0)
         np.copyto(starts.offset, before, where=unknown)
@@ -262,7 +278,7 @@ class PullStarts:
         commits = self._commits
         if commits is None:
             return np.full(len(adds.queue), NONE, np.int64)
-        row = commits.newest(adds.queue, earliest_ms)
+        row = self._switches.newest(commits, adds.queue, earliest_ms)
         forgotten = pick(commits.at_ms, row) <= self._offsets.forgotten_ms(adds.queue, earliest_ms)
         row[forgotten] = NONE
         return pick(commits.offset, self._own_where_local(commits, adds, starts, row))

@@ -70,6 +70,13 @@ class Starts:
         """Rules that give 0 whatever was seen."""
         self.put(mask, rule, 0, 0, 0)
 
+    def without_end(self, mask: Bools) -> None:
+        """Rows where nobody answers where the queue ends: only a 0 of the broker is one."""
+        mask = mask & np.isin(self.rule, (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH))
+        failed = mask & ((self.low < 0) | (self.low == self.offset))
+        self.put(failed, QUERY_FAILED, NONE, NONE, NONE, FAILED)
+        self.put(mask & ~failed, BROKER_ZERO, NONE, 0, 0, UNKNOWN)
+
     def update(self, rows: Ints, other: Starts) -> None:
         """Set rows by number."""
         for field in fields(self):

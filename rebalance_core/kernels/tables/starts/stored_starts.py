@@ -5,9 +5,12 @@ What bounds a start, and why, says `replay.starts.stored_start`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from rebalance_core.kernels.segments import (
+    NEVER,
     NONE,
     Bools,
     Ints,
@@ -18,6 +21,7 @@ from rebalance_core.kernels.segments import (
 )
 from rebalance_core.kernels.tables.starts.handovers import Handover, Inside
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.tables.starts.role_switches import RoleSwitches, Switched
 from rebalance_core.kernels.tables.starts.starts import OK, STORED, UNKNOWN, Starts
 from rebalance_core.protocol.commits import (
     COMMIT_TRANSIT_MS,
@@ -40,35 +44,44 @@ class StoredStarts:
         offsets: what was seen of the queues.
         rows: the new owners.
         inside: of these rows.
+        switches: of their masters.
+        switched: of these rows.
     """
 
     def __init__(
-        self, commits: SeenCommits, offsets: SeenOffsets, rows: Handover, inside: Inside
-    ) -> None:
+        self, commits: SeenCommits, offsets: SeenOffsets, rows: Handover, inside: Inside,
+        switches: RoleSwitches, switched: Switched,
+    ) -> None:  # fmt: skip
         self._commits, self._offsets, self._rows, self._inside = commits, offsets, rows, inside
         self._bounds = pointers(np.bincount(inside.row, minlength=len(rows.queue)))
-        self.stored = self._since(commits.newest(rows.queue, rows.earliest_ms), rows.forgotten_ms)
-        """The newest commit that the broker still knows, or `NONE`."""
-        self.arrived = self._since(commits.arrived(rows.queue, rows.earliest_ms), rows.forgotten_ms)
-        """The newest one that it surely has."""
+        newest = switches.newest(commits, rows.queue, rows.earliest_ms)
+        self.stored = self._since(newest, rows.forgotten_ms)
+        """The newest commit that whoever answers still knows, or `NONE`."""
+        self.arrived = self._arrived(rows.earliest_ms, rows.forgotten_ms)
+        """The newest one that the broker surely has."""
+        self.unsure = self._may_be_unknown(switched)
+        """Nothing says that a commit had arrived, and that no loss of a master took it."""
+        self.switched = self._settle(switched)
+        """By row: commits may still get lost, or be made by others than the owner."""
 
     def starts(self, uncommitted: Starts) -> tuple[Starts, Bools]:
         """The starts, and which rows' lowest still depends on the owner's before.
 
-        Such a row's low, and its offset where that is `NONE`, are completed by `chain_lows`.
+        Such a row's low, and its offset where that is `NONE`, are completed by `chain_lows`; the
+        low of `switched` ones by what `switched_lows` says, too.
 
         Args:
             uncommitted: where the members start if the broker knows no commit.
         """
-        rows, commits = self._rows, self._commits
-        known, unsure = self.stored >= 0, self.arrived < 0
+        rows, commits, unsure = self._rows, self._commits, self.unsure
+        known = self.stored >= 0
         offset = pick(commits.offset, self.stored)
         least = extreme(np.minimum, self._inside.offset, self._bounds, BIGGEST)
         most = extreme(np.maximum, self._inside.offset, self._bounds, NONE)
         least, most = _with(offset, least, most)
         final_low, final_high = least, most
         least, most = self._with_holders(least, most)
-        base = self._base()
+        base = self.base()
         low = np.minimum(least, np.where(base >= 0, pick(commits.offset, base), BIGGEST))
         low[(base < 0) & (rows.first | rows.outlived)] = 0
         low = np.where(unsure, np.minimum(low, np.maximum(uncommitted.low, 0)), low)
@@ -79,9 +92,40 @@ class StoredStarts:
         estimate = np.where(handed >= 0, handed, estimate)
         status = np.where(estimate >= 0, OK, UNKNOWN)
         starts = Starts(np.full(len(low), STORED), estimate, low, high, status)
-        final = known & ~rows.others_start & self._is_final(self.stored)
+        final = known & ~self.switched & ~rows.others_start & self._is_final(self.stored)
         starts.put(final, STORED, offset, final_low, final_high)
         return starts, ~final & ~rows.first & ~rows.outlived & (base < 0)
+
+    def _arrived(self, at_ms: Ints, after_ms: Ints) -> Ints:
+        return self._since(self._commits.arrived(self._rows.queue, at_ms), after_ms)
+
+    def _may_be_unknown(self, switched: Switched) -> Bools:
+        rows, some = self._rows, switched.any & (self.arrived >= 0)
+        if not some.any():
+            return self.arrived < 0
+        kept = self._arrived(np.minimum(switched.kept_ms, rows.earliest_ms), rows.forgotten_ms)
+        later_ms = np.maximum(rows.forgotten_ms, switched.settled_ms)
+        later = self._arrived(rows.earliest_ms, later_ms) >= 0  # `NEVER`: none is later
+        lost = ((kept < 0) & ~later) | (self.stored < 0)
+        return np.where(some, lost, self.arrived < 0)
+
+    def _settle(self, switched: Switched) -> Bools:
+        """Take rows as if they had no role switch where a later commit decides; the others' mask.
+
+        That is what they still are then.
+        """
+        over = switched.any & (switched.settled_ms != NEVER)
+        if over.any():
+            before, settled_ms = self._rows, np.where(over, switched.settled_ms, NONE)
+            names = ("alone_ms", "taken_ms", "gone_ms")
+            later = {name: np.maximum(getattr(before, name), settled_ms) for name in names}
+            self._rows = replace(before, **later)
+            newer_ms = settled_ms + FINAL_COMMIT_STORED_MS
+            over &= pick(self._commits.at_ms, self.base()) >= newer_ms
+            self._rows = replace(
+                before, **{n: np.where(over, later[n], getattr(before, n)) for n in names}
+            )
+        return switched.any & ~over
 
     def _since(self, row: Ints, after_ms: Ints) -> Ints:
         return np.where(pick(self._commits.at_ms, row) > after_ms, row, NONE)
@@ -114,7 +158,7 @@ class StoredStarts:
         seen = at_ms >= rows.gone_ms + FINAL_COMMIT_STORED_MS
         return (row >= 0) & ~rows.first & ~rows.held_until_now & np.where(client < 0, seen, sent)
 
-    def _base(self) -> Ints:
+    def base(self) -> Ints:
         """The newest commit after which nobody wrote less, or `NONE`."""
         rows, arrived = self._rows, self.arrived
         alone_ms = np.maximum(rows.forgotten_ms, rows.alone_ms + COMMIT_TRANSIT_MS - 1)
@@ -141,8 +185,13 @@ class StoredStarts:
         end_ms = np.minimum(rows.gone_ms, rows.latest_ms)
         last_ms = extreme(np.maximum, self._inside.at_ms, self._bounds, NONE)
         back, shared = last_ms > end_ms + COMMIT_TRANSIT_MS, rows.stays | rows.others_start
+        back |= self.switched
         end_ms = np.where(shared | back | rows.first, rows.latest_ms, end_ms)
         top = self._offsets.max_by(rows.queue, end_ms, rows.earliest_ms)
+        if self.switched.any():
+            # a slave may know a commit of messages that it has not got
+            seen = self._offsets.most_by(rows.queue, rows.latest_ms, rows.earliest_ms)
+            most = np.where(self.switched, np.maximum(most, seen), most)
         return np.where(top >= 0, np.maximum(top, most), NONE)
 
     def _may_be_old(self, base: Ints) -> Bools:

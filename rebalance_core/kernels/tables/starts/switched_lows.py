@@ -1,0 +1,193 @@
+"""The lowest starts of queues whose commits a loss of a master may have taken.
+
+What the master can have had at each loss bounds every start until it settles, and may depend on
+where the owner of that time started: see `replay.starts.stored_start.StoredStarts.follow_masters`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from rebalance_core.kernels.ownership.changes import INITIAL, Changes
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.segments import (
+    NONE,
+    Bools,
+    Ints,
+    first_of_run,
+    last_of_run,
+    pair,
+    ranges,
+    running_max,
+    running_min,
+)
+from rebalance_core.kernels.tables.starts.handovers import Handover, Inside, given_up
+from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.tables.starts.role_switches import RoleSwitches, Switched
+from rebalance_core.kernels.tables.starts.stored_starts import BIGGEST, StoredStarts
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Every queue and epoch in which somebody takes or gives up the queue; by both."""
+
+    queue: Ints
+    epoch: Ints
+    cell: Ints
+    count: Ints
+    """Role switches of the queue known so far."""
+    new: Ints
+    """How many of them are known from this step on."""
+
+    def count_at(self, queue: Ints, epoch: Ints) -> Ints:
+        """The count of some of the steps."""
+        if not len(self.queue):
+            return np.zeros(len(queue), np.int64)
+        return self.count[np.searchsorted(pair(self.queue, self.epoch), pair(queue, epoch))]
+
+
+def find_steps(changes: Changes, switches: RoleSwitches) -> Steps:
+    """The steps of a piece's changes; none where no master was ever lost."""
+    if not switches:
+        changes = changes.where(np.zeros(0, np.int64))
+    order = np.argsort(pair(changes.queue, changes.epoch), kind="stable")
+    queue, epoch = changes.queue[order], changes.epoch[order]
+    known = switches.until(queue, changes.latest_ms[order])
+    last = last_of_run(queue, epoch)
+    count = running_max(known, queue)[last]
+    queue = queue[last]
+    before = np.where(first_of_run(queue), 0, np.roll(count, 1))
+    return Steps(queue, epoch[last], changes.cell[order][last], count, count - before)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchedLows:
+    """By new owner: the lowest offset that anybody can have committed, or kept, in all switches."""
+
+    known: Ints
+    """As far as it is known; `BIGGEST`: nothing is."""
+    asks: Bools
+    """It is bounded, too, by where the owner before can have started, from this row on."""
+
+    def chained(
+        self, low: Ints, sent_back: Ints, queue: Ints, chained: Bools, switched: Bools
+    ) -> tuple[Ints, Ints]:
+        """The lowest start of the owner before each row, `NONE` if unknown; and the row's own.
+
+        Args:
+            low: as `stored_starts.chain_lows` takes it.
+            sent_back: as `stored_starts.chain_lows` takes it.
+            queue: as `stored_starts.chain_lows` takes it.
+            chained: as `stored_starts.chain_lows` takes it.
+            switched: rows that all this bounds.
+        """
+        before, least = np.full(len(low), NONE, np.int64), low.copy()
+        after, asked = before.copy(), np.full(len(low), BIGGEST)
+        first = np.flatnonzero(first_of_run(queue))
+        rank = np.arange(len(queue)) - np.repeat(first, np.diff(np.append(first, len(queue))))
+        order = np.argsort(rank, kind="stable")
+        bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
+        for turn, (begin, end) in enumerate(pairwise(bounds)):
+            at = order[begin:end]
+            if turn:
+                before[at], asked[at] = after[at - 1], asked[at - 1]
+            its = np.maximum(before[at], 0)
+            asked[at] = np.where(self.asks[at], np.minimum(asked[at], its), asked[at])
+            bound = np.where(chained[at], its, BIGGEST)
+            most = np.minimum(self.known[at], asked[at])
+            bound = np.where(switched[at], np.minimum(bound, most), bound)
+            least[at] = np.where(chained[at] | switched[at], np.minimum(low[at], bound), low[at])
+            after[at] = np.where(least[at] < 0, NONE, np.minimum(least[at], sent_back[at]))
+        return before, least
+
+
+def switched_lows(
+    prepared: PreparedGroups,
+    steps: Steps,
+    switches: RoleSwitches,
+    adds: Changes,
+    drops: Changes,
+    mine: Changes,
+    commits: SeenCommits,
+    offsets: SeenOffsets,
+) -> SwitchedLows:
+    """Ask what each queue's master can have had at each switch.
+
+    Args:
+        prepared: the groups.
+        steps: of the piece.
+        switches: of the groups.
+        adds: of the piece, by queue and cell, as the drops.
+        drops: of the piece.
+        mine: the adds that are not INITIAL.
+        commits: what was committed.
+        offsets: what was seen of the queues.
+    """
+    step = np.repeat(np.arange(len(steps.queue)), steps.new)
+    switch = ranges(switches.first(steps.queue) + steps.count - steps.new, steps.new)
+    queue, epoch = steps.queue[step], steps.epoch[step]
+    at_ms = np.minimum(switches.kept_ms[switch], prepared.epochs.from_ms[epoch])
+    asked = _asked(prepared, queue, epoch, steps.cell[step], at_ms, adds, drops, offsets)
+    nothing = Switched(*(np.full(len(step), value, np.int64) for value in (0, 0, NONE)))
+    base = StoredStarts(commits, offsets, asked, Inside.none(), switches, nothing).base()
+    value = np.where(base >= 0, pick(commits.offset, base), np.where(asked.outlived, 0, BIGGEST))
+    value[asked.first & (base < 0)] = 0
+    place, rows = pair(queue, epoch), pair(mine.queue, mine.epoch)
+    least = np.append(running_min(value, queue), BIGGEST)
+    last = np.searchsorted(place, rows, side="right") - 1
+    of_queue = (last >= 0) & (np.append(queue, NONE)[last] == mine.queue)
+    asks = np.zeros(len(rows) + 1, np.bool_)
+    open_ = value == BIGGEST
+    following = np.searchsorted(rows, place[open_])
+    same = np.append(mine.queue, NONE)[following] == queue[open_]
+    asks[following[same]] = True
+    return SwitchedLows(np.where(of_queue, least[last], BIGGEST), asks[:-1])
+
+
+def _asked(
+    prepared: PreparedGroups,
+    queue: Ints,
+    epoch: Ints,
+    cell: Ints,
+    at_ms: Ints,
+    adds: Changes,
+    drops: Changes,
+    offsets: SeenOffsets,
+) -> Handover:
+    """A handover to nobody at each moment, from whoever had the queue before the epoch."""
+    before = np.searchsorted(pair(adds.queue, adds.epoch), pair(queue, epoch)) - 1
+    held = (before >= 0) & (np.append(adds.queue, NONE)[before] == queue)
+    before = np.where(held, before, NONE)
+    from_ms = prepared.epochs.from_ms[adds.epoch]
+    alone_ms, _ = given_up(prepared, adds.cell, adds.queue, drops)
+    gone_ms, _ = given_up(prepared, cell - 1, queue, drops)
+    dropped = np.searchsorted(drops.cell, cell) - 1  # before the epoch
+    last_cell = np.where(
+        (dropped >= 0) & (np.append(drops.queue, NONE)[dropped] == queue),
+        np.append(drops.cell, NONE)[dropped], NONE,
+    )  # fmt: skip
+    last, rows = pick(adds.client, before), np.flatnonzero(held)
+    none = np.zeros(len(queue), np.bool_)
+    return Handover(
+        queue=queue,
+        client=np.full(len(queue), NONE, np.int64),
+        earliest_ms=at_ms,
+        latest_ms=at_ms,
+        last_client=last,
+        holder_row=rows,
+        holder=last[rows],
+        held_until_now=held & (last_cell <= pick(adds.cell, before)),
+        stays=none,
+        since_ms=pick(from_ms, before),
+        taken_ms=pick(np.where(adds.kind == INITIAL, NONE, adds.latest_ms), before),
+        alone=~none,
+        alone_ms=pick(alone_ms, before),
+        dropped_ms=np.full(len(queue), NONE, np.int64),
+        gone_ms=gone_ms,
+        others_start=none,
+        emptied_ms=offsets.emptied_ms(queue, at_ms),
+        forgotten_ms=offsets.forgotten_ms(queue, at_ms),
+    )
