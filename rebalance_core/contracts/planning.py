@@ -115,8 +115,8 @@ PLAN_SUMMARY = Table(
         orphaned_after INT readable queues with no owner after
         frozen BOOLEAN in a counted step, or after, a member could not allocate a topic
         caveat? STRING why amplification means nothing here
-        replayed_messages? BIGINT read twice: commits above the new owner's start; null: unknown
-        skipped_messages? BIGINT never read: skipped of pull_starts without a commit; null: unknown
+        replayed_messages? BIGINT read twice: commits above the new start; null: a start is unknown
+        skipped_messages? BIGINT never read: skipped by starts without a commit; null: as before
         peak_messages_per_second? DOUBLE most of one member after; null without queue_rates
         pop_queues_before INT readable queues of topics that members share, before
         pop_queues_after INT readable queues of topics that members share, after

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.engine.units import GROUP
+from rebalance_core.model.statuses import UNKNOWN
 from rebalance_core.replay.starts.start_rule import STORED
 
 _FIGURES = (
@@ -89,6 +90,8 @@ def start_sums(starts: pa.Table) -> pa.Table:
     """Messages read twice and never read by group; null where unknown.
 
     What stands between the newest commit seen and a hand-over commit, the owner before had read.
+    A group with an owner of which no observation says where it starts has no sums: new queues of
+    a scenario would look as if nothing of them were skipped.
     """
     begin = pc.coalesce(starts["corrected_offset"], starts["start_offset"])
     again = pc.max_element_wise(pc.subtract(starts["stored_offset"], begin), 0, skip_nulls=False)
@@ -97,10 +100,16 @@ def start_sums(starts: pa.Table) -> pa.Table:
     never = pc.if_else(handed_over, nothing, starts["skipped"])
     rows = starts.select(list(GROUP)).append_column("replayed", again)
     rows = rows.append_column("skipped", never)
-    sums = rows.group_by(list(GROUP)).aggregate([("replayed", "sum"), ("skipped", "sum")])
-    return sums.select([*GROUP, "replayed_sum", "skipped_sum"]).rename_columns(
-        [*GROUP, "replayed_messages", "skipped_messages"]
+    rows = rows.append_column("unknown", pc.equal(starts["status"], UNKNOWN))
+    sums = rows.group_by(list(GROUP)).aggregate(
+        [("replayed", "sum"), ("skipped", "sum"), ("unknown", "any")]
     )
+    known = pc.invert(pc.fill_null(sums["unknown_any"], False))
+    columns = {name: sums[name] for name in GROUP}
+    for name in ("replayed", "skipped"):
+        values = sums[f"{name}_sum"]
+        columns[f"{name}_messages"] = pc.if_else(known, values, pa.scalar(None, values.type))
+    return pa.table(columns)
 
 
 def counted(rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Array:

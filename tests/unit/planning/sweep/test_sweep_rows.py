@@ -77,7 +77,11 @@ def test_messages_are_summed_and_unknown_ones_stay_unknown() -> None:
         {"start_offset": 9, "stored_offset": 4, "skipped": None},
         {"start_offset": 11, "stored_offset": 9, "skipped": 2, "rule": "STORED"},
         {"consumer_group": "h", "start_offset": 3},
+        {"consumer_group": "i", "start_offset": 9, "stored_offset": 4, "skipped": 5},
+        {"consumer_group": "i", "status": "UNKNOWN"},
     )
     sums = {row["consumer_group"]: row for row in start_sums(starts).to_pylist()}
     assert (sums["g"]["replayed_messages"], sums["g"]["skipped_messages"]) == (5, 3)
-    assert (sums["h"]["replayed_messages"], sums["h"]["skipped_messages"]) == (None, None)
+    for group in ("h", "i"):
+        found = sums[group]
+        assert (found["replayed_messages"], found["skipped_messages"]) == (None, None)
