@@ -32,3 +32,13 @@ class Unread:
     raw: str
     code: str
     message: str
+
+
+def file_of(source: str) -> str:
+    """The file of a ``file:line``. Its name may hold colons itself, as a client id of IPv6 does.
+
+    >>> file_of("mqadmin/1-consumerStatus-g/[::1]@1#2.txt:33"), file_of("[::1]@1#2.txt")
+    ('mqadmin/1-consumerStatus-g/[::1]@1#2.txt', '[::1]@1#2.txt')
+    """
+    name, _, line = source.rpartition(":")
+    return name if line.isdecimal() else source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
@@ -12,6 +13,8 @@ from rebalance_core.model.severities import INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.timers import CHANNEL_EXPIRY_MS
 
+_OF_ONE_PROCESS = re.compile(r"@\d+#-?\d+(?:@|$)")
+"""The instance name that clients make: process id and nanoseconds (ClientConfig)."""
 OFTEN = 2
 """Once may be a pause of the process or of the network; again is not chance."""
 
@@ -36,15 +39,15 @@ def find(case: GroupCase) -> Iterator[Finding]:
 def _pauses(case: GroupCase) -> dict[str, list[tuple[int, int]]]:
     """Client id -> (given up, back) in order, epoch ms.
 
-    An id that is not unique to a process (it has no ``#``, as a fixed instance name) says nothing:
-    a new process has it too.
+    An id that is not unique to a process, as with a fixed instance name, says nothing: a new
+    process has it too.
     """
     rows = sorted(case.rows("cluster_events"), key=lambda row: (row["event_ms"], row["sequence"]))
     given_up: dict[tuple[str, str | None], Row] = {}
     pauses: dict[str, list[tuple[int, int]]] = {}
     for row in rows:
         client_id = row["client_id"]
-        if client_id is None or "#" not in client_id:
+        if client_id is None or not _OF_ONE_PROCESS.search(client_id):
             continue
         where = (client_id, row["broker_name"])
         if row["event_type"] == CONSUMER_LOST and row["detail"] == EXPIRED:

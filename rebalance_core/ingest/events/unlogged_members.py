@@ -12,6 +12,7 @@ from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.proxies.proxy_members import BEHIND
 from rebalance_core.ingest.rows import Row, event, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
@@ -120,7 +121,7 @@ def _batches(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[li
     kinds = ("member", "group_connection")
     listed = [p for p in pieces if p.kind in kinds and p.place]
     for piece in sorted(listed, key=lambda p: (context.time_of(p), p.source)):
-        dump = piece.source.partition(":")[0]
+        dump = file_of(piece.source)
         late = batch and context.time_of(piece) >= context.time_of(batch[0]) + BATCH_MS
         if late or dumps.setdefault(piece.place, dump) != dump:
             yield batch

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.ingest.evidence.broker_folders import MASTER_ID
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.masters.replicas import MIDDLE_OF_SECOND_MS, Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
 
@@ -70,7 +71,7 @@ def dumped_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[Master
     listed: dict[tuple[str, int, str], set[bool]] = {}
     for piece in ordered:
         if piece.kind == "broker":
-            key = (piece.source.rpartition(":")[0], piece.at_ms or 0, piece.values["broker_name"])
+            key = (file_of(piece.source), piece.at_ms or 0, piece.values["broker_name"])
             first = int(piece.values["broker_id"]) == MASTER_ID
             master = first and piece.values.get("addr") not in replicas.slaves
             listed.setdefault(key, set()).add(master)

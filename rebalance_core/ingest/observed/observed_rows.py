@@ -8,6 +8,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.channels.proxied_channel import GRPC
 from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.ingest.rows import Row
@@ -24,7 +25,7 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
     of_grpc: set[str] = set()
     for piece in pieces:
         if piece.kind == "client_subscription":
-            own.setdefault(_file(piece.source), []).append(piece.values["topic"])
+            own.setdefault(file_of(piece.source), []).append(piece.values["topic"])
         elif piece.kind == "consumer_connected" and piece.values.get("protocol") == GRPC:
             of_grpc.add(piece.values["client_id"])
     rows = []
@@ -34,7 +35,7 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
             topics = [pair[0] for pair in v["subscriptions"] or ()]
             client_id = v["client_id"]
         elif piece.kind == "client" and v.get("client_file"):
-            topics = own.get(_file(piece.source), [])
+            topics = own.get(file_of(piece.source), [])
             client_id = v["client_file"]
         else:
             continue
@@ -94,7 +95,3 @@ def ownership_rows(
             }
         )
     return rows
-
-
-def _file(source: str) -> str:
-    return source.rpartition(":")[0] or source

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.ordering import sort_client_ids
@@ -90,7 +91,7 @@ def _dumps(
         if piece.kind == "queue_progress" and piece.values["with_clients"]:
             topic = piece.values["topic"]
             if not is_retry_topic(topic) and not piece.values["topic_truncated"]:
-                key = (context.time_of(piece), piece.source.partition(":")[0], topic)
+                key = (context.time_of(piece), file_of(piece.source), topic)
                 tables.setdefault(key, []).append(piece)
     for (at_ms, _, _), rows in sorted(tables.items()):
         clients = presence.clients(at_ms - QUIET_MS, at_ms)

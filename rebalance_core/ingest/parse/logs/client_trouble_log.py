@@ -56,11 +56,10 @@ def _threw_4_9(message: str) -> Fields:
 
 
 def _heartbeat(message: str) -> Fields:
-    pieces = between(message[message.find(_HEARTBEAT) :], _HEARTBEAT, "]", "")
+    to = message[message.find(_HEARTBEAT) :]
+    pieces = next(filter(None, (between(to, _HEARTBEAT, failed) for failed in _FAILED)), None)
     if pieces is None:
-        return None
-    if not ("]" + pieces[1]).startswith(_FAILED):
-        return NOTHING
+        return NOTHING if "]" in to else None
     words = pieces[0].rsplit(" ", 2)
     return named(("broker_name", "address"), words[::2]) if len(words) == 3 else None
 

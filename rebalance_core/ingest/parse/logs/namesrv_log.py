@@ -28,8 +28,9 @@ def _registered(message: str) -> Fields:
 
 
 def _address(text: str) -> Fields:
-    pieces = between(text, "BrokerIdentityInfo [clusterName=", ", brokerAddr=", "]")
-    address = pieces[1] if pieces else text
+    """The address stands in brackets of its own where it is one of IPv6."""
+    pieces = between(text, "BrokerIdentityInfo [clusterName=", ", brokerAddr=", "")
+    address = pieces[1].removesuffix("]") if pieces else text
     return {"address": address} if ":" in address else None
 
 
@@ -64,7 +65,7 @@ def _replica(message: str) -> Fields:
 
 def _replica_4_9(message: str) -> Fields:
     """``remove brokerAddr[<id>, <address>] from brokerAddrTable, because channel destroyed``."""
-    pieces = between(message, "remove brokerAddr[", ", ", "]")
+    pieces = between(message, "remove brokerAddr[", ", ", "] from ")
     return None if pieces is None else _address(pieces[1])
 
 

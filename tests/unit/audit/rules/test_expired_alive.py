@@ -30,5 +30,6 @@ def test_a_closed_connection_another_process_and_a_fixed_name() -> None:
     new = [of_member(CONSUMER_LOST, ID, 200, detail=EXPIRED), join("10.0.0.1@8#2", at=224)]
     for happened in (closed, new):
         assert findings_of(RULE, case_of(topic(), join(ID), join("y"), *happened)) == []
-    fixed = pause("10.0.0.1@svc", 200, 224)
-    assert findings_of(RULE, case_of(topic(), join("10.0.0.1@svc"), *fixed)) == []
+    for name in ("10.0.0.1@svc", "10.0.0.1@svc#1"):
+        fixed = pause(name, 200, 224)
+        assert findings_of(RULE, case_of(topic(), join(name), *fixed)) == []

@@ -118,6 +118,11 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
             "heartbeat_failed",
             {"broker_name": "b c", "address": "127.0.0.1:1"},
         ),
+        (
+            "send heart beat to broker[b 0 [::1]:1] failed",
+            "heartbeat_failed",
+            {"broker_name": "b", "address": "[::1]:1"},
+        ),
     ],
 )  # fmt: skip
 def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str, object]) -> None:

@@ -25,6 +25,17 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
             {"address": "127.0.0.1:23030"},
         ),
         (
+            "new broker registered, BrokerIdentityInfo [clusterName=C, brokerAddr=[fe80:0:0:0:a:b%"
+            "eth0]:23030] HAService: [fe80:0:0:0:a:b%eth0]:23031",
+            "broker_registered",
+            {"address": "[fe80:0:0:0:a:b%eth0]:23030"},
+        ),
+        (
+            "remove brokerAddr[1, [::1]:2] from brokerAddrTable, because channel destroyed",
+            "replica_removed",
+            {"address": "[::1]:2"},
+        ),
+        (
             "cluster [C] brokerName [b] master address change from null to 127.0.0.1:28040",
             "broker_address",
             {"broker": "b", "address": "127.0.0.1:28040"},
