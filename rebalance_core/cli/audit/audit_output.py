@@ -12,6 +12,7 @@ from rebalance_core.audit.outcome import AuditOutcome, audit_outcome
 from rebalance_core.audit.prometheus import render_metrics
 from rebalance_core.cli.audit.audited import Audited
 from rebalance_core.cli.audit.request import AuditRequest
+from rebalance_core.cli.audit.summary import not_read
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_run import OutputRun
@@ -66,7 +67,7 @@ class AuditOutput:
         """
         outcome = audit_outcome(audited, self.request.options.fail_on)
         outputs = self._write_tables(audited, simulated)
-        self._write_page(audited, outcome)
+        self._write_page(audited, outcome, simulated.rejected)
         self.run.folder.replace_text(METRICS, self._metrics(outcome))
         self.run.folder.delete(PRIVATE)
         self._write_accepted(audited)
@@ -81,12 +82,16 @@ class AuditOutput:
         )
         return table_records({**({} if redact else simulated.tables), **written})
 
-    def _write_page(self, audited: Audited, outcome: AuditOutcome) -> None:
+    def _write_page(
+        self, audited: Audited, outcome: AuditOutcome, rejected: Mapping[str, int]
+    ) -> None:
         from rebalance_core.report.page.page import render_page  # jinja2, checked before
 
-        self.run.folder.replace_text(PAGE, render_page(self._report(audited, outcome)))
+        self.run.folder.replace_text(PAGE, render_page(self._report(audited, outcome, rejected)))
 
-    def _report(self, audited: Audited, outcome: AuditOutcome) -> AuditReport:
+    def _report(
+        self, audited: Audited, outcome: AuditOutcome, rejected: Mapping[str, int]
+    ) -> AuditReport:
         worst = audited.worst_groups(self.request.settings.audit.timelines)
         return audit_report(
             outcome,
@@ -95,11 +100,11 @@ class AuditOutput:
             worst,
             audited.rows_of_groups(worst),
             audited.changes(self.request.redaction),
-            self._notes(audited.truncated()),
+            self._notes(audited.truncated(), rejected),
             self.request.now_ms,
         )
 
-    def _notes(self, truncated: Sequence[str]) -> list[str]:
+    def _notes(self, truncated: Sequence[str], rejected: Mapping[str, int]) -> list[str]:
         notes = [
             f"The acceptance of {one.rule_id} ({one.reason}) expired on {one.expires}."
             for one in self.request.expired
@@ -109,6 +114,8 @@ class AuditOutput:
                 f"Which findings of {', '.join(truncated)} are new is not known: the previous run "
                 "kept only the gravest (audit.findings_per_rule)."
             )
+        if rejected:
+            notes.append(f"Not read: {not_read(rejected)}.")
         redaction = self.request.redaction
         if redaction is not None:
             notes = [redaction.text(note) for note in notes]

@@ -47,6 +47,7 @@ def run_audit(options: AuditOptions) -> JobReport:
         options.output,
         written.outcome.record(),
         written.top,
+        record.rejected,
         record.exit_code,
         record.seconds,
         run_on,
@@ -94,7 +95,7 @@ def check_before_reading(
     if not options.accepted:
         return (), ()
     try:
-        text = Path(options.accepted).read_text("utf-8")
+        text = Path(options.accepted).read_text("utf-8-sig")
     except OSError as error:
         raise UsageError(f"--accepted {options.accepted}: {reason_of(error)}") from error
     except UnicodeDecodeError as error:

@@ -22,6 +22,7 @@ def audit_facts(
     output: str,
     verdict: Mapping[str, Any],
     top: "Sequence[ShownFinding]",
+    rejected: Mapping[str, int],
     exit_code: int,
     seconds: float,
     run_on: str,
@@ -32,6 +33,7 @@ def audit_facts(
         output: where findings and page are.
         verdict: as `_run.json` has it.
         top: the gravest findings.
+        rejected: how often each issue code occurs in the table `rejected`.
         exit_code: of the job.
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
@@ -43,6 +45,7 @@ def audit_facts(
         "output": output,
         **verdict,
         "top_findings": [asdict(one) for one in top],
+        "rejected": dict(rejected),
         "seconds": seconds,
         "run_on": run_on,
     }
@@ -61,6 +64,8 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         "groups    " + (_counts(facts["groups"]) or "none"),
         "findings  " + (_counts(_severities(facts["findings"])) or "none"),
     ]
+    if facts["rejected"]:
+        lines.append("not read  " + not_read(facts["rejected"]))
     for (severity, rule_id), findings in groupby(facts["top_findings"], _rule):
         lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(findings))]
     shown = len(facts["top_findings"])
@@ -70,6 +75,12 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     if grave > shown:
         lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
     return "\n".join(lines)
+
+
+def not_read(rejected: Mapping[str, int]) -> str:
+    """What of the input is no part of the audit, and where to look it up."""
+    codes = ", ".join(f"{code} {times:,}" for code, times in sorted(rejected.items()))
+    return f"{codes}; files and lines are in the table rejected"
 
 
 def _rule(finding: Mapping[str, Any]) -> tuple[str, str]:

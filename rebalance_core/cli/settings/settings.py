@@ -177,7 +177,7 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 def _read_file(path: str, mistakes: list[str]) -> _Source:
     try:
-        return _Source(path, dict(_flatten(tomllib.loads(Path(path).read_text("utf-8")))))
+        return _Source(path, dict(_flatten(tomllib.loads(Path(path).read_text("utf-8-sig")))))
     except OSError as error:
         mistakes.append(f"--config {path}: {error.strerror or error}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

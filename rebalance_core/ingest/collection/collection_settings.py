@@ -51,7 +51,7 @@ def read_settings(folder: Path) -> CollectionSettings:
     """
     path = folder / SETTINGS_NAME
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
         document = tomllib.loads(text)
     except FileNotFoundError as error:
         raise InputRefused(

@@ -30,7 +30,7 @@ def parse_given_groups(
     """
     rows: dict[str, dict[str, Any]] = {}
     refused: list[Unread] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         if not line.strip():
             continue
         try:

@@ -32,7 +32,7 @@ def read_model(path: str | Path) -> ProducerModel:
     """
     path = Path(path)
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except FileNotFoundError:
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise UsageError(f"{path}: no such file{did_you_mean(path.name, beside)}") from None

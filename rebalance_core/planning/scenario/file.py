@@ -82,7 +82,7 @@ def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
 
 def _text_of(path: Path, mistakes: list[str]) -> str | None:
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except FileNotFoundError:
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         mistakes.append(f"{path}: no such file{did_you_mean(path.name, beside)}")

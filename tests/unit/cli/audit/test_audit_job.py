@@ -25,6 +25,22 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return code, out, err
 
 
+def test_what_could_not_be_read_is_told_beside_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collection = tmp_path / "collection"
+    shutil.copytree(DATA / "nightly" / "collection", collection)
+    log = collection / "brokers" / "broker-a" / "broker.log.gz"
+    log.write_bytes(log.read_bytes()[:3_000])
+    given = collection / "consumer_groups.jsonl"
+    given.write_text("\ufeff" + given.read_text("utf-8") + "x\n", "utf-8")
+    out = tmp_path / "out"
+    _, told, _ = run(capsys, "--collection", collection, "--output", out)
+    said = "BROKEN_GZIP 1, UNPARSABLE_LINE 1; files and lines are in the table rejected"
+    assert f"not read  {said}\n" in told
+    assert f"Not read: {said}." in (out / "report.html").read_text("utf-8")
+
+
 def test_a_first_run_and_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second, known = tmp_path / "first", tmp_path / "second", tmp_path / "known.toml"
     code, out, err = run(
@@ -38,6 +54,7 @@ def test_a_first_run_and_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixt
     record = json.loads((first / "_run.json").read_text())
     assert (record["status"], record["exit_code"], record["run_on"]) == ("OK", 3, "process")
     assert " s in process)\n" in out
+    assert "not read" not in out
     assert set(record["outputs"]) == set(AUDITED_TABLES)
     assert record["audit"]["groups"] == {
         "EQUAL": 6,

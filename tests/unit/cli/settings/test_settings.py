@@ -30,6 +30,11 @@ def test_a_later_source_wins(tmp_path: Path) -> None:
     assert settings.max_bad_share == 0.4
 
 
+def test_a_byte_order_mark_of_windows_is_no_mistake(tmp_path: Path) -> None:
+    marked = write(tmp_path, "a.toml", "\ufeffmax_bad_share = 0.1\n")
+    assert resolve_settings([marked]).max_bad_share == 0.1
+
+
 def test_an_option_that_was_not_given_changes_nothing() -> None:
     assert resolve_settings(options={"on_bad_rows": None}) == resolve_settings()
 

@@ -127,6 +127,11 @@ def test_the_older_generation_of_a_store_is_read_where_the_newer_is_gone(folder:
     }
 
 
+def test_a_byte_order_mark_of_windows_is_no_mistake(folder: Path) -> None:
+    (folder / "collection.toml").write_text("\ufeff" + SETTINGS, "utf-8")
+    assert open_collection(folder).settings.cluster == "C"
+
+
 def test_no_folder_and_an_empty_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no such folder"):
         open_collection(tmp_path / "nowhere")
