@@ -89,10 +89,11 @@ class Explainer:
         worked = self._shared(row["epoch"], queue.topic)
         if not can_ask_about(worked, queue):
             raise KeyError(queue)
-        sharing = sharing_of(self.rows, worked, before, queue)
+        was_shared = before is not None and queue.topic in before.shared
+        earlier_worked = self._shared(row["epoch"] - 1, queue.topic) if was_shared else before
+        sharing = sharing_of(self.rows, worked, earlier_worked, queue)
         takers = {taker.client_id for taker in sharing.takers}
         earlier = set(sharing.takers_before or ())
-        alone = before is not None and queue.topic not in before.shared
         return Explanation(
             cluster=row["cluster"],
             consumer_group=row["consumer_group"],
@@ -101,12 +102,12 @@ class Explainer:
             event=self._event(row),
             before=None if before is None else self._lists(before, queue, takers | earlier),
             after=self._lists(view, queue, takers | earlier),
-            holders_before=None if before is None else tuple(sorted(earlier)) if alone else (),
+            holders_before=None if before is None else () if was_shared else tuple(sorted(earlier)),
             holders=(),
             nobody=None if takers else unreached_reason(worked, queue),
             agrees=worked.agrees,
             expected={},
-            notes=sharing_notes(sharing, queue, worked.agrees),
+            notes=sharing_notes(sharing, worked, queue),
             sharing=sharing,
         )
 

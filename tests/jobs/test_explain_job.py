@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.cli.explain.ledger_folder import LedgerFolder
 from rebalance_core.cli.main import main
+from rebalance_core.explain.explainer import Explainer
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.queue import MessageQueue
 from tests.recordings.tables import Tables, replayed
-from tests.unit.explain.ledgers import RECORD, write_ledger
+from tests.unit.explain.ledgers import RECORD, group_rows, write_ledger
 from tests.unit.replay.histories import event, join, replay, topic
 
 TREE = Path(__file__).resolve().parents[2]
@@ -113,6 +117,68 @@ def test_a_ledger_of_contract_1(shared: Path, capsys: pytest.CaptureFixture[str]
         shutil.rmtree(old / table)
     assert main("explain", ["--ledger", str(old), *SHARED, "--queue", "U/a/0"]) == 0
     assert "AVG gives it" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tables]:
+    """POP, a proxy, a list with a queue that does not exist, a suspended member, a lost broker."""
+    pops = event(0, "REQUEST_MODE", topic="T", detail="POP(share_queue_num=1)")
+    listed = {"strategy": "CONFIG(queues=T/a/0|T/a/9|U/b/0)", "rebalance_mode": "CLIENT"}
+    tables = replay(
+        topic(0, 3), topic(0, 3, broker="b"), topic(0, 2, "U", "b"), pops,
+        *(join(0, name, "T", "U") for name in "vwx"), join(0, "y", "T", "U", **listed),
+        join(50_000, "z", "T", rebalance_mode="PROXY"), event(80_000, "CONSUMER_SUSPEND", "x"),
+        event(100_000, "BROKER_DOWN", broker_name="b"),
+        *(event(150_000, "UNSUBSCRIBE", name, topic="T") for name in "vwxyz"),
+        event(200_000, "SUBSCRIBE", "v", topic="T"), rebalance_mode="BROKER",
+    )  # fmt: skip
+    return write_ledger(tmp_path_factory.mktemp("everything"), tables), tables
+
+
+def test_what_is_read_of_a_folder_is_enough(everything: tuple[Path, Tables]) -> None:
+    folder, tables = everything
+    whole, ledger = Explainer(group_rows(tables, "g")), LedgerFolder(str(folder))
+    rows = [*tables["ownership"], *tables["pop_reach"]]
+    queues = {MessageQueue(r["topic"], r["broker_name"], r["queue_id"]) for r in rows}
+    explained = 0
+    for at_ms in (epoch["from_ms"] for epoch in tables["epochs"]):
+        for queue in sorted(queues):
+            try:
+                found = whole.explain(queue, at_ms)
+            except KeyError:
+                with pytest.raises((KeyError, UsageError)):
+                    Explainer(ledger.around("c", "g", queue, at_ms)).explain(queue, at_ms)
+                continue
+            read = ledger.around("c", "g", queue, at_ms)
+            assert Explainer(read).explain(queue, at_ms) == found
+            assert found.agrees, (queue, at_ms, found)
+            explained += 1
+    assert explained > 20
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("T/a/9 60000", 0, "1 client may take from it"),
+        ("T/a/9 60000", 0, "the queue cannot be read: it is not in mqAll"),
+        ("T/a/4 60000", 2, "g cannot read it at 1970-01-01 00:01:00Z; members share the topic"),
+        ("T/none/-1 60000", 2, "g cannot read it at 1970-01-01 00:01:00Z; members share the topic"),
+        ("T/b/1 160000", 2, "the ledger has it at times between 1970-01-01 00:00:00Z and now"),
+        ("V/b/1 60000", 2, "g never had such a queue; did you mean "),
+    ],
+)
+def test_answers_about_a_group_with_everything(
+    words: str,
+    code: int,
+    said: str,
+    everything: tuple[Path, Tables],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    queue, at_ms = words.split()
+    asked = ["--ledger", str(everything[0]), "--group", "g", "--queue", queue, "--at", at_ms]
+    assert main("explain", asked) == code
+    printed = capsys.readouterr()
+    assert said in (printed.err if code else printed.out)
 
 
 @pytest.mark.parametrize(

@@ -113,9 +113,10 @@ class LedgerFolder:
             group_metrics=self._if_there("group_metrics", of_group & of_these),
         )
 
-    def _if_there(self, table: str, condition: "ds.Expression") -> list[Row]:
+    def _if_there(self, table: str, condition: "ds.Expression", *columns: str) -> list[Row]:
         """Rows of a table; none if the ledger has no such table, as those of contract 1."""
-        return self.rows(table, condition) if (self._place / table).is_folder() else []
+        there = (self._place / table).is_folder()
+        return self.rows(table, condition, *columns) if there else []
 
     def _no_queue(
         self,
@@ -126,25 +127,32 @@ class LedgerFolder:
         group: str,
     ) -> str:
         """What is wrong with a queue that has no row at the time."""
+        import pyarrow.dataset as ds
+
         text = "/".join(map(str, queue))
         if queue.queue_id == WHOLE_BROKER:
             return (
                 f"--queue {text}: no member shares {queue.topic} at {utc(at_ms)}, and only of a "
                 "shared topic is there a whole broker; ask for one queue"
             )
-        lives = self.rows("ownership", of_queue, "from_ms", "to_ms")
+        whole = (
+            of_group & (ds.field("topic") == queue.topic) & (ds.field("queue_id") == WHOLE_BROKER)
+        )
+        of_broker = whole & (ds.field("broker_name") == queue.broker_name)
+        times = ("from_ms", "to_ms")
+        lives = self.rows("ownership", of_queue, *times)
+        lives += self._if_there("pop_reach", of_queue | of_broker, *times)
         if lives:
             ends = [row["to_ms"] for row in lives]
             end = "now" if None in ends else utc(max(ends))
             start = utc(min(row["from_ms"] for row in lives))
             return (
-                f"--queue {text}: {group} cannot read it at {utc(at_ms)}; the ledger has it "
-                f"between {start} and {end}"
+                f"--queue {text}: {group} cannot read it at {utc(at_ms)}; the ledger has it at "
+                f"times between {start} and {end}"
             )
-        known = {
-            "/".join(str(row[column]) for column in QUEUE_COLUMNS)
-            for row in self.rows("ownership", of_group, *QUEUE_COLUMNS)
-        }
+        rows = self.rows("ownership", of_group, *QUEUE_COLUMNS)
+        rows += self._if_there("pop_reach", of_group, *QUEUE_COLUMNS)
+        known = {"/".join(str(row[column]) for column in QUEUE_COLUMNS) for row in rows}
         return (
             f"--queue {text}: {group} never had such a queue{did_you_mean(text, known)} "
             f"({len(known):,} queues)"

@@ -48,11 +48,12 @@ class BrokerQueues:
         """Queues of which the rows do not say for sure on which broker they are."""
         return self.total - sum(of_broker.fewest for of_broker in self.seen.values())
 
-    def most(self, broker: str) -> int:
-        """The most readable queues that a broker can have."""
+    def count_range(self, broker: str) -> tuple[int, int]:
+        """Fewest and most readable queues that a broker can have."""
         if broker in self.seen:
-            return self.seen[broker].fewest + self.spare
-        return min(self.spare, self.unreached)
+            fewest = self.seen[broker].fewest
+            return fewest, fewest + max(0, self.spare)
+        return 0, max(0, min(self.spare, self.unreached))
 
 
 def broker_queues(view: View, before: View | None, topic: str) -> BrokerQueues:

@@ -22,9 +22,10 @@ from rebalance_core.explain.shared.figures import Figures
 from rebalance_core.explain.shared.settlement import SharedSettlement
 from rebalance_core.explain.shared.share_fit import likeliest_shares, share_fits
 from rebalance_core.explain.shared.share_numbers import ShareNumbers
-from rebalance_core.explain.view import View, covers, subscribes
+from rebalance_core.explain.view import Entries, View, covers, subscribes
 from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 MOST_COUNTS = 4_096
 """Lists of readable queues that are looked at: do they give the figures of pop_metrics?"""
@@ -53,6 +54,23 @@ class Worked:
     one_list: bool
     shares: tuple[ShareNumbers, ...]
     mode_known: bool
+
+    def can_read(self, queue: MessageQueue) -> bool | None:
+        """Whether a queue is in mqAll; None: the rows leave it open. For a whole broker, True."""
+        if queue.queue_id == WHOLE_BROKER:
+            return True
+        if self.queues_known:
+            return queue in self.settled.queues
+        fewest, most = self.known.count_range(queue.broker_name)
+        return None if fewest <= queue.queue_id < most else queue.queue_id < fewest
+
+    def names(self, entries: Entries, queue: MessageQueue) -> bool:
+        """True if the entries name the queue, or its broker unless it cannot be read; of a whole
+        broker, if they name anything of it.
+        """
+        if queue.queue_id == WHOLE_BROKER:
+            return any(entry.broker_name == queue.broker_name for entry in entries)
+        return queue in entries if self.can_read(queue) is False else covers(entries, queue)
 
 
 def settle_shared_again(view: View, before: View | None, topic: str) -> Worked:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from rebalance_core.explain.shared.answer import Sharing
+from rebalance_core.explain.shared.candidates import Worked
 from rebalance_core.explain.shared.reason import TOO_OPEN
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.pop import WHOLE_BROKER
 
 
-def sharing_notes(sharing: Sharing, queue: MessageQueue, agrees: bool | None) -> tuple[str, ...]:
-    """The notes on a queue, the gravest first; ``agrees`` as in `explain.answer.Explanation`."""
-    notes = [] if agrees is not None else [f"why its clients may take from it is {TOO_OPEN}"]
+def sharing_notes(sharing: Sharing, worked: Worked, queue: MessageQueue) -> tuple[str, ...]:
+    """The notes on a queue, the gravest first."""
+    notes = []
+    readable = worked.can_read(queue)
+    if worked.agrees is None:
+        notes.append(f"why its clients may take from it is {TOO_OPEN}")
+    if readable is False:
+        notes.append(
+            "the queue cannot be read: it is not in mqAll, and its clients have it from a list or "
+            "from before"
+        )
     pulling = [taker.client_id for taker in sharing.takers if taker.pulls]
     if pulling:
         notes.append(
             f"{', '.join(pulling)} pulls while others pop: both commit to one offset, so messages "
             "are consumed twice; set clientRebalance=false on every member, or the mode to PULL"
         )
-    if agrees is not None and not sharing.mq_all_known:
+    if worked.agrees is not None and not sharing.mq_all_known:
         text = "the ledger has the number of readable queues and not which they are"
-        if queue.queue_id != WHOLE_BROKER:
+        if readable is None:
             text += f"; that {queue.queue_id} is one of {queue.broker_name} is taken for granted"
         notes.append(text)
     if sharing.pops and not sharing.mode_known:

@@ -14,7 +14,7 @@ from rebalance_core.explain.shared.settlement import (
     SharedSettlement,
 )
 from rebalance_core.explain.shares import strategy_of
-from rebalance_core.explain.view import Row, covers
+from rebalance_core.explain.view import Row
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -45,7 +45,7 @@ def taker_reason(worked: Worked, queue: MessageQueue, client_id: str) -> Reason:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
     if worked.agrees is None:
         return Reason(UNKNOWN, TOO_OPEN, None, client_id)
-    taking = [member for member in processes if _takes(settled, member, queue)]
+    taking = [member for member in processes if _takes(worked, member, queue)]
     if not taking:
         return _kept(settled, queue, processes, client_id)
     member, outcome = taking[0], settled.outcome(taking[0])
@@ -60,12 +60,12 @@ def taker_reason(worked: Worked, queue: MessageQueue, client_id: str) -> Reason:
     return Reason(outcome, f"{text}; {PULLED_TOO}", formula, client_id)
 
 
-def pulls(settled: SharedSettlement, queue: MessageQueue, client_id: str) -> bool:
+def pulls(worked: Worked, queue: MessageQueue, client_id: str) -> bool:
     """True if a process of the client pulls the queue while others pop the topic."""
     return any(
-        settled.outcome(member) not in (POP, PROXY, PROXY_FIFO) and _takes(settled, member, queue)
-        for member in settled.view.members
-        if member["client_id"] == client_id
+        worked.settled.outcome(member) not in (POP, PROXY, PROXY_FIFO)
+        and _takes(worked, member, queue)
+        for member in worked.settled.view.processes_of.get(client_id, ())
     )
 
 
@@ -141,11 +141,6 @@ def _kept(
     return Reason(UNKNOWN, "no rule lets this client take from it", None, client_id)
 
 
-def _takes(settled: SharedSettlement, member: Row, queue: MessageQueue) -> bool:
-    entries = settled.entries(member)
-    if entries is None:
-        return False
-    _, possible = entries
-    if queue.queue_id == WHOLE_BROKER:
-        return any(entry.broker_name == queue.broker_name for entry in possible)
-    return covers(possible, queue)
+def _takes(worked: Worked, member: Row, queue: MessageQueue) -> bool:
+    entries = worked.settled.entries(member)
+    return entries is not None and worked.names(entries[1], queue)

@@ -72,6 +72,14 @@ class SharedSettlement:
         }
 
     @cached_property
+    def _single(self) -> Entries:
+        return frozenset(self.queues)
+
+    @cached_property
+    def _whole(self) -> Entries:
+        return frozenset(queue._replace(queue_id=WHOLE_BROKER) for queue in self.queues)
+
+    @cached_property
     def _popped(self) -> dict[tuple[str, str], Entries | str]:
         return {}
 
@@ -108,10 +116,9 @@ class SharedSettlement:
         if outcome == NOT_SUBSCRIBED:
             return NOTHING, NOTHING
         if outcome == PROXY:
-            whole = frozenset(queue._replace(queue_id=WHOLE_BROKER) for queue in self.queues)
-            return whole, whole
+            return self._whole, self._whole
         if outcome == PROXY_FIFO:
-            return frozenset(self.queues), frozenset(self.queues)
+            return self._single, self._single
         if outcome == POP:
             popped = self._pops(member)
             assert not isinstance(popped, str)
@@ -177,12 +184,14 @@ class SharedSettlement:
 
     def _pops(self, member: Row) -> Entries | str:
         """What the member pops, or the exception of its strategy."""
+        assert self.share is not None
+        if self.share.is_everything:
+            return self._whole
         key = (member["strategy"], member["client_id"])
         if key not in self._popped:
             strategy = strategy_of(member)
             assert strategy is not None
             assert strategy.name in BROKER_STRATEGIES
-            assert self.share is not None
             ids = self.view.client_ids
             try:
                 popped = allocate_for_pop(

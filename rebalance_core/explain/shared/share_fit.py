@@ -11,6 +11,7 @@ from rebalance_core.explain.shared.settlement import POP, SharedSettlement
 from rebalance_core.explain.shared.share_numbers import EVERYTHING, ShareNumbers
 from rebalance_core.explain.shares import Shares
 from rebalance_core.explain.view import Row, covers
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
 
 def share_fits(settled: SharedSettlement) -> Iterator[SharedSettlement]:
@@ -70,6 +71,9 @@ def _steps(settled: SharedSettlement, popping: list[Row]) -> list[int]:
     found = []
     for member in popping:
         reached = rows.get(member["client_id"], frozenset())
+        alone = len(settled.view.processes_of[member["client_id"]]) == 1
+        if alone and any(queue.queue_id == WHOLE_BROKER for queue in reached):
+            return [-1]  # it pops everything
         own, steps = ids.index(member["client_id"]), -1
         while steps < len(ids) - 2:
             share = shares.share({**member, "client_id": ids[(own + steps + 1) % len(ids)]})

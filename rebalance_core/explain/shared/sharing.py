@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from rebalance_core.explain.shared.answer import Sharing, Taker
 from rebalance_core.explain.shared.candidates import Worked
 from rebalance_core.explain.shared.reason import pulls, taker_reason
 from rebalance_core.explain.shared.settlement import POP, PROXY, PROXY_FIFO
-from rebalance_core.explain.view import Entries, GroupRows, Row, View, covers
+from rebalance_core.explain.view import GroupRows, Row, View
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -18,19 +16,23 @@ _KEYS = ("cluster", "consumer_group", "epoch", "topic")
 def can_ask_about(worked: Worked, queue: MessageQueue) -> bool:
     """False: the queue cannot be one that members read or reach."""
     reached = worked.settled.view.reach.get(queue.topic, {}).values()
-    if any(queue in entries for entries in reached):
-        return True
-    if worked.queues_known and queue.queue_id != WHOLE_BROKER:
-        return queue in worked.settled.queues
-    if queue.broker_name in worked.known.seen:
-        return queue.queue_id < worked.known.most(queue.broker_name)
-    return not worked.queues_known and queue.queue_id < worked.known.most(queue.broker_name)
+    if queue.queue_id != WHOLE_BROKER:
+        return worked.can_read(queue) is not False or any(queue in own for own in reached)
+    _, most = worked.known.count_range(queue.broker_name)
+    return most > 0 or any(worked.names(own, queue) for own in reached)
 
 
 def sharing_of(
-    rows: GroupRows, worked: Worked, before: View | None, queue: MessageQueue
+    rows: GroupRows, worked: Worked, before: View | Worked | None, queue: MessageQueue
 ) -> Sharing:
-    """The sharing of a topic in an epoch, and the clients that may take from a queue of it."""
+    """The sharing of a topic in an epoch, and the clients that may take from a queue of it.
+
+    Args:
+        rows: the group's ledger.
+        worked: the topic, worked out again.
+        before: the same in the epoch before, or where members did not share it then, that epoch.
+        queue: the queue; with the id -1 any queue of the broker.
+    """
     settled = worked.settled
     view = settled.view
     outcomes = {settled.outcome(member) for member in view.members}
@@ -40,7 +42,7 @@ def sharing_of(
     takers = [
         _taker(rows, worked, queue, client_id)
         for client_id, entries in sorted(view.reach.get(queue.topic, {}).items())
-        if _naming(entries, queue)
+        if worked.names(entries, queue)
     ]
     figures = {n: v for n, v in view.shared[queue.topic].items() if n not in _KEYS}
     return Sharing(
@@ -69,7 +71,7 @@ def _taker(rows: GroupRows, worked: Worked, queue: MessageQueue, client_id: str)
         and row["topic"] == queue.topic
         and row["from_epoch"] <= view.epoch
         and (row["to_epoch"] is None or view.epoch < row["to_epoch"])
-        and _naming(frozenset([_entry(row)]), queue)
+        and worked.names(frozenset([_entry(row)]), queue)
     ]
     oldest = min(since, key=lambda row: int(row["from_epoch"]))
     return Taker(
@@ -78,29 +80,21 @@ def _taker(rows: GroupRows, worked: Worked, queue: MessageQueue, client_id: str)
         view.client_ids.index(client_id) if client_id in view.client_ids else None,
         tuple(_text(entry) for entry in sorted(map(_entry, since))),
         taker_reason(worked, queue, client_id),
-        pulls(worked.settled, queue, client_id),
+        pulls(worked, queue, client_id),
         oldest["from_epoch"],
         oldest["from_ms"],
     )
 
 
-def _naming(entries: Entries, queue: MessageQueue) -> bool:
-    """True if the entries name the queue, its broker, or (of -1) any queue of the broker."""
-    if queue.queue_id == WHOLE_BROKER:
-        return any(entry.broker_name == queue.broker_name for entry in entries)
-    return covers(entries, queue)
-
-
-def _before(before: View, queue: MessageQueue) -> tuple[str, ...]:
+def _before(before: View | Worked, queue: MessageQueue) -> tuple[str, ...]:
     """Who reached the queue in an epoch, or held it where it was not shared."""
-    reached: Iterable[str] = (
-        client_id
-        for client_id, entries in before.reach.get(queue.topic, {}).items()
-        if _naming(entries, queue)
-    )
-    same = [q for q in before.queues.get(queue.topic, ()) if _naming(frozenset([q]), queue)]
-    held = (client_id for q in same for client_id in before.holders[q])
-    return tuple(sorted({*reached, *held}))
+    if isinstance(before, View):
+        whole = queue.queue_id == WHOLE_BROKER
+        same = [q for q in before.holders if q == (queue._replace(queue_id=q.queue_id) if whole
+                                                   else queue)]  # fmt: skip
+        return tuple(sorted({client_id for q in same for client_id in before.holders[q]}))
+    reach = before.settled.view.reach.get(queue.topic, {})
+    return tuple(sorted(client_id for client_id, own in reach.items() if before.names(own, queue)))
 
 
 def _since(rows: GroupRows, topic: str, epoch: int) -> Row:
