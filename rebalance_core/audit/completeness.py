@@ -33,6 +33,7 @@ CLUSTER_KINDS = (
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
 and broker that it did not reach."""
 UNASKED = "UNASKED"
+BROKER_LOG = "broker.log"
 PROGRESS = "consumerProgress"
 EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 
@@ -103,6 +104,8 @@ def _newest_of_brokers(
     for row in by_kind.get("BROKER_FILE", ()):
         kinds = newest.setdefault(row["broker_name"], {})
         kind = row["details"]["file"]
+        if kind == "log" and row["details"].get("name", BROKER_LOG) != BROKER_LOG:
+            kind = row["details"]["name"]  # lock.log tells nothing of members
         kinds[kind] = max(kinds.get(kind, 0), row["last_ms"])
     for row in dumps:
         if row["broker_name"]:

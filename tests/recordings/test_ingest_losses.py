@@ -10,6 +10,7 @@ import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
+from tests.recordings.audited import audit_folder
 from tests.recordings.tables import DATA, Row, Tables, ledger_of, replayed
 from tests.recordings.truth import covers, read_truth
 
@@ -72,6 +73,27 @@ def test_leaves_that_brokers_did_not_log_are_made_good_by_dumps(tmp_path: Path) 
     assert held_at_the_end("join-leave", ledger_of(done.tables)) == held_at_the_end(
         "join-leave", replayed("join-leave")
     )
+
+
+def test_the_end_of_a_whole_group_that_no_log_has_is_seen_in_its_dumps(tmp_path: Path) -> None:
+    """Its logs were copied before its last member left, its dumps were taken after."""
+    folder = collection_of("nightly", tmp_path)
+    gone = "10.0.2.90@31384#3172634501712"
+    for log in folder.glob("brokers/*/broker.log*"):
+        rewrite(log, lambda line: not ("unregister a consumer" in line and gone in line))
+    done = ingest_collection(folder)
+    (told,) = findings(done, "INGEST_LEAVE_NOT_LOGGED")
+    assert (told["consumer_group"], told["client_id"]) == ("batch-loader", gone)
+    (lost,) = [row for row in done.tables["cluster_events"] if row.get("client_id") == gone
+               and row["event_type"] == "CONSUMER_LOST"]  # fmt: skip
+    shown_ms = min(
+        int(path.name.partition("-")[0])
+        for path in folder.glob("mqadmin/*-consumerProgress-s-batch-loader.txt")
+    )
+    assert lost["event_ms"] == shown_ms
+    (verdict,) = [row for row in audit_folder(folder)["group_verdicts"]
+                  if row["consumer_group"] == "batch-loader"]  # fmt: skip
+    assert verdict["verdict"] == "OFFLINE"
 
 
 @pytest.mark.parametrize("name", ["join-leave", "pathologies", "scale-out-4.9", "nightly"])

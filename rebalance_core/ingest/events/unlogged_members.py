@@ -78,7 +78,8 @@ def unlogged_leaves(
     """Losses of members that should be there and that no broker lists any more; findings.
 
     Only dumps of all brokers that ever had a member, within a minute, tell: a broker that knows
-    none prints nothing, which a failure does too.
+    none prints nothing, which a failure does too. Where none of them knows one, that counts if
+    ``consumerProgress -s true`` of that time shows no holder of any queue either.
     """
     rows: list[Row] = []
     findings: list[Row] = []
@@ -93,32 +94,49 @@ def unlogged_leaves(
         if (p.kind == "consumer_connected" and p.place.startswith(BEHIND))
         or (p.kind == "member" and p.place.startswith(PROXIES))
     }
-    for batch in _batches(pieces, context):
+    unheld = _unheld(pieces, context)
+    for dumps in _batches(pieces, context):
+        batch = [p for p in dumps if p.kind != "no_members"]
+        first_ms = context.time_of(dumps[0])
+        lost_ms = last_ms = context.time_of(dumps[-1])
+        if not batch:
+            seen = [ms for ms in unheld if first_ms - BATCH_MS < ms < last_ms + BATCH_MS]
+            batch = dumps if seen else []
+            lost_ms = min([first_ms, *seen])
         if of_group - {p.place for p in batch}:
             continue
-        first_ms = context.time_of(batch[0])
-        last_ms = context.time_of(batch[-1])
         listed = {p.values["client_id"] for p in batch if p.kind == "member"}
         if not any(p.place.startswith(PROXIES) for p in batch):
             listed |= behind
         gone = set(presence.clients(first_ms - DUMP_MS, last_ms + DUMP_MS)) - listed
         for client_id in sorted(gone - {row["client_id"] for row in rows}):
-            for channel in presence.channels(client_id, last_ms):
+            for channel in presence.channels(client_id, lost_ms):
                 rows.append(
                     event(
-                        CONSUMER_LOST, last_ms, batch[-1].source, consumer_group=group,
+                        CONSUMER_LOST, lost_ms, batch[-1].source, consumer_group=group,
                         client_id=client_id, channel_id=channel,
                     )
                 )  # fmt: skip
-            findings.append(not_logged(group, client_id, "leave", batch[-1].source, last_ms))
+            findings.append(not_logged(group, client_id, "leave", batch[-1].source, lost_ms))
     return rows, findings
+
+
+def _unheld(pieces: Iterable[Evidence], context: ClusterContext) -> list[int]:
+    """When ``consumerProgress -s true`` showed queues and nobody that holds one."""
+    holders: dict[str, tuple[int, bool]] = {}
+    for piece in pieces:
+        if piece.kind == "queue_progress" and piece.values["with_clients"]:
+            dump = file_of(piece.source)
+            held = holders.get(dump, (0, False))[1] or piece.values["client_ip"] is not None
+            holders[dump] = (context.time_of(piece), held)
+    return sorted(at_ms for at_ms, held in holders.values() if not held)
 
 
 def _batches(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[list[Evidence]]:
     """Dumps taken together: each broker once, all within `BATCH_MS`."""
     batch: list[Evidence] = []
     dumps: dict[str, str] = {}
-    kinds = ("member", "group_connection")
+    kinds = ("member", "group_connection", "no_members")
     listed = [p for p in pieces if p.kind in kinds and p.place]
     for piece in sorted(listed, key=lambda p: (context.time_of(p), p.source)):
         dump = file_of(piece.source)

@@ -66,6 +66,15 @@ def test_a_store_without_the_log_is_not_enough() -> None:
     assert "broker.log of b" in text
 
 
+def test_the_log_of_locks_does_not_stand_for_the_broker_s() -> None:
+    details = {"file": "log", "name": "lock.log"}
+    facts = [
+        r for r in WHOLE if not (r["broker_name"] == "b" and r["details"].get("file") == "log")
+    ]
+    (text,) = summaries([*facts, fact("BROKER_FILE", END, broker_name="b", details=details)], DUMPS)
+    assert "broker.log of b" in text
+
+
 @pytest.mark.parametrize(("down", "missing"), [("", 1), ("b", 0)])
 def test_stale_files_of_a_broker_count_unless_it_is_down(down: str, missing: int) -> None:
     facts = [row for row in WHOLE if row["broker_name"] != "b" or row["kind"] != "BROKER_FILE"]
