@@ -15,7 +15,11 @@
 # where another run is still working in RESULTS.
 set -euo pipefail
 
-collection=${1:?name the collection} results=${2:?name the folder for results}
+if (( $# < 2 )); then
+  echo "usage: nightly_audit.sh COLLECTION RESULTS [OPTION…]" >&2
+  exit 2
+fi
+collection=$1 results=$2
 shift 2
 result=$results/$(date -u +%Y-%m-%dT%H%M%S)
 read -r -a command <<< "${REBALANCE:-rebalance audit}"

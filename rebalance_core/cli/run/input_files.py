@@ -1,6 +1,7 @@
 """The inputs of a run as files: found before Spark starts, and fingerprinted for the record."""
 
 import hashlib
+import os
 from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
@@ -54,10 +55,22 @@ def tables_in(
     for name in required:
         if name not in found:
             there = ", ".join(path.name for path in sorted(folder.iterdir())) or "nothing"
-            raise InputRefused(f"--input {folder}: no {name} in it; there is {there}")
+            meant = _folder_below(folder, name)
+            hint = f"; did you mean {meant}?" if meant else ""
+            raise InputRefused(f"--input {folder}: no {name} in it; there is {there}{hint}")
     for path in found.values():
         check_readable("--input", str(path), input_format)
     return found
+
+
+def _folder_below(folder: Path, table: str) -> Path | None:
+    """A folder in it that has the table, as `ingested` in the output of an audit has."""
+    folders = (path for path in sorted(folder.iterdir()) if path.is_dir())
+    for below in folders:
+        inside = below.iterdir() if os.access(below, os.R_OK) else ()
+        if any(path.name.partition(".")[0] == table for path in inside):
+            return below
+    return None
 
 
 def check_readable(option: str, location: str, input_format: str | None = None) -> None:

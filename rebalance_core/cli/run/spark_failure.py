@@ -29,6 +29,13 @@ _HINTS = (
         ExitCode.BUG,
         "executors reach the store with the driver's AWS_… variables, else with roles of their own",
     ),
+    (
+        "No FileSystem for scheme",
+        ExitCode.USAGE,
+        "Spark lacks the connector of that store: add its jar (spark.jars.packages), or copy the "
+        "files to a local folder",
+    ),
+    ("UnknownHostException", ExitCode.USAGE, "no such host: check the address"),
     ("PYTHON_VERSION_MISMATCH", ExitCode.USAGE, "set PYSPARK_PYTHON to this interpreter"),
     (
         "No module named 'rebalance_core'",

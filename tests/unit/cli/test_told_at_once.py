@@ -118,6 +118,10 @@ def test_a_wrong_master_is_named_with_the_jobs_own_mistakes(ends: Ends) -> None:
     ("words", "said"),
     [
         (("simulate", "--input", "/none"), "--input /none: no such folder"),
+        (
+            ("plan", "--input", str(TREE / "demo/steady")),
+            "demo/steady/tables?",
+        ),
         (("simulate", "--input", str(TREE / "README.md")), "a file; name the folder it is in"),
         (("audit", "--collection", str(TREE / "README.md")), "name the folder it is in"),
         (("simulate", "--events", f"{TABLES}/cluster_event.jsonl"), "mean cluster_events.jsonl?"),

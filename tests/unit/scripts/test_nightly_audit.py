@@ -40,6 +40,12 @@ def run(place: Path, code: int) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_without_folders_it_says_how_it_is_used() -> None:
+    done = subprocess.run([str(SCRIPT)], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "usage: nightly_audit.sh COLLECTION RESULTS [OPTION…]\n"
+
+
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_night_with_a_verdict_becomes_the_latest(place: Path, code: int) -> None:
     assert run(place, code).returncode == code

@@ -25,6 +25,9 @@ Caused by: java.io.IOException: stream
             ": java.lang.OutOfMemoryError: heap"[2:],
             1,
         ),
+        ("java.io.IOException: No space left on device", "java.io.IOException: No space", 2),
+        ('No FileSystem for scheme "s3"', 'No FileSystem for scheme "s3"', 2),
+        ("java.net.UnknownHostException: nn", "java.net.UnknownHostException: nn", 2),
         ("", "Spark gave no message", 1),
     ],
 )
