@@ -19,6 +19,8 @@ from rebalance_core.cli.terminal import warn, warn_of_nothing
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
 
+PEAK = "peak_messages_per_second"
+
 
 def run_plan(options: PlanOptions) -> JobReport:
     """Run the job; the report for stdout."""
@@ -41,6 +43,12 @@ def run_plan(options: PlanOptions) -> JobReport:
     result, record = carrier.plan(options, settings, inputs, config)
     if not result.scenarios:
         warn_of_nothing({"--group": options.group})
+    owned = [row for row in result.scenarios if not row["shared"]]
+    if options.queue_rates and owned and not any(row[PEAK] is not None for row in owned):
+        warn(
+            f"--queue-rates {options.queue_rates}: no rate is of a queue that a member holds; do "
+            "cluster, topic and broker names agree with the input's?"
+        )
     rows = {name: table.rows for name, table in result.tables.items()}
     facts = plan_facts(options, result.scenarios, result.league, rows, record.seconds, run_on)
     return JobReport(render_plan(facts), facts)

@@ -41,3 +41,17 @@ def test_times_that_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
     words = ["--input", TABLES, "--output", str(tmp_path / "out"), "--to", "2001-01-01T00:00:00Z"]
     assert main("simulate", words) == 0
     assert "--to 978307200000: nothing in the input matches" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("topic", "warned"), [("OrderTopic", False), ("orderTopic", True)])
+def test_rates_of_other_queues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], topic: str, warned: bool
+) -> None:
+    rates = tmp_path / "queue_rates.csv"
+    rates.write_text(
+        "cluster,topic,broker_name,queue_id,from_ms,messages_per_second\n"
+        f"DefaultCluster,{topic},broker-a,0,0,5.0\n"
+    )
+    words = ["--input", TABLES, "--queue-rates", str(rates), "--output", str(tmp_path / "out")]
+    assert main("plan", words) == 0
+    assert ("no rate is of a queue that a member holds" in capsys.readouterr().err) == warned
