@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from rebalance_core.cli.missing_package import missing_package
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.storage.store_errors import is_full
 
@@ -27,4 +28,6 @@ def exit_code_of(error: BaseException) -> int:
         return ExitCode.INTERRUPTED
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return error.code
-    return ExitCode.USAGE if is_full(error) else ExitCode.BUG
+    if is_full(error) or missing_package(error):
+        return ExitCode.USAGE
+    return ExitCode.BUG

@@ -14,6 +14,7 @@ from types import FrameType
 
 from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
 from rebalance_core.cli.jobs import JOBS
+from rebalance_core.cli.missing_package import missing_package
 from rebalance_core.cli.options import parse_options
 from rebalance_core.cli.run.jvm_output import last_lines
 from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
@@ -67,6 +68,8 @@ def _explain(error: BaseException, *, debug: bool) -> int:
         _say(str(error))
     elif is_of_store(error):
         _say(f"the store failed, and there is no result: {reason_of(error)}")
+    elif (missing := missing_package(error)) is not None:
+        _say(missing)
     elif is_full(error):
         why = error.strerror if error.filename else os.strerror(error.errno or 0)
         where = f"{error.filename}: " if error.filename else ""
