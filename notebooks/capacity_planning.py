@@ -91,6 +91,9 @@ def steps_of(ledger, strategy, of_rocketmq=True):
 
 steps = []
 recorded = simulate(inputs, SimulationOptions(group=GROUP))
+if recorded.epochs.num_rows == 0:
+    known = sorted(set(simulate(inputs).epochs["consumer_group"].to_pylist()))
+    raise SystemExit(f"{INPUT} has no group {GROUP}; it has {', '.join(known[:20])}")
 ownership, load, memberships = (
     table.to_pandas()
     for table in (recorded.ownership, recorded.consumer_load, recorded.memberships)
@@ -223,6 +226,8 @@ numbers = {
 }
 doubled = {topic: {b: 2 * n for b, n in brokers.items()} for topic, brokers in numbers.items()}
 in_total = {topic: sum(brokers.values()) for topic, brokers in numbers.items()}
+if today.empty:
+    raise SystemExit(f"{GROUP} has no member at the end of the history: there is nothing to plan from")
 strategy_today = today["strategy"].iloc[0]
 # In queues as they are today: a queue of the sale weighs GROWTH of them, half of that when doubled.
 capacity = int(during(load, last)["queues"].max())
