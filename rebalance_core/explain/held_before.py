@@ -27,11 +27,16 @@ def held_before(before: View | None, queue: MessageQueue) -> tuple[Counter[str],
         return held, held
     fewest, most = Counter[str](), Counter[str]()
     for client_id, entries in before.reach.get(queue.topic, {}).items():
-        own = [member for member in before.members if member["client_id"] == client_id]
-        modes = [member["rebalance_mode"] for member in own]
         if covers(entries, queue):
-            most[client_id] = len(modes) - modes.count(PROXY_REBALANCE)
-            fewest[client_id] = int(modes == [CLIENT_REBALANCE])
+            own = before.processes_of.get(client_id, ())
+            # Who is suspended, or gets no answer, may have it from before: pulled or popped.
+            keeping = [m["suspended"] or before.row["status"] == FROZEN for m in own]
+            modes = [member["rebalance_mode"] for member in own]
+            most[client_id] = sum(
+                kept or mode != PROXY_REBALANCE for kept, mode in zip(keeping, modes, strict=True)
+            )
+            pulls = modes == [CLIENT_REBALANCE] and queue in entries and not any(keeping)
+            fewest[client_id] = int(pulls)
     return fewest, most
 
 

@@ -144,27 +144,29 @@ def _misses(settled: Settlement, queue: MessageQueue, member: Row) -> Reason | N
 
 def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> Reason:
     """Why no strategy of the members that run a pass gives the queue to its own client."""
-    formulas: dict[str, tuple[Formula, Row]] = {}
+    # One text may stand for two strategies: CONSISTENT_HASH has a charset only before 5.0.
+    formulas: dict[str, Formula] = {}
     for member in passing:
         formula = _formula(settled, member, queue)
         if formula is not None:
-            formulas.setdefault(formula.strategy, (formula, member))
+            formulas.setdefault(formula.strategy, formula)
     texts = sorted({member["strategy"] for member in passing})
     if all(settled.outcome(member) == LISTED for member in passing):
-        formula = next(iter(formulas.values()))[0] if len(texts) == 1 else None
-        return Reason(LEFT_OUT, "CONFIG: no member has the queue in its list", formula)
-    if len(texts) > 1:
+        only = next(iter(formulas.values())) if len(texts) == 1 else None
+        return Reason(LEFT_OUT, "CONFIG: no member has the queue in its list", only)
+    if len(texts) > 1 or len(formulas) > 1:
         claims = "; ".join(
-            f"under {formula.strategy} it falls to {formula.owner or 'no client'}"
-            for formula, _ in formulas.values()
+            f"under {name} it falls to {formula.owner or 'no client'}"
+            for name, formula in formulas.items()
         )
+        names = texts if len(texts) > len(formulas) else formulas
         return Reason(
             MIXED,
-            f"members allocate by different strategies ({', '.join(texts)}): {claims}, and none "
-            "of them takes it by that strategy",
-            next(iter(formulas.values()))[0] if formulas else None,
+            f"members allocate by different strategies ({', '.join(names)}): {claims}, and none of "
+            "them takes it by that strategy",
+            next(iter(formulas.values()), None),
         )
-    formula, _ = next(iter(formulas.values()))
+    formula = next(iter(formulas.values()))
     ids = settled.view.client_ids
     if formula.entry is not None and formula.owner is None:
         duplicate = ids[formula.entry]

@@ -100,6 +100,32 @@ def test_who_was_suspended_while_nobody_shared_the_topic_still_has_what_it_poppe
     assert reasons(explained(*given)) == {"x": "SUSPENDED", "y": "PROXY"}
 
 
+def test_who_pulled_before_it_went_behind_a_proxy_has_it_still_when_it_comes_back() -> None:
+    given = (
+        topic(0, 1),
+        join(0, "x"),
+        join(133_000, "x", rebalance_mode="PROXY"),
+        event(133_000, "BROKER_DOWN", broker_name="a"),  # so it gets no answer
+        join(161_000, "x"),
+    )
+    found = explained(*given)
+    assert [holder.client_id for holder in found.holders] == ["x"]
+    assert found.holders[0].reason.code == "NO_READABLE_QUEUE"
+
+
+def test_what_was_popped_before_a_suspension_is_not_pulled_after_it() -> None:
+    given = (
+        topic(0, 1),
+        pop(0),
+        join(0, "x", rebalance_mode="BROKER"),
+        event(50_000, "CONSUMER_SUSPEND", "x"),
+        join(60_000, "x"),  # asks no broker any more, and still pops
+        join(60_000, "y", rebalance_mode="BROKER"),
+        event(90_000, "REQUEST_MODE", topic="T", detail="PULL"),
+    )
+    assert [holder.client_id for holder in explained(*given).holders] == []
+
+
 def test_a_process_that_pulls_beside_one_of_the_same_id_that_pops() -> None:
     given = (
         topic(0, 3),
@@ -217,3 +243,15 @@ def test_the_number_of_queues_by_topic_says_which_topic_lost_its_own() -> None:
     found = explained(*given, of="U/b0", **both)
     assert found.after.mq_all == ("U/b/0",)
     assert not any("several lists" in note for note in found.notes)
+
+
+def test_one_text_that_is_two_strategies_by_client_version() -> None:
+    ring = "CONSISTENT_HASH(virtual_nodes=3, platform_charset=GBK)"
+    given = (topic(0, 1, broker="r1@b"), join(0, "x0", "U", version="4.9.7"),
+             join(5_000, "😀z", "T", version="5.1"))  # fmt: skip
+    assert check(history(*given, strategy=ring))["MIXED_STRATEGIES"] == 1
+    found = Explainer(group_rows(ledger(history(*given, strategy=ring), retry=True), GROUP))
+    nobody = found.explain(MessageQueue("%RETRY%g", "r1@b", 0), LATE_MS).nobody
+    assert nobody is not None
+    assert f"under {ring} it falls to 😀z" in nobody.text
+    assert "under CONSISTENT_HASH(virtual_nodes=3) it falls to x0" in nobody.text
