@@ -73,8 +73,9 @@ from rebalance_core.ingest.parse.text.log_line import (
     ClientClock,
     ServerClock,
 )
-from rebalance_core.ingest.parse.text.time_zones import zone_named
+from rebalance_core.ingest.parse.text.time_zones import ReadAt, zone_named
 from rebalance_core.ingest.refusal import Unreadable, unread
+from rebalance_core.model.time_units import MINUTE_MS
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]
@@ -127,6 +128,8 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
 }
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
+COMMAND_MS = 10 * MINUTE_MS
+"""A dump's time is its command's start; it may print what happened while it ran."""
 CLOCK_SLACK_MS = 2_000
 """Lines of several threads may stand a little out of order; more is a clock that was set back."""
 BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
@@ -206,7 +209,9 @@ class FileReader:
             command = self.file.arguments[0]
             parser = ADMIN_PARSERS.get(command)
             if command in ZONED_COMMANDS:
-                zone = {"time_zone": zone_named(self.zone)}
+                known, at_ms = zone_named(self.zone), self.file.written_ms
+                read_at = known if at_ms is None else ReadAt(known, at_ms + COMMAND_MS)
+                zone = {"time_zone": read_at}
         if parser is None:
             why = Unreadable("UNKNOWN_COMMAND", "is the output of a command that is not read")
             results: list[Fact | Unread] = [unread(name, name, why)]

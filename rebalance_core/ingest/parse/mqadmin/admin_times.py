@@ -20,7 +20,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 def dashed_ms(text: str, time_zone: tzinfo) -> int:
     """Epoch milliseconds of ``yyyy-MM-dd HH:mm:ss`` or ``yyyy-MM-dd HH:mm:ss,SSS``.
 
-    An hour that a clock change repeats is taken as its first pass.
+    Of an hour that a clock change repeats the zone tells the pass (`time_zones.ReadAt`); a plain
+    one takes the first.
 
     Raises:
         Unreadable: it is written otherwise, or no such time exists.

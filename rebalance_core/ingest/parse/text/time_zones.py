@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from rebalance_core.ingest.parse.text.rendered import MS_MAX
+
 UTC_NAME = "UTC"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def zone_named(name: str) -> tzinfo:
@@ -29,3 +32,35 @@ def known_zone(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class ReadAt(tzinfo):
+    """A zone for times that were read at a known moment, as those that a dump prints.
+
+    Of the hour that the zone repeats when summer time ends, a time is in the second pass unless
+    that had not come yet.
+    """
+
+    def __init__(self, zone: tzinfo, at_ms: int) -> None:
+        self._zone = zone
+        until = _EPOCH + timedelta(milliseconds=min(at_ms, MS_MAX))
+        self._until = until.replace(tzinfo=None)
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        """That of the pass the time is in."""
+        if moment is None:
+            return None
+        local = moment.replace(tzinfo=None)
+        first = local.replace(tzinfo=self._zone, fold=0).utcoffset()
+        second = local.replace(tzinfo=self._zone, fold=1).utcoffset()
+        if first is None or second is None or second >= first:
+            return first
+        return second if local - second <= self._until else first
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        """Not told."""
+        return None
+
+    def tzname(self, moment: datetime | None) -> str | None:
+        """The zone's own."""
+        return None if moment is None else self._zone.tzname(moment.replace(tzinfo=self._zone))
