@@ -9,8 +9,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
+from typing import Any
 
 from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
 from rebalance_core.cli.jobs import JOBS
@@ -18,7 +19,7 @@ from rebalance_core.cli.missing_package import missing_package
 from rebalance_core.cli.options import parse_options
 from rebalance_core.cli.run.jvm_output import last_lines
 from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
-from rebalance_core.model.errors import RebalanceError
+from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.storage.store_errors import is_full, is_of_store, reason_of
 
 
@@ -36,7 +37,7 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
     try:
         chosen, options = parse_options(words, JOBS)
         report = chosen.run(options)
-        _print(json.dumps(report.facts, ensure_ascii=False) if options.json else report.text)
+        _print(_json(report.facts) if options.json else report.text)
         return int(report.exit_code)
     except BaseException as error:  # the only place that turns errors into exit codes
         if isinstance(error, SystemExit) and error.code in (None, 0):
@@ -44,13 +45,28 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
         return _explain(error, debug="--debug" in words)
 
 
+def _json(facts: Mapping[str, Any]) -> str:
+    """The object on one line, in letters that stdout can write."""
+    text = json.dumps(facts, ensure_ascii=False)
+    return text if _writable(text) == text else json.dumps(facts)
+
+
+def _writable(text: str) -> str:
+    """The text, escaped where stdout's encoding lacks a letter: a locale is no reason to fail."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 def _print(text: str) -> None:
     """Print the results; that nobody reads them to their end (`| head`) is no error."""
     try:
-        print(text, flush=True)
+        print(_writable(text), flush=True)
     except BrokenPipeError:
         # Python flushes stdout once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise UsageError(f"the job is done, but cannot print: {reason_of(error)}") from error
 
 
 def _explain(error: BaseException, *, debug: bool) -> int:

@@ -1,0 +1,50 @@
+"""What stdout cannot take: letters that its encoding lacks, and anything on a full disk."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+GROUP = "bestellungen-größe-😀"
+EVENT = {"cluster": "c", "event_ms": 1795231709901, "sequence": 1, "event_type": "CONSUMER_JOIN",
+         "consumer_group": GROUP, "client_id": "a", "subscriptions": ["T"]}  # fmt: skip
+MAIN = "import sys; from rebalance_core.cli.main import main; sys.exit(main())"
+
+
+def simulate(folder: Path, encoding: str, *more: str) -> str:
+    (folder / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    words = ["simulate", "--input", str(folder), "--output", str(folder / encoding), *more]
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, *words],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode(encoding)
+
+
+def test_a_text(tmp_path: Path) -> None:
+    assert "bestellungen-gr\\xf6\\xdfe-\\U0001f600 " in simulate(tmp_path, "ascii")
+    assert "bestellungen-größe-\\U0001f600 " in simulate(tmp_path, "latin-1")
+    assert GROUP in simulate(tmp_path, "utf-8")
+
+
+def test_json_stays_json(tmp_path: Path) -> None:
+    for encoding in ("ascii", "utf-8"):
+        facts = json.loads(simulate(tmp_path, encoding, "--json"))
+        assert facts["worst_groups"][0]["consumer_group"] == GROUP
+
+
+def test_a_full_disk_behind_stdout(tmp_path: Path) -> None:
+    (tmp_path / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    words = ["simulate", "--input", str(tmp_path), "--output", str(tmp_path / "out")]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *words], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    said = b"rebalance: the job is done, but cannot print: No space left on device\n"
+    assert (done.returncode, done.stderr.endswith(said)) == (2, True), done.stderr
+    assert (tmp_path / "out" / "_run.json").exists()
