@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from rebalance_core.cli.exit_codes import exit_code_of
 from rebalance_core.cli.job import JobOptions
+from rebalance_core.cli.own_input import refuse_own_input
 from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.cli.run.output_lock import (
     BREAKING_NAME,
@@ -118,6 +119,7 @@ class OutputRun:
         return self._lock.broken
 
     def __enter__(self) -> Self:
+        refuse_own_input(self.folder, self._options)
         with output_errors(self.folder.location):
             self._lock.acquire()
         try:

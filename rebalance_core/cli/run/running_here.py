@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from rebalance_core.cli.own_input import refuse_own_input
 from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, StoreFolder
 from rebalance_core.cli.run.output_lock import breakable_lock
 from rebalance_core.cli.run.output_run import OutputRun, check_output, output_errors
@@ -69,6 +70,7 @@ def folder_here(location: str) -> LocalFolder | StoreFolder:
 
 def check_unlocked(folder: OutputFolder, options: WritingOptions) -> None:
     """Raise `OutputExists` if a run could not have the folder now."""
+    refuse_own_input(folder, options)
     with output_errors(folder.location):
         dead = breakable_lock(folder, break_lock=options.break_lock)
         check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
