@@ -34,6 +34,8 @@ class AuditRun:
         masters: by broker, when its master was gone while a slave lived.
         store_ms: when the last subscriptionGroup.json of a broker was copied, where one was.
         versions: of the brokers, where a file tells.
+        offsets_ms: when the first consumerOffset.json of a broker was copied, where one was; None:
+            the tables are of no collection, and what they do not have was not committed.
     """
 
     start_ms: int
@@ -43,6 +45,7 @@ class AuditRun:
     store_ms: Mapping[str, int] = field(default_factory=dict)
     masters: Mapping[str, tuple[MasterOutage, ...]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    offsets_ms: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,18 @@ def audit_run_of(
         for row in by_kind.get("BROKER_IN_CLUSTER", ())
         if row["details"].get("version")
     }
-    run = replace(run, missing=frozenset(missing), store_ms=stores, versions=versions)
+    offsets = {
+        row["broker_name"]: row["first_ms"]
+        for row in by_kind.get("BROKER_FILE", ())
+        if row["details"].get("name") == "consumerOffset.json"
+    }
+    run = replace(
+        run,
+        missing=frozenset(missing),
+        store_ms=stores,
+        versions=versions,
+        offsets_ms=offsets if collected else None,
+    )
     return run, findings
 
 

@@ -22,14 +22,37 @@ FROM_OLD = frozenset(
 def first_starts(case: GroupCase) -> list[Row]:
     """The first start on each queue; later ones go on from there.
 
-    Brokers that were not collected are left out: nobody knows what is committed there.
+    Where nobody knows what the group had committed it is left out: of brokers that were not
+    collected, and without a commit where none need have been logged (`_may_have_committed`).
     """
     starts: dict[MessageQueue, Row] = {}
     rows = sorted(case.rows("pull_starts"), key=lambda row: (row["epoch"], row["client_id"]))
     for row in rows:
         if row["broker_name"] not in case.run.missing:
             starts.setdefault(queue_of(row), row)
-    return list(starts.values())
+    return [row for row in starts.values() if not _may_have_committed(case, row)]
+
+
+def _may_have_committed(case: GroupCase, row: Row) -> bool:
+    """True if the group may have committed on the queue before the files begin.
+
+    It has not if a consumerOffset.json of that time lacks it, if the group was created since, or
+    if the queue was empty since.
+    """
+    broker, start_ms, stores = row["broker_name"], row["earliest_ms"], case.run.offsets_ms
+    if row["stored_offset"] is not None or stores is None:
+        return False
+    if stores.get(broker, start_ms + 1) <= start_ms:
+        return False
+    created = any(
+        fact["broker_name"] == broker and fact["first_ms"] <= start_ms
+        for fact in case.facts("GROUP_CREATED")
+    )
+    return not created and not any(
+        seen["max_offset"] == 0 and seen["observed_ms"] <= start_ms
+        for seen in case.rows("queue_offsets")
+        if queue_of(seen) == queue_of(row)
+    )
 
 
 def asked_from(case: GroupCase, client_id: str) -> str:

@@ -160,7 +160,10 @@ def find_failed(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-_SEEN_BY = "pull_starts, consumer_groups, committed_offsets, queue_offsets"
+_SEEN_BY = (
+    "pull_starts, consumer_groups, committed_offsets, queue_offsets; without a commit only where a "
+    "consumerOffset.json from before, the group's creation or the queue's shows that there was none"
+)
 SKIPPED = Rule(
     "START_SKIPPED",
     WARNING,

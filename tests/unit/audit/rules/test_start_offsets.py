@@ -1,6 +1,18 @@
+from dataclasses import replace
+
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import case_of, commit, end, findings_of, join, ms, severities, topic
+from tests.unit.audit.cases import (
+    case_of,
+    commit,
+    end,
+    fact,
+    findings_of,
+    join,
+    ms,
+    severities,
+    topic,
+)
 
 SKIPPED, REPLAYED, FAILED = "START_SKIPPED", "START_REPLAYED", "START_FAILED"
 FIRST = GroupSettings(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
@@ -66,3 +78,27 @@ def test_a_start_that_fails() -> None:
     (one,) = findings_of(FAILED, case_of(topic(read=1), member))
     assert "T (a:9)" in one.summary
     assert findings_of(FAILED, case_of(*ONE)) == []
+
+
+def in_collection(case: GroupCase, **first_store: float) -> GroupCase:
+    """The case of a collection with these consumerOffset.json."""
+    stores = {broker: ms(at) for broker, at in first_store.items()}
+    return replace(case, run=replace(case.run, offsets_ms=stores))
+
+
+def test_without_a_store_from_before_nobody_knows_that_nothing_was_committed() -> None:
+    case = case_of(*ONE, ends=[end(0, 50, at=50)])
+    assert severities(REPLAYED, in_collection(case, a=90)) == ["WARNING"]
+    assert severities(REPLAYED, in_collection(case, a=200)) == []
+    assert severities(REPLAYED, in_collection(case)) == []
+    jumped = case_of(*ONE, ends=[end(0, 50, low=20, at=50)])
+    assert severities(SKIPPED, in_collection(jumped, a=90)) == ["INFO"]
+    assert severities(SKIPPED, in_collection(jumped)) == []
+
+
+def test_a_new_group_and_a_new_queue_had_no_commit() -> None:
+    created = fact("GROUP_CREATED", 60, broker_name="a")
+    new_group = case_of(*ONE, ends=[end(0, 50, at=50)], facts=[created])
+    assert severities(REPLAYED, in_collection(new_group)) == ["WARNING"]
+    new_queue = case_of(*ONE, ends=[end(0, 0, at=40), end(0, 50, at=50)])
+    assert severities(REPLAYED, in_collection(new_queue)) == ["WARNING"]
