@@ -15,7 +15,7 @@ from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.summary import not_read
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.output_run import BESIDE_TABLES, OutputRun
 from rebalance_core.cli.run.run_record import Outcome, RunRecord, TableRecord, table_records
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import AUDITED_TABLES
@@ -23,9 +23,8 @@ from rebalance_core.engine.written import LedgerWritten
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
 
-PAGE, METRICS = "report.html", "metrics.prom"
-INGESTED, PRIVATE = "ingested", "private"
-"""Folders in the output: what was ingested; what holds client ids until it is redacted."""
+PAGE, METRICS, INGESTED, PRIVATE = BESIDE_TABLES["audit"]
+"""The last two are folders: what was ingested; what holds client ids until it is redacted."""
 WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE)
 TOP_FINDINGS = 12
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)

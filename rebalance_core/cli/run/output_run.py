@@ -37,6 +37,9 @@ from rebalance_core.contracts.run_record import (
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.store_errors import reason_of
 
+BESIDE_TABLES = {"audit": ("report.html", "metrics.prom", "ingested", "private")}
+"""By job: what its result holds beside tables; it goes with it, whichever job comes next."""
+
 
 def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: bool) -> None:
     """Raise `OutputExists` if a run may not write there. A failed run's record protects nothing.
@@ -141,7 +144,8 @@ class OutputRun:
         run = find_run(self.folder) or {}
         self._may_clear = True
         self.folder.delete(RUN_NAME)
-        for name in {ATTEMPTS, *self._tables, *run.get("outputs", {})}:
+        beside = BESIDE_TABLES.get(str(run.get("job")), ())
+        for name in {ATTEMPTS, *self._tables, *run.get("outputs", {}), *beside}:
             if "/" not in name:
                 self.folder.delete(name)
 

@@ -46,6 +46,16 @@ def test_a_result_is_replaced_only_when_told(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_run.json", "epochs"]
 
 
+def test_another_job_leaves_no_page_of_the_audit_before(tmp_path: Path) -> None:
+    options = JobOptions(argv=("audit", "--output", str(tmp_path)))
+    with OutputRun(LocalFolder(str(tmp_path)), "audit", options, {}, ["epochs"], "process") as run:
+        (tmp_path / "ingested" / "cluster_events").mkdir(parents=True)
+        (tmp_path / "report.html").write_text("of that audit")
+        run.finish(Outcome(outputs={}))
+    write_result(tmp_path, 1, overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_run.json", "epochs"]
+
+
 def test_a_foreign_folder_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     (tmp_path / "_run.json").write_text("{}")
