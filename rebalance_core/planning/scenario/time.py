@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+from rebalance_core.contracts.times import YEAR_2000_MS, YEAR_2201_MS
 from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 _UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
@@ -43,11 +44,11 @@ def read_instant(value: Any) -> int:
     if isinstance(value, bool) or (isinstance(value, date) and not isinstance(value, datetime)):
         raise ValueError(f"expected {INSTANT_FORM}")
     if isinstance(value, int):
-        return value
+        return _in_ms(value)
     if isinstance(value, str):
         digits = value.strip()
         if digits.isdecimal() and len(digits) <= MOST_DIGITS:
-            return int(digits)
+            return _in_ms(int(digits))
         try:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
@@ -58,6 +59,12 @@ def read_instant(value: Any) -> int:
         raise ValueError("the time zone is missing: end it with Z or an offset such as +08:00")
     since = value.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1_000 + since.microseconds // 1_000
+
+
+def _in_ms(number: int) -> int:
+    if YEAR_2000_MS <= number * SECOND_MS < YEAR_2201_MS:
+        raise ValueError(f"that is in seconds; expected {INSTANT_FORM}")
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,5 +102,5 @@ def read_moment(value: Any) -> Moment:
     try:
         return Moment(read_instant(value), from_end=False)
     except ValueError as error:
-        zone = str(error) if "time zone" in str(error) else f"expected {MOMENT_FORM}"
-        raise ValueError(zone) from None
+        form = str(error).startswith("expected")
+        raise ValueError(f"expected {MOMENT_FORM}" if form else str(error)) from None

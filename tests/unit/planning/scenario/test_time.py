@@ -28,6 +28,14 @@ def test_instants(value: object) -> None:
     assert read_instant(value) == 1795231709901
 
 
+def test_an_instant_in_seconds_is_told() -> None:
+    for value in (1795231709, "1795231709"):
+        with pytest.raises(ValueError, match="in seconds; expected epoch milliseconds"):
+            read_instant(value)
+        with pytest.raises(ValueError, match="in seconds"):
+            read_moment(value)
+
+
 @pytest.mark.parametrize(("text", "ms"), [("end", 10_001), ("+1s", 11_000), ("-1s", 9_000), (7, 7)])
 def test_moments(text: object, ms: int) -> None:
     assert read_moment(text).at(10_000) == ms
