@@ -43,7 +43,7 @@ class ClusterContext:
         assumed: what is taken where no file says it.
         given: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
-        logged: places whose broker.log was collected.
+        logged: of the places whose broker.log was collected, when its last line was written.
         folders: whose files lie in each folder of brokers/.
         slaves: addresses of slaves.
         master_turns: when masters went and came back, by time.
@@ -67,7 +67,7 @@ class ClusterContext:
     assumed: Assumptions = field(default_factory=Assumptions)
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     client_zones: Mapping[str, str] = field(default_factory=dict)
-    logged: frozenset[str] = frozenset()
+    logged: Mapping[str, int] = field(default_factory=dict)
     folders: Mapping[str, BrokerFolder] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
     expected: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ def cluster_context(
     assumed: Assumptions,
     given: Mapping[str, Mapping[str, Any]],
     client_zones: Mapping[str, str],
-    logged: Iterable[str],
+    logged: Mapping[str, int],
 ) -> ClusterContext:
     """The context from the evidence on the cluster.
 
@@ -159,7 +159,7 @@ def cluster_context(
         assumed: see `Assumptions`.
         given: rows of consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
-        logged: folders with a broker.log.
+        logged: of folders with a broker.log, the time of its last line.
     """
     pieces, expected = list(pieces), list(expected)
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
@@ -184,7 +184,7 @@ def cluster_context(
         assumed,
         given,
         client_zones,
-        frozenset(of_folders[folder].place for folder in logged),
+        {of_folders[folder].place: until_ms for folder, until_ms in sorted(logged.items())},
         of_folders,
         slaves,
         tuple(expected),

@@ -65,7 +65,7 @@ from rebalance_core.ingest.parse.stores.store_listing import (
 )
 from rebalance_core.ingest.parse.stores.subscription_group_json import parse_subscription_group_json
 from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
-from rebalance_core.ingest.parse.text.clock import Clock
+from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS, Clock
 from rebalance_core.ingest.parse.text.log_line import (
     CLIENT_HEAD,
     SERVER_HEAD,
@@ -158,6 +158,8 @@ class FileStats:
     last_ms: int | None = None
     jumps_back: int = 0
     worst_jump_ms: int = 0
+    last_line: str = ""
+    """The time of a log's last line with a head, whatever it states, as it is written there."""
 
 
 @dataclass
@@ -197,7 +199,10 @@ class FileReader:
             broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
             results = (unread(source, text, broken),)
         refused = any(isinstance(piece, Unread) for piece in results)
-        if not refused and (re.match(HEADS[self.file.kind], text) or _STACK.match(text)):
+        headed = re.match(HEADS[self.file.kind], text)
+        if headed:
+            self.stats.last_line = max(self.stats.last_line, text[:SECOND_CHARACTERS])
+        if not refused and (headed or _STACK.match(text)):
             self.stats.understood += 1
         yield from self._addressed(results, position)
 

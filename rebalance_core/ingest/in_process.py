@@ -34,6 +34,7 @@ from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import group_tables
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
+from rebalance_core.ingest.parse.text.log_line import ServerClock
 from rebalance_core.ingest.parse.text.log_text import gzip_lines
 from rebalance_core.ingest.refusal import Unreadable
 from rebalance_core.ingest.rows import Tables, merged
@@ -173,8 +174,19 @@ def context_of(
         assumed=assumed,
         given=given,
         client_zones=zones,
-        logged={file.place for file in collection.files if file.kind == BROKER_LOG},
+        logged=_logged(collection, stats),
     )
+
+
+def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
+    """Folders with a broker.log, and when the last line of theirs was written."""
+    written = {one.name: one.last_line for one in stats}
+    logged: dict[str, int] = {}
+    for file in collection.files:
+        if file.kind == BROKER_LOG:
+            until_ms = ServerClock().second_ms(written.get(file.name, "")) or 0
+            logged[file.place] = max(until_ms, logged.get(file.place, 0))
+    return logged
 
 
 def assemble(evidence: Iterable[Evidence], context: ClusterContext) -> Tables:
@@ -201,6 +213,7 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         total = totals[part.name]
         for name in ("lines", "understood", "facts", "rejected", "jumps_back"):
             setattr(total, name, getattr(total, name) + getattr(part, name))
+        total.last_line = max(total.last_line, part.last_line)
         total.worst_jump_ms = max(total.worst_jump_ms, part.worst_jump_ms)
         firsts = [one.first_ms for one in (total, part) if one.first_ms is not None]
         lasts = [one.last_ms for one in (total, part) if one.last_ms is not None]

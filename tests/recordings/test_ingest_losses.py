@@ -96,6 +96,16 @@ def test_the_end_of_a_whole_group_that_no_log_has_is_seen_in_its_dumps(tmp_path:
     assert verdict["verdict"] == "OFFLINE"
 
 
+def test_a_log_that_ended_is_not_silent(tmp_path: Path) -> None:
+    """A dump half an hour after the logs were copied says nothing of who subscribes what."""
+    folder = collection_of("pathologies", tmp_path)
+    recorded = ingest_collection(folder).tables["cluster_events"]
+    last = max(folder.glob("mqadmin/*-clusterList.txt"))
+    late_ms = int(last.name.partition("-")[0]) + 30 * 60_000
+    shutil.copy(last, last.with_name(f"{late_ms}-clusterList.txt"))
+    assert ingest_collection(folder).tables["cluster_events"] == recorded
+
+
 @pytest.mark.parametrize("name", ["join-leave", "pathologies", "scale-out-4.9", "nightly"])
 @pytest.mark.parametrize("missing", ["clients", "mqadmin", "namesrv"])
 def test_a_healthy_cluster_is_told_without_some_of_the_files(

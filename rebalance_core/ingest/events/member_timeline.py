@@ -195,9 +195,13 @@ class MemberTimeline:
             self._changed(member, topics, at_ms, piece.source, own)
 
     def _settle_tables(self, now_ms: int) -> None:
-        """Members that kept silent agree with the last heartbeat that the broker logged."""
+        """Members that kept silent agree with the last heartbeat that the broker logged.
+
+        After its last line a log is no longer silent.
+        """
         for broker, table in self._tables.items():
-            if not table.settled and now_ms >= table.at_ms + HEARTBEAT_SEEN_MS:
+            until_ms = min(now_ms, self.context.logged.get(broker, now_ms))
+            if not table.settled and until_ms >= table.at_ms + HEARTBEAT_SEEN_MS:
                 table.settled = True
                 topics = self._topics_at(broker)
                 own = self.subscription_versions.of_silent(broker, table, topics, self.events)

@@ -25,6 +25,7 @@ from rebalance_core.ingest.evidence.evidence_table import EVIDENCE_DDL, evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import HEADS, WORDS, FileReader, FileStats
 from rebalance_core.ingest.in_process import read_file, reader_of
+from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS
 from rebalance_core.ingest.parse.text.log_line import STACK_LINE
 
 Pieces = Iterator[Evidence | Unread | FileStats]
@@ -128,10 +129,10 @@ def _read_block(
     ours = pc.match_substring_regex(lines, _any_word(reader.file.kind))
     rest = lines.filter(pc.invert(ours))
     reader.stats.lines += pc.sum(pc.match_substring_regex(rest, r"\S")).as_py() or 0
-    understood = pc.or_(
-        pc.match_substring_regex(rest, HEADS[reader.file.kind]),
-        pc.match_substring_regex(rest, _STACK),
-    )
+    headed = pc.match_substring_regex(rest, HEADS[reader.file.kind])
+    times = pc.utf8_slice_codeunits(rest.filter(headed), 0, SECOND_CHARACTERS)
+    reader.stats.last_line = max(reader.stats.last_line, pc.max(times).as_py() or "")
+    understood = pc.or_(headed, pc.match_substring_regex(rest, _STACK))
     reader.stats.understood += pc.sum(understood).as_py() or 0
     name = reader.file.name
     rows = pc.indices_nonzero(ours)

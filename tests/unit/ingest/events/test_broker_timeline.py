@@ -88,7 +88,7 @@ REPLICATED = replace(
         "s": BrokerFolder("a", "brokers/s", False, True, frozenset({"1:2"})),
     },
     slaves=frozenset({"1:2"}),
-    logged=frozenset({"a", "brokers/s"}),
+    logged={"a": 0, "brokers/s": 0},
 )
 
 
