@@ -105,7 +105,10 @@ def what_is_wrong(group: Mapping[str, Any]) -> str:
     if group["status"] == "EMPTY":
         parts.append("no member is left: nobody reads its queues")
     elif group["status"] == "FROZEN":
-        parts.append("a topic cannot be allocated: members keep what they held")
+        parts.append(
+            "a topic cannot be allocated (no readable queue, or the strategy throws): members "
+            "keep what they held"
+        )
     if orphaned and group["status"] != "EMPTY":
         parts.append(f"{_count(orphaned, 'queue')} of {group['queues']:,} nobody reads")
     if shared:

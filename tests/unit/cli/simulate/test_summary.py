@@ -75,7 +75,11 @@ def test_no_group_at_all() -> None:
     [
         ({}, "nothing"),
         ({"status": "EMPTY", "orphaned": 8}, "no member is left: nobody reads its queues"),
-        ({"status": "FROZEN"}, "a topic cannot be allocated: members keep what they held"),
+        (
+            {"status": "FROZEN"},
+            "a topic cannot be allocated (no readable queue, or the strategy throws): members "
+            "keep what they held",
+        ),
         ({"orphaned": 1, "shared": 2}, "1 queue of 8 nobody reads; 2 queues read by several "),
     ],
 )
