@@ -133,7 +133,11 @@ def _shown(
     zone_of: Callable[[str], str],
     context: ClusterContext,
 ) -> dict[str, Any]:
-    """What files tell; of several statements the last."""
+    """What files tell; of several statements the last.
+
+    Of brokers of several versions those count to which members of the group send heartbeats.
+    """
+    pieces = list(pieces)
     shown: dict[str, Any] = {}
     for piece in sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position)):
         v = piece.values
@@ -153,7 +157,11 @@ def _shown(
     known = sorted({*versions.values()}, key=parse_version)
     if known:
         shown["client_version"] = known[-1]
-    brokers = sorted(set(context.versions.values()), key=parse_version)
+    own = {p.place for p in pieces if p.kind in ("consumer_connected", "member")}
+    own &= context.versions.keys()
+    brokers = sorted(
+        {context.versions[name] for name in own or context.versions}, key=parse_version
+    )
     if brokers:
         shown["broker_version"] = brokers[-1]
     return {name: value for name, value in shown.items() if value is not None}

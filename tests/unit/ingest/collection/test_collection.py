@@ -323,3 +323,14 @@ def test_a_broker_after_the_newest_known_line_is_a_finding(
     dump.parent.mkdir(exist_ok=True)
     dump.write_text(CLUSTER_LIST.format(version))
     assert ("INGEST_VERSION_NOT_MODELLED" in rules(ingest_collection(folder))) is found
+
+
+def test_a_group_s_broker_version_is_of_the_brokers_that_its_members_know(folder: Path) -> None:
+    head, own = CLUSTER_LIST.format("V4_9_7").splitlines(keepends=True)
+    other = own.replace("C                       a", "C                       z")
+    other = other.replace("28020", "28030").replace("V4_9_7", "V5_3_3")
+    dump = folder / "mqadmin" / "1795231735135-clusterList.txt"
+    dump.parent.mkdir()
+    dump.write_text(head + own + other)
+    (row,) = ingest_collection(folder).tables["consumer_groups"]
+    assert row["broker_version"] == "4.9.7"
