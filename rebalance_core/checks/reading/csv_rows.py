@@ -47,7 +47,10 @@ def csv_rows(
     """
     cells, complete = _cells(lines, len(names))
     bad = np.flatnonzero(~(complete & np.asarray(utf8)))
-    wrong = f"the line has not the {len(names)} columns of the header"
+    wrong = (
+        f"the line has not the {len(names)} columns of the header; a row is one line, without line "
+        "breaks in quotes"
+    )
     issues = issues_array(len(lines), [unparsable_lines(bad, utf8, wrong)])
     columns = {
         name: pc.if_else(pa.array(complete), cell, pa.scalar(None, pa.string()))

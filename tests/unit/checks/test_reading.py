@@ -111,6 +111,8 @@ def test_csv(tmp_path: Path) -> None:
     assert [rows[1][n] for n in ("subscriptions", "client_id", "read_queue_nums")] == [None] * 3
     codes = [[code for code, _ in issues_of(row)] for row in rows]
     assert codes == [[], [], ["UNPARSABLE"], ["UNPARSABLE"], ["BAD_TYPE", "BAD_TYPE"]]
+    ((_, why),) = issues_of(rows[2])
+    assert "has not the 8 columns of the header; a row is one line" in why
     unknown = read_input_tables(paths={"cluster_events": str(path)}).unknown_columns
     assert unknown == {"cluster_events": ["more"]}
 
