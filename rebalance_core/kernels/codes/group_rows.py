@@ -14,7 +14,7 @@ from rebalance_core.kernels.codes.columns import EVENTS, GROUPS, Columns, Key, l
 from rebalance_core.kernels.codes.divisions import Divisions, find_divisions, strategies_of_groups
 from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints, pointers, sums
-from rebalance_core.model.events import ACTING, CONSUMER_JOIN, MASTER_DOWN
+from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
@@ -211,13 +211,11 @@ def divided(
             refused | unknown,
             strategies_of > eligibility.MOST_STRATEGIES,
             sums(reads_all & behind_proxy, bounds) > 0,
-            _loses_locks(groups, tables[EVENTS], group),
         ],
         [
             eligibility.NO_KERNEL,
             eligibility.MANY_STRATEGIES,
             eligibility.BROADCASTING_PROXY,
-            eligibility.MASTERLESS,
         ],
         eligibility.REGULAR,
     )
@@ -226,20 +224,6 @@ def divided(
         groups, kind=kind, allocation=first, reason=reason, has_retry=groups.has_retry & retrying
     )
     return settled, tuple(strategies), divisions
-
-
-def _loses_locks(groups: Groups, events: Columns, group: Ints) -> Bools:
-    """Orderly groups with a broker that nobody gives locks of: no slave acts as its master.
-
-    Args:
-        groups: all of them.
-        events: cluster_events.
-        group: number of the group of each event.
-    """
-    found = np.zeros(len(groups), np.bool_)
-    lost = events.equal("event_type", MASTER_DOWN) & ~events.equal("detail", ACTING)
-    found[group[lost]] = True
-    return found & groups.ordered & (groups.consumer_type == TYPES.index(PUSH))
 
 
 def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from rebalance_core.kernels.ownership.layout import Layout
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.process_passes import find_passes
 from rebalance_core.kernels.ownership.sharing import Sharing
-from rebalance_core.kernels.segments import Bools, Ints, extreme, ranges
+from rebalance_core.kernels.segments import Bools, Ints, extreme, first_of_run, ranges
 from rebalance_core.kernels.state.cells import (
     ABSENT,
     NOBODY,
@@ -71,6 +72,12 @@ class Holdings:
         ever = extreme(np.logical_or, grid.frozen, grid.topic_first, False)
         frozen[grid.topics.group[ever]] = True
         return frozen
+
+    @cached_property
+    def _lockless(self) -> Bools:
+        """By topic broker: its order locks are not given in some epoch."""
+        prepared = self._prepared
+        return extreme(np.logical_or, prepared.lockless, prepared.grid.broker_first, False)
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -138,7 +145,7 @@ class Holdings:
         else:
             entry = np.where(cells.readable, NOBODY, ABSENT)
             entry[given.at] = owner
-        if self._frozen[group].any():
+        if self._frozen[group].any() or self._lockless[cells.stretches.topic_broker].any():
             self._carry(entry, cells)
         return Block(cells, entry)
 
@@ -160,17 +167,27 @@ class Holdings:
         return extreme(np.minimum, divided, grid.broker_first, 0)
 
     def _carry(self, entry: Ints, cells: Cells) -> None:
-        """Frozen topics: whoever held a queue and is still there keeps it."""
-        grid, roster, topic_cell = self._prepared.grid, self._prepared.roster, cells.topic_cell
+        """Whoever held a queue keeps it where there is no answer, and alone where no lock is given.
+
+        Frozen topics: whoever is still there keeps what it held. Without locks nobody else gets it.
+        """
+        roster, cell = self._prepared.roster, np.arange(len(cells))
+        frozen = self._prepared.grid.frozen[cells.topic_cell]
+        lockless = self._prepared.lockless[cells.broker_cell] & ~frozen
+        opening = cells.first[cells.segment] == cell
+        entry[opening & lockless & (entry >= 0)] = NOBODY
+        following = np.flatnonzero((frozen | lockless) & ~opening)
+        begins = first_of_run(following - np.arange(len(following)))
+        ago = np.arange(len(following)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        order = np.argsort(ago, kind="stable")
+        bounds = np.searchsorted(ago[order], np.arange(int(ago.max(initial=-1)) + 2))
         group_topic = self.queues.group_topic[cells.queue]
-        frozen = np.flatnonzero(grid.frozen[topic_cell])
-        frozen = frozen[frozen > cells.first[cells.segment[frozen]]]
-        ago = grid.thawed[topic_cell[frozen]]
-        for turn in range(1, int(ago.max(initial=0)) + 1):
-            at = frozen[ago == turn]
-            at = at[entry[at - 1] >= 0]
+        for begin, end in pairwise(bounds):
+            at = following[order[begin:end]]
             held = entry[at - 1]
             keeps = roster.following(held)
-            stays = (keeps >= 0) & (roster.process(keeps) == roster.process(held))
-            stays &= roster.subscribes(keeps, group_topic[cells.segment[at]])
+            same = (keeps >= 0) & (held >= 0) & (roster.process(keeps) == roster.process(held))
+            stays = same & frozen[at] & roster.subscribes(keeps, group_topic[cells.segment[at]])
+            refused = lockless[at] & (entry[at] >= 0) & ~(same & (keeps == entry[at]))
             entry[at[stays]] = keeps[stays]
+            entry[at[refused]] = NOBODY

@@ -11,9 +11,10 @@ from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.divisions import strategies_of_groups
 from rebalance_core.kernels.codes.event_rows import type_code
-from rebalance_core.kernels.ownership.masters import (
-    groups_unsettled_by_masters,
-    with_master_windows,
+from rebalance_core.kernels.ownership.order_locks import (
+    lock_losers,
+    lockless_cells,
+    with_lock_turns,
 )
 from rebalance_core.kernels.ownership.owners.consistent_hash import (
     Rings,
@@ -33,6 +34,10 @@ from rebalance_core.kernels.state.activity import (
 )
 from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
 from rebalance_core.kernels.state.grid import Grid, build_grid
+from rebalance_core.kernels.state.masters import (
+    groups_unsettled_by_masters,
+    with_master_windows,
+)
 from rebalance_core.kernels.state.membership import Membership, follow_members
 from rebalance_core.kernels.state.pops import find_pops
 from rebalance_core.kernels.state.reading import find_reading, retrying
@@ -68,6 +73,8 @@ class PreparedGroups:
     """By number of the strategy in its group, as `Divisions.number`."""
     grid: Grid
     """Of queues that one process at a time may own."""
+    lockless: Bools
+    """By broker cell: nobody gives the order locks that the members want."""
     popped: SharedTopics | None
     """Of queues that members share; None: there are none."""
     shared: Bools
@@ -104,6 +111,8 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     brokers, routes = follow_routes(events, configs.joined(creations), topics, listed)
     pops = find_pops(coded, membership)
     turns = find_turns(events, membership, topics, brokers, routes, created, pops)
+    losers = lock_losers(events, groups)
+    turns = with_lock_turns(turns, events, losers, topics, brokers, routes)
     epochs = build_epochs(events, turns, live, creations, len(groups))
     runs, unclear = find_runs(events, membership, epochs)
     read = joined_periods(subscribed, retry.since_created(retry.varying))
@@ -113,8 +122,8 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
         return share_topics(events, epochs, pops, grid)
 
     shared = _held_by_many(coded, membership, overlapping(runs))
-    odd = shared | pops.groups(len(groups)) | (groups.kind >= eligibility.EVERYONE)
-    reason = _reasons(coded, epochs, brokers, runs, unclear, odd)
+    several = shared | pops.groups(len(groups))
+    reason = _reasons(coded, epochs, brokers, runs, unclear, losers, several)
     if pops.any():
         _left_for_sharing(reason, coded, membership, epochs, runs, *grids(epochs))
     left_out = reason != eligibility.REGULAR
@@ -128,7 +137,10 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     epochs = with_master_windows(events, epochs, grid)
     grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))
     rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
-    return PreparedGroups(coded, membership, epochs, roster, rings, grid, popped, shared, reason)
+    lockless = lockless_cells(events, epochs, grid, losers)
+    return PreparedGroups(
+        coded, membership, epochs, roster, rings, grid, lockless, popped, shared, reason
+    )
 
 
 def _held_by_many(coded: CodedGroups, membership: Membership, twice: Ints) -> Bools:
@@ -196,17 +208,20 @@ def _reasons(
     brokers: TopicBrokers,
     runs: Runs,
     unclear: Ints,
-    odd: Bools,
+    losers: Bools,
+    several: Bools,
 ) -> Ints:
     """Why each group is left to the replay; the first reason counts.
 
-    ``odd``: by group: its queues have not one owner each that its strategy gives them.
+    By group: ``losers``, see `lock_losers`; ``several``, several members may take from a queue.
     """
     reason = coded.groups.reason.copy()
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+    masterless = losers & (several | (coded.groups.kind >= eligibility.EVERYONE))
     unsettled = groups_unsettled_by_masters(coded.events, epochs)
+    masterless[unsettled] |= several[unsettled]
     found: tuple[tuple[int, Ints], ...] = (
-        (eligibility.MASTERLESS, unsettled[odd[unsettled]]),
+        (eligibility.MASTERLESS, np.flatnonzero(masterless)),
         (eligibility.RESTART_AT_ONCE, unclear),
         (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
     )

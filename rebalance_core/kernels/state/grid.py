@@ -18,7 +18,6 @@ from rebalance_core.kernels.segments import (
     Ints,
     first_of_run,
     last_of_run,
-    last_true,
     pointers,
     ranges,
 )
@@ -50,8 +49,6 @@ class Grid:
     """By topic cell: its readable queues."""
     frozen: Bools
     """By topic cell: members subscribe it and there is nothing to read."""
-    thawed: Ints
-    """By topic cell: how many epochs ago it was not frozen; -1: it always was."""
     readable: Ints
     """By broker cell."""
     most_readable: Ints
@@ -66,7 +63,7 @@ class Grid:
         frozen = self.frozen & cells
         return replace(
             self, active=self.active & cells, read=self.read & cells, queues=self.queues * cells,
-            frozen=frozen, thawed=_thawed(frozen, self.topic_first), readable=readable,
+            frozen=frozen, readable=readable,
             most_readable=_most(readable, self.broker_first), elsewhere=~cells,
         )  # fmt: skip
 
@@ -101,16 +98,9 @@ def build_grid(
     frozen = read & (queues == 0)
     return Grid(
         topics, brokers, topic_of, topic_first, broker_first, active, read, queues, frozen,
-        _thawed(frozen, topic_first), per_broker, _most(per_broker, broker_first),
+        per_broker, _most(per_broker, broker_first),
         np.zeros(len(active), np.bool_),
     )  # fmt: skip
-
-
-def _thawed(frozen: Bools, topic_first: Ints) -> Ints:
-    first = np.zeros(len(frozen), np.bool_)
-    first[topic_first[:-1][np.diff(topic_first) > 0]] = True
-    known = last_true(~frozen, first)
-    return np.where(known >= 0, np.arange(len(frozen)) - known, -1)
 
 
 def _most(readable: Ints, broker_first: Ints) -> Ints:

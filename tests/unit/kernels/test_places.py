@@ -27,7 +27,7 @@ def grid(topics: list[Topic]) -> Grid:
         GroupTopics(*(NOTHING,) * 5), TopicBrokers(*(NOTHING,) * 3),
         topic_of=np.repeat(np.arange(len(topics)), brokers),
         topic_first=NOTHING, broker_first=pointers(np.array(sizes, np.int64)),
-        active=none, read=none, queues=NOTHING, frozen=none, thawed=NOTHING, readable=NOTHING,
+        active=none, read=none, queues=NOTHING, frozen=none, readable=NOTHING,
         most_readable=NOTHING, elsewhere=none,
     )  # fmt: skip
 

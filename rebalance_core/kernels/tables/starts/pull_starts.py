@@ -113,9 +113,10 @@ class PullStarts:
         """Set the rows that no commit decides."""
         rows = np.flatnonzero(wanted)
         some, retry = mine.where(rows), self._retry[mine.queue[rows]]
-        starts.update(
-            rows, first_starts(self._prepared, self._offsets, some, retry, asks_broker=asks_broker)
-        )
+        answers = first_starts(self._prepared, self._offsets, some, retry, asks_broker=asks_broker)
+        earliest_ms = self._prepared.epochs.from_ms[some.epoch]
+        answers.without_end(self._switches.has_no_end(some.queue, earliest_ms, some.latest_ms))
+        starts.update(rows, answers)
 
     def _put_stored(
         self, commits: SeenCommits, piece: Block | Shared, changes: Changes, mine: Changes,
@@ -133,8 +134,6 @@ class PullStarts:
         switched = switches.switched(mine.queue, steps.count_at(mine.queue, mine.epoch))
         of_group = StoredStarts(commits, self._offsets, handover, inside, switches, switched)
         self._put_first(mine, of_group.unsure, starts, asks_broker=True)
-        endless = switches.has_no_end(mine.queue, handover.earliest_ms, mine.latest_ms)
-        starts.without_end(of_group.unsure & endless)
         others = handover.others_start | switched.any
         open_ = np.flatnonzero(others & of_group.unsure & (starts.low >= 0))
         top = self._offsets.max_by(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalance_core.kernels.ownership.masters import MasterOutages, find_outages
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NEVER,
@@ -21,6 +20,7 @@ from rebalance_core.kernels.segments import (
     running_min,
 )
 from rebalance_core.kernels.state.cells import Queues
+from rebalance_core.kernels.state.masters import MasterOutages, find_outages
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, pick
 from rebalance_core.model.events import MASTER_MODES, REFUSED, SLAVE_READ
 from rebalance_core.model.timers import SLAVE_COPY_MS

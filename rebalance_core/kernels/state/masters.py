@@ -43,7 +43,7 @@ class MasterOutages:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turns:
+class MasterTurns:
     """What each instant with MASTER events of a broker does; by group, broker and instant."""
 
     event: Ints
@@ -56,7 +56,8 @@ class _Turns:
     """The latest end of its events' windows."""
 
 
-def _turns(events: Events) -> _Turns:
+def master_turns(events: Events) -> MasterTurns:
+    """Every instant with MASTER events of a broker; they count together."""
     down = events.type == type_code(MASTER_DOWN)
     event = np.flatnonzero(down | (events.type == type_code(MASTER_UP)))
     event = event[np.lexsort((event, events.broker[event], events.group[event]))]
@@ -69,12 +70,12 @@ def _turns(events: Events) -> _Turns:
     now = down[event]
     was = np.roll(now, 1)
     was[first_of_run(events.group[event], events.broker[event])] = False
-    return _Turns(event, now, was, events.at_ms[event] + window_ms)
+    return MasterTurns(event, now, was, events.at_ms[event] + window_ms)
 
 
 def find_outages(events: Events) -> MasterOutages:
     """The outages of all groups' brokers; the events of one instant count together."""
-    turns = _turns(events)
+    turns = master_turns(events)
     group, broker = events.group[turns.event], events.broker[turns.event]
     begins = np.flatnonzero(turns.down & ~turns.was_down)
     ends = np.append(np.flatnonzero(~turns.down & turns.was_down), len(turns.event))
@@ -110,7 +111,7 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
     Of a broker with queues that the group can read then: a later epoch has settled no sooner, and
     the epoch at the time is prolonged while one of its windows is open.
     """
-    turns = _turns(events)
+    turns = master_turns(events)
     mode = events.mode[turns.event]
     same = (turns.down == turns.was_down) & (~turns.down | (mode == np.roll(mode, 1)))
     event, until_ms = turns.event[~same], turns.until_ms[~same]
