@@ -122,10 +122,15 @@ def _tables_of_clients(case: GroupCase, kind: str) -> dict[tuple[str, int], set[
 
 
 def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
+    """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut."""
     not_ours = _pop_retries(case)
+    ours = {queue_of(row) for row in case.rows("ownership")}
     for row in case.facts("QUEUE_PROGRESS"):
-        if row["details"].get("with_clients") == "true" and row["topic"] not in not_ours:
-            address = row["details"].get("client_ip", "")
+        details = row["details"]
+        if details.get("names_cut") == "true" and queue_of(row) not in ours:
+            continue
+        if details.get("with_clients") == "true" and row["topic"] not in not_ours:
+            address = details.get("client_ip", "")
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 
 

@@ -55,6 +55,17 @@ def test_a_client_that_answers_with_no_queue_is_an_observation_too() -> None:
     assert {one.queue.queue_id for one in result.differences} == {2, 3}
 
 
+def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() -> None:
+    def filling(topic: str, *addresses: str) -> list[dict[str, Any]]:
+        dump, *rows = progress(DUMPED_MS, *addresses)
+        return [dump, *(row | {"topic": topic, "details": row["details"] | {"names_cut": "true"}}
+                        for row in rows)]  # fmt: skip
+
+    cut = compare(case(*HEALTHY, *filling("T-that-goes-", "10.0.0.9", "10.0.0.9")))
+    assert (cut.verdict, cut.differences) == (EQUAL, ())
+    assert compare(case(*HEALTHY, *filling("T", "10.0.0.9"))).verdict == DIFFERS
+
+
 @pytest.mark.parametrize("address", ["", "10.9.9.9"])
 def test_a_queue_with_nobody_or_a_stranger_differs(address: str) -> None:
     live = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", address)
