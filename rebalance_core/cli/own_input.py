@@ -2,7 +2,7 @@
 
 from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.contracts.local_paths import is_local, local_path
-from rebalance_core.model.errors import UsageError
+from rebalance_core.model.errors import OutputExists
 
 READ = (
     "input",
@@ -18,7 +18,7 @@ READ = (
 
 
 def refuse_own_input(folder: OutputFolder, options: object) -> None:
-    """Raise `UsageError` if --overwrite would remove what another option names.
+    """Raise `OutputExists` if --overwrite would remove what another option names.
 
     Args:
         folder: the output.
@@ -30,7 +30,7 @@ def refuse_own_input(folder: OutputFolder, options: object) -> None:
         given = getattr(options, name, None)
         if given and _is_within(given, folder.location):
             option = "--" + name.replace("_", "-")
-            raise UsageError(
+            raise OutputExists(
                 f"{option} {given} is in --output {folder.location}, which --overwrite would "
                 "remove; name another --output"
             )

@@ -8,7 +8,7 @@ import pytest
 from rebalance_core.cli.main import main
 from rebalance_core.cli.own_input import refuse_own_input
 from rebalance_core.cli.run.output_folder import LocalFolder, StoreFolder
-from rebalance_core.model.errors import UsageError
+from rebalance_core.model.errors import OutputExists
 
 
 def names(folder: Path) -> list[str]:
@@ -24,7 +24,7 @@ def test_the_tables_of_an_earlier_job_stay(
     assert main("generate", ["--groups", "1", "--output", str(tables)]) == 0
     before = names(tables)
     words = [job, "--input", str(tables), "--output", f"{tables}/", "--overwrite", *more]
-    assert main(None, words) == 2
+    assert main(None, words) == 5
     assert "which --overwrite would remove" in capsys.readouterr().err
     assert names(tables) == before
 
@@ -33,7 +33,7 @@ def test_below_the_output_beside_it_and_elsewhere(tmp_path: Path) -> None:
     folder = LocalFolder(str(tmp_path / "night"))
     (tmp_path / "link").symlink_to(tmp_path / "night")
     for given in ("night", "night/ingested", "link/ingested", "other/../night"):
-        with pytest.raises(UsageError, match=r"--previous .* name another"):
+        with pytest.raises(OutputExists, match=r"--previous .* name another"):
             refuse_own_input(folder, options(previous=str(tmp_path / given)))
     for given in ("night2", "ingested", "."):
         refuse_own_input(folder, options(previous=str(tmp_path / given)))
@@ -43,7 +43,7 @@ def test_below_the_output_beside_it_and_elsewhere(tmp_path: Path) -> None:
 
 def test_in_a_store() -> None:
     folder = StoreFolder(SimpleNamespace(url="s3://b/night"))  # type: ignore[arg-type]  # its address alone
-    with pytest.raises(UsageError, match="--input s3a://b/night/ingested is in --output"):
+    with pytest.raises(OutputExists, match="--input s3a://b/night/ingested is in --output"):
         refuse_own_input(folder, options(input="s3a://b/night/ingested"))
     refuse_own_input(folder, options(input="s3://b/night2"))
 
