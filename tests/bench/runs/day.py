@@ -1,8 +1,15 @@
 """`python -m tests.bench.runs.day`: a generated day of a fleet, in a process and on Spark."""
 
+import shutil
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from rebalance_core.model.events import MASTER_DOWN, MASTER_UP, TOPIC_CONFIG
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
@@ -13,11 +20,15 @@ WHOLE_DAY = 10_000
 """Groups that the targets are for."""
 PROCESS_SECONDS, TIMES_PROCESS = 90.0, 1.5
 REPLAYED = 1 / 10_000
+OUTAGE_MS = 3_600_000
+MOST_TIMES_DAY = 2.0
+"""What an outage may cost: nearly every group of a cluster changes while it lasts."""
 ABOUT = """\
 `rebalance generate`'s day, seed 1: groups of all kinds, offsets and commits, from Parquet to
 Parquet, all tables. An empty Spark application starts Spark, reads the same files and writes one
-row. Asserted: both carriers wrote the same rows and digests, and at most one group in 10,000 was
-left to the plain replay."""
+row. The same day with an outage: in each cluster the master of one broker is gone for an hour, its
+slaves live. Asserted: both carriers wrote the same rows and digests, and at most one group in
+10,000 was left to the plain replay; of the day with an outage at most one in 50."""
 
 
 def day(groups: int = 1_000, spark: int = 1) -> Report:
@@ -37,10 +48,16 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
             runs[carrier] = run_job("simulate", output, "--input", str(source), "--run-on", carrier)
             say(f"  {groups:,} groups {carrier}: {runs[carrier].cost.seconds:.1f} s")
         empty = empty_application(source) if spark else None
+        lose_masters(source)
+        outage = run_job("simulate", Path(folder) / "outage", "--input", str(source),
+                         "--run-on", "process")  # fmt: skip
+        say(f"  {groups:,} groups, an outage: {outage.cost.seconds:.1f} s")
     process = runs["process"]
     assert all(run.digests == process.digests for run in runs.values()), "other rows on Spark"
     replayed = process.record["replayed_groups"]
     assert replayed <= max(1, groups * REPLAYED), f"{replayed} groups were replayed"
+    replayed = outage.record["replayed_groups"]
+    assert replayed <= groups / 50, f"{replayed} groups of the day with an outage were replayed"
     seconds = process.cost.processor_seconds
     whole = groups == WHOLE_DAY
     figures = [
@@ -50,6 +67,11 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
     ]  # fmt: skip
     peaks = [c for run in runs.values() for kind, c in run.cost.peak_mib.items() if kind != "jvm"]
     costs = {name: run.cost for name, run in runs.items()}
+    costs[f"process, a day with an outage, {replayed} groups left to the replay"] = outage.cost
+    figures.append(
+        Figure(f"a day of {groups:,} groups with an outage / the day, in a process",
+               tidy(outage.cost.processor_seconds / seconds), target=MOST_TIMES_DAY)
+    )  # fmt: skip
     if empty is not None:
         costs["an empty Spark application"] = empty
         above = runs["spark"].cost.processor_seconds - empty.processor_seconds
@@ -85,6 +107,26 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
             ),
         ),
     )  # fmt: skip
+
+
+def lose_masters(day: Path) -> None:
+    """In each cluster the first broker's master goes after a third of the day, for an hour."""
+    folder = day / "cluster_events"
+    table = ds.dataset(folder, format="parquet").to_table()
+    first_ms, last_ms = (f(table["event_ms"]).as_py() for f in (pc.min, pc.max))
+    down_ms = first_ms + (last_ms - first_ms) // 3
+    configs = table.filter(pc.equal(table["event_type"], TOPIC_CONFIG))
+    brokers = configs.group_by("cluster").aggregate([("broker_name", "min")]).to_pylist()
+    rows = [
+        {"cluster": one["cluster"], "event_ms": at_ms, "sequence": 0, "event_type": kind,
+         "broker_name": one["broker_name_min"]}
+        for one in brokers
+        for kind, at_ms in ((MASTER_DOWN, down_ms), (MASTER_UP, down_ms + OUTAGE_MS))
+    ]  # fmt: skip
+    shutil.rmtree(folder)
+    folder.mkdir()
+    more = pa.Table.from_pylist(rows, schema=table.schema)
+    pq.write_table(pa.concat_tables([table, more]), folder / "part-0.parquet")
 
 
 if __name__ == "__main__":
