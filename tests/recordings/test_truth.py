@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from tests.recordings.tables import RECORDINGS, Tables, replayed
+from tests.recordings.tables import RECORDINGS, Row, Tables, replayed
 from tests.recordings.truth import (
     RETRY,
     Comparison,
@@ -20,6 +20,8 @@ from tests.recordings.truth import (
 
 OWNED_FACTS, MOVE_FACTS, START_FACTS = 1_364, 1_322, 1_291
 MINIMUM_EXACT = 0.85
+MOVED_FIRST_PULLS = {"start-offsets": 7}
+MOVED_WITHIN_MS = 10_000
 # Its thawed broker lists each member many times (rocketmq.md §13 no. 5): the retry topic of that
 # group has no settled state to compare with.
 EXCEPTION = ("silent-loss", RETRY)
@@ -55,6 +57,28 @@ def test_net_moves_between_settled_epochs_happen_inside_their_windows(name: str)
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_first_real_start_lies_in_the_bounds(name: str) -> None:
     assert check_starts(truth(name), ledger(name)).mismatches == []
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_first_pull_that_is_moved_was_moved_there(name: str) -> None:
+    """OFFSET_ILLEGAL: the client gives the queue up and starts it again where it was sent."""
+    moved = [row for row in ledger(name)["pull_starts"] if row["corrected_offset"] is not None]
+    assert [row for row in moved if row["corrected_offset"] not in again(truth(name), row)] == []
+    assert len(moved) == MOVED_FIRST_PULLS.get(name, 0)
+
+
+def again(real: Truth, row: Row) -> list[int]:
+    """Where the new owner started the queue after it had taken it."""
+    queue = row["topic"], row["broker_name"], row["queue_id"]
+    starts = [
+        line["next_offset"]
+        for who in real.client_of[row["client_id"]]
+        for line in real.lines[who]
+        if line["kind"] == "start" and line["group"] == row["consumer_group"]
+        and (line["topic"], line["broker"], line["queue_id"]) == queue
+        and row["change_ms"] <= line["t"] <= row["latest_ms"] + MOVED_WITHIN_MS
+    ]  # fmt: skip
+    return starts[1:]
 
 
 def test_no_fact_gets_lost() -> None:

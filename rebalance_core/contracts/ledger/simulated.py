@@ -116,7 +116,7 @@ PULL_STARTS = Table(
         stored_offset? BIGINT newest commit not later than earliest_ms
         min_offset? BIGINT newest minimum offset not later than earliest_ms
         max_offset? BIGINT newest maximum offset not later than earliest_ms
-        corrected_offset? BIGINT where the first pull is moved to after OFFSET_ILLEGAL
+        corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: nowhere, unknown
         skipped? BIGINT max(0, effective start - max(min_offset, stored_offset or 0)); see semantics
         status STRING OK, FAILED, or UNKNOWN = no observation says
         """,

@@ -140,6 +140,15 @@ class CommittedOffsets:
             if after_ms < row.observed_ms <= to_ms and row.client_id in clients
         ]
 
+    def highest(self, queue: MessageQueue, after_ms: int, to_ms: int, *clients: str) -> int | None:
+        """The highest offset committed in (after_ms, to_ms], by anybody or by these clients."""
+        its = (
+            row.committed_offset
+            for row in self._by_queue.get(queue, [])
+            if after_ms < row.observed_ms <= to_ms and (not clients or row.client_id in clients)
+        )
+        return max(its, default=None)
+
 
 def newer(*rows: CommittedOffset | None) -> CommittedOffset | None:
     """The newest of some rows, of equally new ones the highest."""

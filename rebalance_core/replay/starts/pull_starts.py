@@ -13,7 +13,7 @@ from rebalance_core.model.statuses import FAILED, UNKNOWN
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 from rebalance_core.protocol.first_pull import first_pull_correction
 from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
-from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory
+from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory, QueueOffset
 from rebalance_core.replay.member import Member
 from rebalance_core.replay.starts.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.starts.offset_observations import CommittedOffsets, QueueOffsets
@@ -208,6 +208,8 @@ class PullStarts:
                 max_offset=seen.max_offset,
                 version=self._history.settings.broker_version,
             )
+            if start.offset > seen.max_offset and not self._is_beyond(change, start, seen):
+                corrected = None
             effective = start.offset if corrected is None else corrected
             skipped = max(0, effective - max(seen.min_offset, stored_offset or 0))
         return {
@@ -228,6 +230,19 @@ class PullStarts:
             "skipped": skipped,
             "status": start.status,
         }
+
+    def _is_beyond(self, change: Change, start: Start, seen: QueueOffset) -> bool:
+        """Somebody had committed the start by the time the queue was seen, and it ended before.
+
+        Else the queue has grown since: whoever commits has read as far.
+        """
+        queue, by_ms = change.queue, seen.observed_ms
+        if start.rule == LOCAL_STORE:
+            most = self._commits.highest(queue, BEFORE_ALL_MS, by_ms, change.client_id)
+        else:
+            forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)
+            most = self._commits.highest(queue, forgotten_ms, by_ms)
+        return most is not None and start.offset is not None and most >= start.offset
 
     def _lowest(self, row: Row, change: Change, start: Start) -> int | None:
         """The lowest offset the owner can have begun to read at, its first pull corrected.

@@ -13,11 +13,13 @@ from rebalance_core.kernels.segments import (
     Bools,
     Ints,
     bisect,
+    extreme,
     first_of_run,
     halves,
     last_true,
     pair,
     pointers,
+    ranges,
     running_min,
 )
 from rebalance_core.kernels.state.cells import Queues
@@ -205,6 +207,23 @@ class SeenCommits:
         """
         sent = pick(self._newest_kept, self.newest(queue, at_ms - COMMIT_TRANSIT_MS))
         return np.maximum(sent, self.newest_of(queue, np.full(len(queue), NONE), at_ms))
+
+    def highest(self, queue: Ints, after_ms: Ints, to_ms: Ints) -> Ints:
+        """The highest offset committed in (after_ms, to_ms], or `NONE`.
+
+        Cost: all commits in there.
+        """
+        first = self.after(queue, after_ms)
+        count = np.maximum(self.after(queue, to_ms) - first, 0)
+        return extreme(np.maximum, self.offset[ranges(first, count)], pointers(count), NONE)
+
+    def highest_of(self, queue: Ints, client: Ints, to_ms: Ints) -> Ints:
+        """The highest offset that the client committed by a moment, or `NONE`."""
+        before_all = np.full(len(queue), NONE, np.int64)
+        asker, row = self.within_of(queue, client, before_all, to_ms)
+        found = before_all.copy()
+        np.maximum.at(found, asker, self.offset[row])
+        return found
 
     def within_of(
         self, queue: Ints, client: Ints, after_ms: Ints, to_ms: Ints

@@ -224,14 +224,33 @@ class PullStarts:
 
     def _corrected(self, mine: Changes, starts: Starts, seen: Ints) -> Ints:
         """`NONE`: pulled as it is, or nothing is known."""
-        least, most = (
+        least, most, seen_ms = (
             pick(values, seen)
-            for values in (self._offsets.rows.min_offset, self._offsets.rows.max_offset)
+            for values in (
+                self._offsets.rows.min_offset,
+                self._offsets.rows.max_offset,
+                self._offsets.rows.at_ms,
+            )
         )
         group = self._prepared.epochs.group[mine.epoch]
         overflow = self._prepared.coded.groups.overflow_to_max[group]
         known = (starts.offset >= 0) & (seen >= 0)
+        beyond = np.flatnonzero(known & (starts.offset > most))
+        if len(beyond):
+            furthest = self._furthest(mine.where(beyond), starts.rule[beyond], seen_ms[beyond])
+            known[beyond] = furthest >= starts.offset[beyond]
         return np.where(known, _corrected(starts.offset, least, most, overflow), NONE)
+
+    def _furthest(self, mine: Changes, rule: Ints, seen_ms: Ints) -> Ints:
+        """The highest offset committed by a moment: the client's own where it keeps it itself."""
+        commits = self._commits
+        assert commits is not None
+        earliest_ms = self._prepared.epochs.from_ms[mine.epoch]
+        forgotten_ms = self._offsets.forgotten_ms(mine.queue, earliest_ms)
+        furthest = commits.highest(mine.queue, forgotten_ms, seen_ms)
+        local = np.flatnonzero(rule == LOCAL_STORE)
+        furthest[local] = commits.highest_of(mine.queue[local], mine.client[local], seen_ms[local])
+        return furthest
 
     def _table(self, adds: Changes, starts: Starts) -> pa.RecordBatch:
         prepared, epoch = self._prepared, adds.epoch
