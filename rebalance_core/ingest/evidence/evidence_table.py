@@ -50,20 +50,27 @@ def evidence_batches(
 
 
 def pieces_of(table: pa.Table) -> list[Evidence]:
-    """The evidence of a table with `EVIDENCE_SCHEMA`."""
-    return [
-        Evidence(
-            row["part"],
-            row["key"],
-            row["kind"],
-            row["at_ms"],
-            row["place"],
-            row["position"],
-            row["source"],
-            json.loads(row["fields"]),
+    """The evidence of a table with `EVIDENCE_SCHEMA`.
+
+    A group may have a million pieces: they are made some at a time, and equal texts are one object.
+    """
+    pieces: list[Evidence] = []
+    texts: dict[str, str] = {}
+    for batch in table.select(EVIDENCE_SCHEMA.names).to_batches(_BATCH_ROWS):
+        part, key, kind, at_ms, place, position, source, fields = (
+            column.to_pylist() for column in batch.columns
         )
-        for row in table.to_pylist()
-    ]
+        # in one document, so that the names of fields are one object
+        values = json.loads(f"[{','.join(fields)}]")
+        for each in values:
+            for name, value in each.items():
+                if isinstance(value, str):
+                    each[name] = texts.setdefault(value, value)
+        part, key, kind, place = (
+            [texts.setdefault(text, text) for text in column] for column in (part, key, kind, place)
+        )
+        pieces += map(Evidence, part, key, kind, at_ms, place, position, source, values)
+    return pieces
 
 
 def _row(piece: Evidence | Unread | FileStats) -> tuple[object, ...]:
