@@ -128,7 +128,7 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
 }
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
-COMMAND_MS = 10 * MINUTE_MS
+LONGEST_COMMAND_MS = 10 * MINUTE_MS
 """A dump's time is its command's start; it may print what happened while it ran."""
 CLOCK_SLACK_MS = 2_000
 """Lines of several threads may stand a little out of order; more is a clock that was set back."""
@@ -215,7 +215,7 @@ class FileReader:
             parser = ADMIN_PARSERS.get(command)
             if command in ZONED_COMMANDS:
                 known, at_ms = zone_named(self.zone), self.file.written_ms
-                read_at = known if at_ms is None else ReadAt(known, at_ms + COMMAND_MS)
+                read_at = known if at_ms is None else ReadAt(known, at_ms + LONGEST_COMMAND_MS)
                 zone = {"time_zone": read_at}
         if parser is None:
             why = Unreadable("UNKNOWN_COMMAND", "is the output of a command that is not read")
