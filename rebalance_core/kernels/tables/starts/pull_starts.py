@@ -22,6 +22,7 @@ from rebalance_core.kernels.state.cells import Block, Broadcast, Piece, Shared
 from rebalance_core.kernels.state.deletions import find_deletions
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows, words
 from rebalance_core.kernels.tables.ownership import queue_columns
+from rebalance_core.kernels.tables.starts.first_pulls import FirstPulls
 from rebalance_core.kernels.tables.starts.first_starts import first_starts
 from rebalance_core.kernels.tables.starts.handovers import commits_inside, handovers, lost_holders
 from rebalance_core.kernels.tables.starts.local_starts import local_starts
@@ -44,7 +45,6 @@ from rebalance_core.kernels.tables.starts.starts import (
     Starts,
 )
 from rebalance_core.kernels.tables.starts.stored_starts import (
-    BIGGEST,
     StoredStarts,
     chain_lows,
     highest,
@@ -76,6 +76,7 @@ class PullStarts:
         self._commits = (
             None if coded.commits is None else SeenCommits(prepared, queues, coded.commits)
         )
+        self._first_pulls = FirstPulls(prepared, self._commits, self._offsets)
         self._switches = RoleSwitches(prepared, queues)
         topics = prepared.grid.topics.topic[queues.group_topic]
         self._retry = coded.topic_is_retry[topics]
@@ -157,7 +158,7 @@ class PullStarts:
             chained &= ~self._put_others(commits, piece, adds, mine, starts)
         self._open_deleted(mine, starts)
         decided_by = self._own_where_local(commits, mine, starts, of_group.stored)
-        sent_back = self._sent_back(mine, starts, decided_by)
+        sent_back = self._first_pulls.sent_back(mine, starts, decided_by)
         before = (
             chained_lows(mine.cell, mine.queue, starts.low, sent_back, chained, handover.stays)
             if isinstance(piece, Shared)
@@ -214,44 +215,6 @@ class PullStarts:
         deleted &= (starts.low >= 0) & np.isin(starts.rule, OF_THE_QUEUE)
         starts.low[deleted], starts.high[deleted] = 0, NONE
 
-    def _sent_back(self, mine: Changes, starts: Starts, stored: Ints) -> Ints:
-        """Where the first pull is sent, if what was seen of the queue is as new as its commit."""
-        assert self._commits is not None
-        seen = self._offsets.newest(mine.queue, self._prepared.epochs.from_ms[mine.epoch])
-        corrected = self._corrected(mine, starts, seen)
-        newer = pick(self._offsets.rows.at_ms, seen) >= pick(self._commits.at_ms, stored)
-        return np.where((corrected >= 0) & (stored >= 0) & newer, corrected, BIGGEST)
-
-    def _corrected(self, mine: Changes, starts: Starts, seen: Ints) -> Ints:
-        """`NONE`: pulled as it is, or nothing is known."""
-        least, most, seen_ms = (
-            pick(values, seen)
-            for values in (
-                self._offsets.rows.min_offset,
-                self._offsets.rows.max_offset,
-                self._offsets.rows.at_ms,
-            )
-        )
-        group = self._prepared.epochs.group[mine.epoch]
-        overflow = self._prepared.coded.groups.overflow_to_max[group]
-        known = (starts.offset >= 0) & (seen >= 0)
-        beyond = np.flatnonzero(known & (starts.offset > most))
-        if len(beyond):
-            furthest = self._furthest(mine.where(beyond), starts.rule[beyond], seen_ms[beyond])
-            known[beyond] = furthest >= starts.offset[beyond]
-        return np.where(known, _corrected(starts.offset, least, most, overflow), NONE)
-
-    def _furthest(self, mine: Changes, rule: Ints, seen_ms: Ints) -> Ints:
-        """The highest offset committed by a moment: the client's own where it keeps it itself."""
-        commits = self._commits
-        assert commits is not None
-        earliest_ms = self._prepared.epochs.from_ms[mine.epoch]
-        forgotten_ms = self._offsets.forgotten_ms(mine.queue, earliest_ms)
-        furthest = commits.highest(mine.queue, forgotten_ms, seen_ms)
-        local = np.flatnonzero(rule == LOCAL_STORE)
-        furthest[local] = commits.highest_of(mine.queue[local], mine.client[local], seen_ms[local])
-        return furthest
-
     def _table(self, adds: Changes, starts: Starts) -> pa.RecordBatch:
         prepared, epoch = self._prepared, adds.epoch
         epochs, names, group = (
@@ -264,7 +227,7 @@ class PullStarts:
         least, most = pick(offsets.rows.min_offset, seen), pick(offsets.rows.max_offset, seen)
         stored = self._stored(adds, starts, earliest_ms)
         known = (starts.offset >= 0) & (seen >= 0)
-        corrected = self._corrected(adds, starts, seen)
+        corrected = self._first_pulls.corrected(adds, starts, seen)
         effective = np.where(corrected >= 0, corrected, starts.offset)
         skipped = np.maximum(0, effective - np.maximum(least, np.maximum(stored, 0)))
         return table_rows(
@@ -311,19 +274,3 @@ def _put_missing(piece: Piece, mine: Changes, starts: Starts) -> Bools:
 
 def _offsets(values: Ints) -> pa.Array:
     return nullable(values, values >= 0)
-
-
-def _corrected(offset: Ints, least: Ints, most: Ints, overflow_to_max: Bools) -> Ints:
-    """`rules.first_pull.first_pull_correction` of many; `NONE`: pulled as it is."""
-    to_start = (least == 0) & ~overflow_to_max
-    return np.select(
-        [
-            (most == 0) & (offset != 0),
-            most == 0,
-            offset < least,
-            offset <= most,
-            to_start,
-        ],
-        [0, NONE, least, NONE, 0],
-        most,
-    )
