@@ -119,16 +119,11 @@ def _readable(
     routes: RouteChanges,
 ) -> Bools:
     """The group of each event can read a queue of its broker, right after another ordinal."""
-    keys = pair(known.group, np.maximum(known.broker, 0))
-    order = np.argsort(keys, kind="stable")
-    keys, wanted = keys[order], pair(events.group[event], events.broker[event])
-    first = np.searchsorted(keys, wanted)
-    count = np.searchsorted(keys, wanted, side="right") - first
-    asker, row = np.repeat(np.arange(len(event)), count), order[ranges(first, count)]
+    asker, row = known.of(events.group[event], events.broker[event])
     begin = np.searchsorted(routes.topic_broker, row)
     end = np.searchsorted(routes.topic_broker, row, side="right")
     at = bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
-    there = (at >= begin) & (known.broker[row] >= 0)
+    there = at >= begin
     there &= np.append(routes.after, 0)[np.where(there, at, -1)] > 0
     there &= topics.active(topics.index(known.group, known.topic)[row], ordinal[asker])
     found = np.zeros(len(event), np.bool_)

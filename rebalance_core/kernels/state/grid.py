@@ -56,10 +56,14 @@ class Grid:
     elsewhere: Bools
     """By topic cell: this grid does not say who takes from its queues."""
 
+    @property
+    def topic_cell(self) -> Ints:
+        """By broker cell: the cell of its topic."""
+        return ranges(self.topic_first[:-1][self.topic_of], np.diff(self.broker_first))
+
     def only(self, cells: Bools) -> Grid:
         """The same with nothing but these topic cells."""
-        topic_cell = ranges(self.topic_first[:-1][self.topic_of], np.diff(self.broker_first))
-        readable = self.readable * cells[topic_cell]
+        readable = self.readable * cells[self.topic_cell]
         frozen = self.frozen & cells
         return replace(
             self, active=self.active & cells, read=self.read & cells, queues=self.queues * cells,

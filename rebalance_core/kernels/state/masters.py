@@ -151,30 +151,17 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
 
 def _reads(epochs: Epochs, grid: Grid, group: Ints, broker: Ints, epoch: Ints) -> Bools:
     """Whether the group can read a queue of the broker in the epoch."""
-    asked, row = _topic_brokers(grid, group, broker)
+    asked, row = grid.brokers.of(group, broker)
     cell = grid.broker_first[row] + epoch[asked] - epochs.of_group[group[asked]]
     found = np.zeros(len(group), np.bool_)
     found[asked[grid.readable[cell] > 0]] = True
     return found
 
 
-def _topic_brokers(grid: Grid, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
-    """(index of the asker, topic broker) of all topics of each group's broker."""
-    brokers = grid.brokers
-    known = np.flatnonzero(brokers.broker >= 0)
-    keys = pair(brokers.group[known], brokers.broker[known])
-    order = np.argsort(keys, kind="stable")
-    keys, known = keys[order], known[order]
-    wanted = pair(group, broker)
-    first = np.searchsorted(keys, wanted)
-    count = np.searchsorted(keys, wanted, side="right") - first
-    return np.repeat(np.arange(len(group)), count), known[ranges(first, count)]
-
-
 def masterless_queues(events: Events, epochs: Epochs, grid: Grid) -> Ints:
     """By epoch: readable queues of brokers that have no master at some time of it."""
     outages = find_outages(events)
-    outage, row = _topic_brokers(grid, outages.group, outages.broker)
+    outage, row = grid.brokers.of(outages.group, outages.broker)
     first, count = grid.broker_first[row], np.diff(grid.broker_first)[row]
     cell = ranges(first, count)
     epoch = ranges(epochs.of_group[outages.group[outage]], count)

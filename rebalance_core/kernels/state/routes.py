@@ -40,6 +40,17 @@ class TopicBrokers:
     topic: Ints
     broker: Ints
 
+    def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
+        """(index of the asker, topic broker) of all topics on each group's broker."""
+        known = np.flatnonzero(self.broker >= 0)
+        keys = pair(self.group[known], self.broker[known])
+        order = np.argsort(keys, kind="stable")
+        keys, known = keys[order], known[order]
+        wanted = pair(group, broker)
+        first = np.searchsorted(keys, wanted)
+        count = np.searchsorted(keys, wanted, side="right") - first
+        return np.repeat(np.arange(len(group)), count), known[ranges(first, count)]
+
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigs:

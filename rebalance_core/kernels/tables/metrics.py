@@ -197,16 +197,9 @@ def _minimum_moves(
     keeps += np.minimum(larger, sums(kept > share, topic_members.first))
     known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch]
     known &= ~_has_broadcasting(prepared)[epoch]
-    known[_lockless(prepared)] = False
+    # of a queue whose lock nobody gives nobody new can be the owner
+    known[grid.topic_cell[prepared.lockless & (grid.readable > 0)]] = False
     return np.maximum(0, grid.queues - keeps), known
-
-
-def _lockless(prepared: PreparedGroups) -> Ints:
-    """Topic cells with readable queues that get no new owner: nobody gives their locks."""
-    grid = prepared.grid
-    cell = np.flatnonzero(prepared.lockless & (grid.readable > 0))
-    row = np.searchsorted(grid.broker_first, cell, side="right") - 1
-    return grid.topic_first[grid.topic_of[row]] + cell - grid.broker_first[row]
 
 
 def _has_broadcasting(prepared: PreparedGroups) -> Bools:
