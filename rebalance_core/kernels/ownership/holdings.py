@@ -152,7 +152,8 @@ class Holdings:
     def _divided_cells(self, cells: Cells) -> Ints | None:
         """Which cells can be read in an epoch with members; None: all."""
         some = cells.stretches
-        last_id = self.queues.queue_id[some.queue + np.maximum(some.count, 1) - 1]
+        last = some.queue + np.maximum(some.count, 1) - 1
+        last_id = self.queues.ids_of(last, some.topic_broker)
         if (last_id < self._always_divided[some.topic_broker]).all():
             return None
         return np.flatnonzero(cells.readable & (self._prepared.epochs.live[cells.epoch] > 0))

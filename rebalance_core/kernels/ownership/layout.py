@@ -35,28 +35,34 @@ class Layout:
     @cached_property
     def queues(self) -> Queues:
         """Every queue that can be read in some epoch, or that CONFIG lists."""
-        grid = self._prepared.grid
+        grid, ids = self._prepared.grid, None
         counts = grid.most_readable
-        topic_broker = np.repeat(np.arange(len(counts)), counts)
-        queue_id = ranges(np.zeros(len(counts), np.int64), counts)
         listed = listed_queues(self._prepared)
         if len(listed.allocation):
-            both = np.concatenate([pair(topic_broker, queue_id), listed.key])
-            topic_broker, queue_id = halves(np.unique(both))
-        if self._part != (0, 1):
-            mine = self._mine(grid.brokers.group[topic_broker])
-            topic_broker, queue_id = topic_broker[mine], queue_id[mine]
-        if len(listed.allocation) or self._part != (0, 1):
+            readable = pair(np.repeat(np.arange(len(counts)), counts), ranges(0 * counts, counts))
+            both = np.unique(np.concatenate([readable, listed.key]))
+            topic_broker, ids = halves(both)
             counts = np.bincount(topic_broker, minlength=len(counts))
-        return Queues(topic_broker, queue_id, pointers(counts), grid.brokers.group, grid.topic_of)
+        of_broker = pointers(counts)
+        first, counts = self._mine(of_broker)
+        if ids is not None:
+            ids = ids[ranges(first, counts)]
+        first_id = first - of_broker[:-1]
+        return Queues(pointers(counts), first_id, ids, grid.brokers.group, grid.topic_of)
 
-    def _mine(self, group: Ints) -> Ints:
-        """The rows of this part: a range of each group's queues."""
+    def _mine(self, of_broker: Ints) -> tuple[Ints, Ints]:
+        """(first, how many) queues of each topic broker are in this part: a range of a group's.
+
+        Args:
+            of_broker: the first queue of each topic broker, and the end.
+        """
         part, parts = self._part
-        first = np.flatnonzero(first_of_run(group))
-        sizes = np.diff(np.append(first, len(group)))
-        place = np.arange(len(group)) - np.repeat(first, sizes)
-        return np.flatnonzero(place * parts // np.repeat(sizes, sizes) == part)
+        opens = first_of_run(self._prepared.grid.brokers.group)
+        of_group = np.append(of_broker[:-1][opens], of_broker[-1])
+        sizes, mine = np.diff(of_group), np.cumsum(opens) - 1
+        low, high = (of_group[:-1] - -sizes * n // parts for n in (part, part + 1))
+        first = np.clip(of_broker[:-1], low[mine], high[mine])
+        return first, np.clip(of_broker[1:], low[mine], high[mine]) - first
 
     def pieces(self, kind: Ints, weight: Ints) -> Iterator[tuple[int, Cells]]:
         """All queues, some of one kind at a time; with the kind.

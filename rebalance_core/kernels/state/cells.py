@@ -15,6 +15,8 @@ from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 NOBODY = -1
 ABSENT = -2
 """The queue cannot be read and is not held."""
+MANY_QUEUES = 256
+"""Of an epoch of a stretch, on average: as many pay a step of a Python loop for them."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,34 @@ class Queues:
     broker and id.
     """
 
-    topic_broker: Ints
-    queue_id: Ints
     first_of_broker: Ints
     """The first queue of each topic broker, and the end."""
+    first_id: Ints
+    """By topic broker: the number of its first queue, from which the others count on."""
+    listed_id: Ints | None
+    """Their numbers, where CONFIG lists have others; None: they count on."""
     group_of: Ints
     """By topic broker."""
     group_topic_of: Ints
     """By topic broker."""
+
+    @cached_property
+    def topic_broker(self) -> Ints:
+        """By queue."""
+        return np.repeat(np.arange(len(self.first_id)), np.diff(self.first_of_broker))
+
+    @cached_property
+    def queue_id(self) -> Ints:
+        """By queue: its number on its broker."""
+        if self.listed_id is not None:
+            return self.listed_id
+        return ranges(self.first_id, np.diff(self.first_of_broker))
+
+    def ids_of(self, queue: Ints, topic_broker: Ints) -> Ints:
+        """The numbers of some queues of these topic brokers."""
+        if self.listed_id is not None:
+            return self.listed_id[queue]
+        return self.first_id[topic_broker] + queue - self.first_of_broker[topic_broker]
 
     @cached_property
     def group(self) -> Ints:
@@ -73,6 +95,12 @@ class Cells:
 
     def __len__(self) -> int:
         return int((self.stretches.count * self.stretches.epochs).sum())
+
+    @property
+    def are_few_runs(self) -> bool:
+        """In every epoch a stretch has many queues, which count on from the first."""
+        enough = MANY_QUEUES * int(self.stretches.epochs.sum())
+        return self.queues.listed_id is None and len(self) >= enough
 
     @cached_property
     def queue(self) -> Ints:

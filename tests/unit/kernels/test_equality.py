@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest import mock
 
 import hypothesis
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK
+from rebalance_core.kernels.state import cells
 from rebalance_core.kernels.tables.starts.starts import RULES
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.fleets import (
@@ -97,6 +99,9 @@ def compare(
     kernels = kernel_rows(prepared, cells_per_block=way.cells_per_block)
     replay = replay_rows(regular, retry=retry, override=override)
     assert_equal(kernels, replay)
+    with mock.patch.object(cells, "MANY_QUEUES", 0):
+        by_runs = kernel_rows(prepared, ("ownership",), cells_per_block=way.cells_per_block)
+    assert by_runs["ownership"] == kernels["ownership"]
     if way.parts > 1:
         shares = [
             kernel_rows(

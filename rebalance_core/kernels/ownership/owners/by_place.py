@@ -17,7 +17,7 @@ from rebalance_core.kernels.segments import (
     pointers,
     ranges,
 )
-from rebalance_core.kernels.state.cells import Readable
+from rebalance_core.kernels.state.cells import Cells, Readable
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid, Places
 from rebalance_core.kernels.state.roster import Roster
@@ -64,6 +64,8 @@ class OwnersByPlace:
 class ListedOwners:
     """Owners of cells, looked up by place. Cost: O(1) a queue and epoch, without a division.
 
+    Where a topic has many queues on a broker, those of an epoch are looked up at once.
+
     Args:
         answers: of the groups.
         epochs: of all groups.
@@ -85,9 +87,29 @@ class ListedOwners:
 
     def entries(self, cells: Readable) -> Ints:
         """The entry that owns each cell."""
+        if cells.at is None and cells.cells.are_few_runs:
+            return self._of_stretches(cells.cells)
         found = self._begin.take(cells.broker_cell)
         found += cells.queue_id
         index = self._index.take(found)
         np.take(self._first, cells.broker_cell, out=found, mode="clip")  # "raise" would buffer
         found += index
+        return found
+
+    @cached_property
+    def _wide_index(self) -> Ints:
+        return self._index.astype(np.int64)
+
+    def _of_stretches(self, cells: Cells) -> Ints:
+        """The entry that owns each cell, epoch by epoch of each stretch."""
+        some, end, found = cells.stretches, 0, np.empty(len(cells), np.int64)
+        index, queue_ids = self._wide_index, cells.queues.ids_of(some.queue, some.topic_broker)
+        for cell, queue_id, count, epochs in zip(
+            some.first_broker_cell, queue_ids, some.count, some.epochs, strict=True
+        ):
+            begin, end = end, end + count * epochs
+            those, of_epochs = slice(cell, cell + epochs), found[begin:end].reshape(count, epochs).T
+            places = self._begin[those] + queue_id
+            for owners, place, first in zip(of_epochs, places, self._first[those], strict=True):
+                np.add(index[place : place + count], first, out=owners)
         return found
