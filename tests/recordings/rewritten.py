@@ -24,13 +24,18 @@ def files_of(recording: str) -> Files:
     return files
 
 
-def ingested(files: Files, folder: Path) -> Tables:
-    """What `ingest` makes of the files, without where each row comes from."""
+def written(files: Files, folder: Path) -> Path:
+    """The folder with the files in it; packed where their names say so."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    tables = ingest_collection(folder).tables
+    return folder
+
+
+def ingested(files: Files, folder: Path) -> Tables:
+    """What `ingest` makes of the files, without where each row comes from."""
+    tables = ingest_collection(written(files, folder)).tables
     assert tables["rejected"] == []
     return {name: sorted(map(_unsourced, tables[name]), key=str) for name in STATED}
 
