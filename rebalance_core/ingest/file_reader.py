@@ -68,6 +68,7 @@ from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
 from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS, Clock
 from rebalance_core.ingest.parse.text.log_line import (
     CLIENT_HEAD,
+    LOCAL_MARK,
     SERVER_HEAD,
     STACK_LINE,
     ClientClock,
@@ -160,6 +161,8 @@ class FileStats:
     worst_jump_ms: int = 0
     last_line: str = ""
     """The time of a log's last line with a head, whatever it states, as it is written there."""
+    local_times: int = 0
+    """Lines of ours whose time is that of the client's host."""
 
 
 @dataclass
@@ -195,6 +198,12 @@ class FileReader:
         text = text.removesuffix("\r")
         results = LINE_PARSERS[self.file.kind](text, source, self._clock)
         self.stats.lines += 1
+        if (
+            results
+            and self.file.kind == CLIENT_LOG
+            and text[SECOND_CHARACTERS:].startswith(LOCAL_MARK)
+        ):
+            self.stats.local_times += 1
         if results and BROKEN_TEXT.search(text):
             broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
             results = (unread(source, text, broken),)

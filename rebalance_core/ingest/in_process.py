@@ -211,7 +211,7 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
     totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
     for part in parts:
         total = totals[part.name]
-        for name in ("lines", "understood", "facts", "rejected", "jumps_back"):
+        for name in ("lines", "understood", "facts", "rejected", "jumps_back", "local_times"):
             setattr(total, name, getattr(total, name) + getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
         total.worst_jump_ms = max(total.worst_jump_ms, part.worst_jump_ms)

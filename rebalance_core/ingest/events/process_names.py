@@ -37,7 +37,6 @@ class ProcessNames:
         index = bisect_right(mentions, self._context.time_of(piece), key=lambda mention: mention[0])
         return mentions[max(index - 1, 0)][1]
 
-    def zone_of(self, client_id: str) -> str:
-        """Time zone of the client's host, as ``collection.toml`` says it."""
-        place = self._places.get(client_id, "")
-        return self._context.client_zones.get(place, self._context.assumed.time_zone)
+    def zone_of(self, client_id: str) -> str | None:
+        """Time zone of the client's host, as ``collection.toml`` says it; None if it does not."""
+        return self._context.client_zones.get(self._places.get(client_id, ""))

@@ -33,9 +33,10 @@ def file_findings(
     context: ClusterContext,
 ) -> list[Row]:
     """Findings on the collection as a whole and on single files."""
-    findings = [*_missing(collection, context), *_zones(collection, assumed), *_folders(context)]
-    findings += [*_later_brokers(context), *rocksdb_findings(context)]
     stats = list(stats)
+    local = {one.name for one in stats if one.local_times}
+    findings = [*_missing(collection, context), *_zones(collection, local, assumed)]
+    findings += [*_folders(context), *_later_brokers(context), *rocksdb_findings(context)]
     places = {file.name: (file.kind, file.place) for file in collection.files}
     stating = {places.get(one.name) for one in stats if one.facts}
     for one in stats:
@@ -108,14 +109,15 @@ def _later_brokers(context: ClusterContext) -> Iterator[Row]:
             )
 
 
-def _zones(collection: Collection, assumed: Assumptions) -> list[Row]:
+def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> list[Row]:
+    """Zones that are not said of dumps and of logs (by name) with times of the host's zone."""
     settings = collection.settings
     rows = []
     dumps = any(f.kind == ADMIN and f.arguments[0] in ZONED_COMMANDS for f in collection.files)
     if settings.admin_time_zone is None and dumps:
         rows.append(_zone("admin_time_zone", "mqadmin's output", assumed))
-    unsaid = [f for f in collection.files if f.kind == CLIENT_LOG]
-    for place in sorted({f.place for f in unsaid if settings.zone_of(f.name) is None}):
+    logs = [f for f in collection.files if f.kind == CLIENT_LOG and f.name in local]
+    for place in sorted({f.place for f in logs if settings.zone_of(f.name) is None}):
         rows.append(_zone(f'time_zones."clients/{place}/*"', f"clients/{place}", assumed))
     return rows
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
-from rebalance_core.ingest.parse.text.time_zones import zone_named
 from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.settings.consume_timestamp import FROM_TIMESTAMP, consume_timestamp
 from rebalance_core.ingest.settings.group_strategies import GroupStrategies
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -26,7 +25,6 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.versions import parse_version
 
 LITE_PULL_SUFFIX = "@STREAM"  # ClientConfig.buildMQClientId: lite pull asks for the stream type
-_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 _THRESHOLDS = (
     "pull_threshold_for_queue",
     "pull_threshold_size_for_queue",
@@ -67,7 +65,7 @@ def settings_row(
     group: str,
     pieces: list[Evidence],
     members: MemberSettings,
-    zone_of: Callable[[str], str],
+    zone_of: Callable[[str], str | None],
     context: ClusterContext,
 ) -> tuple[Row, list[Row]]:
     """The group's row and an INFO finding for each field that no file and no given row tells.
@@ -76,11 +74,11 @@ def settings_row(
         group: the group.
         pieces: its evidence.
         members: what files show of its members.
-        zone_of: time zone of a client by its id.
+        zone_of: time zone of a client by its id, None if it is not said.
         context: the cluster.
     """
     strategies = members.strategies
-    shown = _shown(pieces, members.versions, zone_of, context)
+    shown = _shown(pieces, members.versions, context)
     if members.rebalance_modes:
         shown["rebalance_mode"] = members.rebalance_mode
     shared = shown.get("rebalance_mode") == PROXY_REBALANCE
@@ -96,7 +94,7 @@ def settings_row(
     connected = any(piece.kind == "consumer_connected" for piece in pieces)
     row: Row = {"consumer_group": group}
     findings = []
-    for name in (*assumed, *_THRESHOLDS, "subscriptions", "consume_timestamp_ms"):
+    for name in (*assumed, *_THRESHOLDS, "subscriptions"):
         value = shown.get(name, given.get(name))
         if value is None and name in assumed:
             value = assumed[name]
@@ -107,8 +105,11 @@ def settings_row(
                 findings.append(_assumption(group, name, value))
         if value is not None:
             row[name] = value
-    if row["consume_from_where"] == _FROM_TIMESTAMP and "consume_timestamp_ms" not in row:
-        findings.append(_no_timestamp(group))
+    since_ms, unsure = consume_timestamp(group, pieces, len(members.there), zone_of, context)
+    if since_ms is not None:
+        row["consume_timestamp_ms"] = since_ms
+    if row["consume_from_where"] == FROM_TIMESTAMP:
+        findings += unsure
     findings += [_assumption(group, name, value) for name, value in strategies.assumed.items()]
     return row, findings
 
@@ -130,7 +131,6 @@ def _assumed(context: ClusterContext) -> dict[str, Any]:
 def _shown(
     pieces: Iterable[Evidence],
     versions: Mapping[str, str],
-    zone_of: Callable[[str], str],
     context: ClusterContext,
 ) -> dict[str, Any]:
     """What files tell; of several statements the last.
@@ -153,7 +153,7 @@ def _shown(
         elif piece.kind in ("queue_locked", "lock_refused", "order_lock"):
             shown["ordered"] = True
         elif piece.kind == "client":
-            shown |= {n: x for n, x in _of_client(v, zone_of).items() if x is not None}
+            shown |= {n: x for n, x in _of_client(v).items() if x is not None}
     known = sorted({*versions.values()}, key=parse_version)
     if known:
         shown["client_version"] = known[-1]
@@ -177,7 +177,7 @@ def _of_proxies(pieces: Iterable[Evidence]) -> dict[str, Any]:
     return {"ordered": True in orderly} if orderly else {}
 
 
-def _of_client(values: Any, zone_of: Callable[[str], str]) -> dict[str, Any]:
+def _of_client(values: Any) -> dict[str, Any]:
     row = {
         n: values[n] for n in ("consumer_type", "message_model", "consume_from_where", *_THRESHOLDS)
     }
@@ -186,25 +186,7 @@ def _of_client(values: Any, zone_of: Callable[[str], str]) -> dict[str, Any]:
     version = plain_version(values["version"] or "")
     if is_modelled(version):
         row["client_version"] = version
-    if values["consume_from_where"] == _FROM_TIMESTAMP:
-        zone = zone_of(values.get("client_file", ""))
-        row["consume_timestamp_ms"] = local_seconds_ms(values["consume_timestamp"], zone)
     return row
-
-
-def local_seconds_ms(text: str | None, zone: str) -> int | None:
-    """``yyyyMMddHHmmss`` in a zone (UtilAll.parseDate), None if it is none.
-
-    A time before 1970, as 19700101000000 is in the east, gives 0: no message is older than either.
-
-    >>> local_seconds_ms("20261121030558", "UTC")
-    1795230358000
-    """
-    try:
-        local = datetime.strptime(text or "", "%Y%m%d%H%M%S")  # noqa: DTZ007  # the zone follows
-    except ValueError:
-        return None
-    return max(0, int(local.replace(tzinfo=zone_named(zone)).timestamp()) * 1000)
 
 
 def _consumer_type(consume_type: str, client_id: str) -> str:
@@ -220,15 +202,4 @@ def _assumption(group: str, name: str, value: object) -> Row:
         "Name it in the collection's consumer_groups.jsonl, or collect the clients' logs.",
         consumer_group=group,
         evidence={name: value},
-    )
-
-
-def _no_timestamp(group: str) -> Row:
-    return finding(
-        "INGEST_TIMESTAMP_UNKNOWN",
-        f"{group} starts at a time that no file of the collection tells: where new owners of "
-        "queues without a commit start is UNKNOWN.",
-        "Collect consumerStatus of the group, or name consume_timestamp_ms in the collection's "
-        "consumer_groups.jsonl.",
-        consumer_group=group,
     )

@@ -15,6 +15,9 @@ SERVER_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d" + _LEVEL
 CLIENT_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{3}" + _LEVEL
 """The same of clients."""
 
+LOCAL_MARK = ","
+"""Stands before the milliseconds of a line with the host's own time."""
+
 STACK_LINE = (
     r"^(?:\s|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|For more "
     r"|.*TID: \d+ STATE: |.*\.[\w$<>]+\((?:Native Method|Unknown Source|\w+\.java))"
@@ -70,12 +73,12 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
     """
     mark, millis = text[19:20], text[20:23]
     if (
-        mark not in (",", ".")
+        mark not in (LOCAL_MARK, ".")
         or not (millis.isascii() and millis.isdecimal())
         or not text.startswith(LEVELS, 24)
     ):
         return None
-    known = clock.local if mark == "," else clock.fixed
+    known = clock.local if mark == LOCAL_MARK else clock.fixed
     second = known.second_ms(text[:SECOND_CHARACTERS])
     head, dash, message = text.partition(" - ")
     if second is None or not dash:
