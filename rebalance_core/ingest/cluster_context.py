@@ -21,6 +21,7 @@ from rebalance_core.ingest.masters.replicas import Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
 from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
+from rebalance_core.model.time_units import SECOND_MS
 from rebalance_core.model.versions import parse_version
 
 
@@ -127,6 +128,10 @@ class ClusterContext:
         """Brokers, by name and by folder, that keep their configurations in RocksDB."""
         names = {self.folders[folder].broker_name for folder in self.rocksdb}
         return frozenset(names | self.rocksdb.keys())
+
+    def log_had_ended(self, place: str, at_ms: int) -> bool:
+        """True if the broker.log of the place was collected and its last line is older."""
+        return place in self.logged and at_ms >= self.logged[place] + SECOND_MS
 
     def time_of(self, piece: Evidence) -> int:
         """When the evidence was true."""

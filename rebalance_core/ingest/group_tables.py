@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.contradictions import without_contradictions
+from rebalance_core.ingest.events.listings.after_logs import after_logs
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.events.suspensions import suspension_events
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
+from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
 from rebalance_core.ingest.evidence.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
@@ -47,12 +49,14 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     evidence = [piece for piece in evidence if not is_fact_only(piece.kind)]
     if not evidence:
         return facts
-    timeline = MemberTimeline(group, context, subscribed)
+    unsubscribed = Unsubscriptions(evidence, names, context)
+    timeline = MemberTimeline(group, context, subscribed, unsubscribed)
     timeline.take(evidence)
     joined, findings = unlogged_joins(group, evidence, Presence(timeline.events), names, context)
     events = timeline.events + joined
     left, more = unlogged_leaves(group, evidence, Presence(events), context)
     events, findings = events + left, timeline.findings + findings + more
+    findings += after_logs(group, timeline.after_logs, context)
     presence = Presence(events)
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))

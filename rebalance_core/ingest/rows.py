@@ -25,6 +25,7 @@ FINDING_IDS = {
     "INGEST_JOIN_NOT_LOGGED": "A dump lists a member whose join no log has.",
     "INGEST_LEAVE_NOT_LOGGED": "No broker lists a member any more whose end no log has.",
     "INGEST_LITE_TOPIC": "A topic is of type LITE: who reads what of it is not modelled.",
+    "INGEST_LOG_ENDED": "A broker's log ends before dumps: what only they show has no known time.",
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
     "INGEST_NOT_UNDERSTOOD": "Hardly a line of a log is understood: it may be another file.",
     "INGEST_NO_NAMESRV_LOG": "No log of a name server was collected.",

@@ -4,10 +4,14 @@ A process holds one connection to each broker it knows, so the brokers' counts o
 how many processes there are: the smallest count over the brokers that have any. A broker that
 freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone; two
 processes that share an id (rocketmq.md §1.2) show everywhere.
+
+Of a broker whose log has ended dumps alone tell: what it logged last may be over, and a client that
+another broker loses may still be there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rebalance_core.model.timers import CHANNEL_SCAN_MS, HEARTBEAT_MS
@@ -44,8 +48,8 @@ class _Removal:
     at_ms: int
     channel: str
     source: str
-    scanned: bool
-    graceful: bool
+    scanned: bool = False
+    graceful: bool = False
 
 
 @dataclass
@@ -53,10 +57,17 @@ class Connections:
     """The connections of one client id, broker by broker.
 
     ``live`` has the name of each process that is there: the connection it was first seen with.
+    ``ended`` are the brokers whose log has ended, the same set for all ids.
     """
 
     live: list[str] = field(default_factory=list)
     by_broker: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+    _known_at: set[str] = field(default_factory=set)
+    _lost: _Removal | None = None
+    """Since when no broker whose log goes on knows it, though one whose log ended may."""
+    _unlisted: _Removal | None = None
+    """The first dump without it, since it was last seen."""
     _removals: list[_Removal] = field(default_factory=list)
     _restarted: tuple[int, str] | None = None
     _names: dict[str, str] = field(default_factory=dict)
@@ -65,8 +76,7 @@ class Connections:
         """A broker logged a new connection."""
         changes = self.settle(at_ms)
         self.by_broker.setdefault(broker, {})[channel] = (at_ms, source)
-        self._restarted = None
-        self._removals = []
+        self._seen(broker)
         while self._processes() > len(self.live):
             changes.append(self._join())
             self._name_connections(len(self.live) - 1)
@@ -74,6 +84,39 @@ class Connections:
         if rank < len(self.live) or channel not in self._names:
             self._names[channel] = self.live[min(rank, len(self.live) - 1)]
         return changes
+
+    def relist(self, broker: str, channels: Iterable[str], at_ms: int, source: str) -> list[Change]:
+        """A dump listed all connections of the broker, whose log has ended."""
+        changes = self.settle(at_ms)
+        before = self.by_broker.get(broker, {})
+        now = {channel: before.get(channel, (at_ms, source)) for channel in channels}
+        self.by_broker[broker] = now
+        removal = _Removal(at_ms, next(iter(before.keys() - now.keys()), ""), source)
+        if now:
+            self._seen(broker)
+        elif self._unlisted is None:
+            self._unlisted = removal
+        while self._processes() > len(self.live):
+            changes.append(self._join())
+            self._name_connections(len(self.live) - 1)
+        new = sorted(now.keys() - self._names.keys())
+        self._names |= {channel: self.live[-1] for channel in new if self.live}
+        while len(self.live) > self._processes():
+            changes.append(self._end(self._lost or self._unlisted or removal))
+        return changes
+
+    def _seen(self, broker: str) -> None:
+        self._known_at.add(broker)
+        self._restarted = self._lost = self._unlisted = None
+        self._removals = []
+
+    def _end(self, removal: _Removal) -> Change:
+        """The process that is gone as the removal says."""
+        name = self._names.get(removal.channel)
+        name = name if name in self.live else self.live[-1]
+        self.live.remove(name)
+        scanned, graceful = removal.scanned, removal.graceful
+        return Change(removal.at_ms, False, name, removal.source, scanned, graceful)
 
     def _name_connections(self, rank: int) -> None:
         """Brokers that knew of the process before the others have a connection of it already."""
@@ -100,14 +143,25 @@ class Connections:
             return changes
         if graceful and len(self.live) == 1:
             held.clear()  # what a thawed broker has of it beside is dead
+            for place in self.ended & self.by_broker.keys():
+                self.by_broker[place].clear()  # it unregisters everywhere
         if self._removals and at_ms - self._removals[-1].at_ms > SAME_LOSS_MS:
             self._removals = []
         self._removals.append(_Removal(at_ms, channel, source, scanned, graceful))
+        if not graceful and self.ended & self._known_at and not self._is_logged():
+            self._lost = self._lost or self._removals[0]
+            return changes
         gone = len(self.live) - self._processes()
         changes += [self._leave() for _ in range(gone)]
         if gone > 0:
             self._removals = []
         return changes
+
+    def _is_logged(self) -> bool:
+        """True if a broker whose log goes on has a connection."""
+        return any(
+            channels for place, channels in self.by_broker.items() if place not in self.ended
+        )
 
     def forget(self, broker: str) -> list[Change]:
         """The broker is out of the route: what it knew of connections no longer counts.
@@ -130,7 +184,12 @@ class Connections:
         return changes
 
     def settle(self, now_ms: int) -> list[Change]:
-        """Processes that did not come back to the only broker that knew them died with it."""
+        """Processes that did not come back to the only broker that knew them died with it.
+
+        So did those that no broker whose log goes on has seen since.
+        """
+        if self._lost is not None and now_ms >= self._lost.at_ms + RETURN_MS:
+            return self._all_lost()
         if self._restarted is None or now_ms < self._restarted[0] + RETURN_MS:
             return []
         at_ms, source = self._restarted
@@ -138,6 +197,17 @@ class Connections:
         gone = [Change(at_ms, False, name, source) for name in self.live]
         self.live.clear()
         return gone
+
+    def finish(self, now_ms: int) -> list[Change]:
+        """Nothing follows: who was seen to lose a connection and nowhere since is gone."""
+        return self.settle(now_ms) + self._all_lost()
+
+    def _all_lost(self) -> list[Change]:
+        lost, self._lost = self._lost, None
+        if lost is None:
+            return []
+        self.by_broker.clear()
+        return [self._end(lost) for _ in list(self.live)]
 
     def process_of(self, channel: str) -> str | None:
         """Name of the process that holds the connection, if it is there."""

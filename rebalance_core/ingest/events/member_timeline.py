@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import Change, Connections
@@ -17,6 +18,7 @@ from rebalance_core.ingest.events.subscription_table import (
 )
 from rebalance_core.ingest.events.timed_evidence import timed_evidence
 from rebalance_core.ingest.events.unlogged_members import not_logged
+from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import version_of_ordinal
 from rebalance_core.ingest.rows import ORDER, Row, event
@@ -32,13 +34,9 @@ from rebalance_core.model.events import (
 )
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
-from rebalance_core.model.timers import HEARTBEAT_MS, REBALANCE_WAIT_MS
 
 RECONNECT_MS = MINUTE_MS
 """A client that subscribed so long before it registered was there before: it reconnects."""
-UNSUBSCRIBE_MARGIN_MS = 10_000
-UNSUBSCRIBE_KNOWN_MS = REBALANCE_WAIT_MS + HEARTBEAT_MS + UNSUBSCRIBE_MARGIN_MS
-"""unsubscribe(): an own pass, then brokers learn it by a heartbeat (rocketmq.md §6.4)."""
 
 
 @dataclass
@@ -47,14 +45,17 @@ class MemberTimeline:
 
     ``subscription_versions`` are those of the group's lines that name no member. ``joins`` has the
     last join event of each member, for what other files add to it; ``findings`` the joins that only
-    a dump tells.
+    a dump tells; ``after_logs`` the events that only dumps tell which were taken after the log of a
+    broker had ended.
     """
 
     group: str
     context: ClusterContext
     subscription_versions: SubscriptionVersions
+    unsubscriptions: Unsubscriptions
     events: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
+    after_logs: list[Row] = field(default_factory=list)
     joins: dict[Member, Row] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     _connections: dict[str, Connections] = field(default_factory=dict)
@@ -62,16 +63,18 @@ class MemberTimeline:
     _topics: dict[Member, frozenset[str]] = field(default_factory=dict)
     _changed_ms: dict[Member, int] = field(default_factory=dict)
     _tables: dict[str, SubscriptionTable] = field(default_factory=dict)
+    _ended: set[str] = field(default_factory=set)
     _ever: set[str] = field(default_factory=set)
-    _unsubscribed: list[tuple[int, str, str]] = field(default_factory=list)
 
     def take(self, pieces: list[Evidence]) -> None:
         """Read the evidence of the group, in any order."""
-        self._unsubscribed = sorted(
-            (self.context.time_of(p), p.values["topic"], p.source)
-            for p in pieces
-            if p.kind == "unsubscribed"
-        )
+        readers = {
+            "consumer_connected": self._connected,
+            "consumer_listed": self._listed,
+            "consumer_data": self._data,
+            "members_listed": self._table_listed,
+            "topics_listed": self._topics_listed,
+        }
         for at_ms, piece in sorted(
             timed_evidence(self.group, pieces, self.context),
             key=lambda item: (item[0], item[1].place, item[1].position),
@@ -85,17 +88,14 @@ class MemberTimeline:
                 self._tables.pop(piece.place, None)
                 for client_id, connections in self._connections.items():
                     self._record(client_id, connections.forget(piece.place))
-            elif piece.kind == "consumer_connected":
-                self._connected(piece, at_ms)
-            elif piece.kind == "consumer_listed":
-                self._listed(piece, at_ms)
-            elif piece.kind == "consumer_data":
-                self._data(piece, at_ms)
+            elif piece.kind == "log_ended":
+                self._ended.add(piece.place)
             else:
-                self._removed(piece, at_ms)
+                read = readers.get(piece.kind, self._removed)
+                read(piece, at_ms)
         self._settle_tables(self.context.end_ms)
         for client_id, connections in self._connections.items():
-            self._record(client_id, connections.settle(self.context.end_ms))
+            self._record(client_id, connections.finish(self.context.end_ms))
 
     def _connected(self, piece: Evidence, at_ms: int) -> None:
         v = piece.values
@@ -104,7 +104,7 @@ class MemberTimeline:
         if version is not None:
             self.versions[client_id] = version
         self._channels[piece.place, v["channel"]] = client_id
-        connections = self._connections.setdefault(client_id, Connections())
+        connections = self._connections_of(client_id)
         changes = connections.connect(piece.place, v["channel"], at_ms, piece.source)
         self._record(client_id, changes)
 
@@ -112,25 +112,58 @@ class MemberTimeline:
         v = piece.values
         client_id, channel = v["client_id"], v["channel"]
         self._channels[piece.place, channel] = client_id
-        connections = self._connections.setdefault(client_id, Connections())
+        connections = self._connections_of(client_id)
         detail = OBSERVED if at_ms <= self.context.start_ms else None
         changes = connections.connect(piece.place, channel, at_ms, piece.source)
+        known = len(self.events)
         self._record(client_id, changes, detail)
-        if detail is None and any(change.joined for change in changes):
+        if v.get("ended") and detail is None:
+            self.after_logs += self.events[known:]
+        elif detail is None and any(change.joined for change in changes):
             finding = not_logged(self.group, client_id, "join", piece.source, at_ms)
             self.findings.append(finding)
-        name = connections.process_of(channel)
-        member = Member(client_id, str(name))
+        self._first_listed(v, piece, at_ms)
+
+    def _first_listed(self, v: Mapping[str, Any], piece: Evidence, at_ms: int) -> None:
+        """The settings of a member as a dump lists them, if nothing told them before."""
+        name = self._connections_of(v["client_id"]).process_of(v["channel"])
+        member = Member(v["client_id"], str(name))
         if name is not None and member not in self._topics:
             topics = frozenset(t for t in v["topics"] if not is_retry_topic(t))
-            self._first_data(member, topics, piece, at_ms)
+            self._first_data(member, topics, replace(piece, values=v), at_ms)
+
+    def _connections_of(self, client_id: str) -> Connections:
+        return self._connections.setdefault(client_id, Connections(ended=self._ended))
+
+    def _table_listed(self, piece: Evidence, at_ms: int) -> None:
+        """A dump of a broker whose log has ended: all connections that it has."""
+        listed = piece.values["members"]
+        known = len(self.events)
+        for client_id in sorted({*self._connections, *listed}):
+            members = listed.get(client_id, [])
+            channels = [v["channel"] for v in members]
+            self._channels |= {(piece.place, channel): client_id for channel in channels}
+            connections = self._connections_of(client_id)
+            self._record(client_id, connections.relist(piece.place, channels, at_ms, piece.source))
+            for v in members:
+                self._first_listed(v, piece, at_ms)
+        self.after_logs += self.events[known:]
+
+    def _topics_listed(self, piece: Evidence, at_ms: int) -> None:
+        """A client was asked what it subscribes when every broker's log had ended."""
+        client_id, known = piece.values["client_id"], len(self.events)
+        live = self._connections_of(client_id).live
+        member = Member(client_id, live[0]) if len(live) == 1 else None
+        if member in self._topics:
+            self._changed(member, frozenset(piece.values["topics"]), at_ms, piece.source, {})
+        self.after_logs += self.events[known:]
 
     def _removed(self, piece: Evidence, at_ms: int) -> None:
         channel = piece.values["channel"]
         client_id = piece.values.get("client_id") or self._channels.get((piece.place, channel))
         if client_id is None:
             return  # a scan names no client, and this one registered before the log begins
-        connections = self._connections.setdefault(client_id, Connections())
+        connections = self._connections_of(client_id)
         if client_id not in self._ever:
             start_ms = min(self.context.start_ms, at_ms)
             self._record(
@@ -267,10 +300,8 @@ class MemberTimeline:
             when = own_ms if own_ms >= since_ms else at_ms
             self._event(SUBSCRIBE, when, source, member)["topic"] = topic
         for topic in sorted(before - topics):
-            dropped = [
-                (ms, where)
-                for ms, name, where in self._unsubscribed
-                if name == topic and max(since_ms, at_ms - UNSUBSCRIBE_KNOWN_MS) <= ms <= at_ms
-            ]
-            when, where = dropped[0] if dropped else (at_ms, source)
+            own = self.unsubscriptions.before(
+                member.client_id, topic, since_ms, at_ms, unseen=bool(self._ended)
+            )
+            when, where = own or (at_ms, source)
             self._event(UNSUBSCRIBE, when, where, member)["topic"] = topic

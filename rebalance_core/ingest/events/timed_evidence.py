@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.listed_connections import listed_connections
+from rebalance_core.ingest.events.listings.listed_connections import listed_connections
+from rebalance_core.ingest.events.listings.listed_tables import listed_tables
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.second_resolution import inside_second
 from rebalance_core.model.time_units import SECOND_MS
@@ -23,7 +24,7 @@ LOGGED_BY_BROKERS = (
 def timed_evidence(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> Iterator[tuple[int, Evidence]]:
-    """Lines of the brokers' logs, listed connections, and starts and ends of brokers.
+    """Lines of the brokers' logs, what dumps list, and starts and ends of brokers.
 
     Times never go back between two lines of one log that stand in one second. The kinds
     ``broker_starting`` and ``broker_out`` are the brokers' own.
@@ -32,7 +33,7 @@ def timed_evidence(
         for name, times in moments.items():
             for at_ms, source in times:
                 yield at_ms, Evidence(GROUP, group, kind, at_ms, name, -1, source, {})
-    for piece in listed_connections(pieces, context):
+    for piece in (*listed_connections(pieces, context), *listed_tables(group, pieces, context)):
         yield context.time_of(piece), piece
     notified = _notifications(pieces, context)
     last: dict[str, int] = {}

@@ -120,3 +120,62 @@ def test_whatever_the_brokers_say_joins_and_leaves_alternate(seed: int) -> None:
                 else:
                     live.remove(change.channel)
             assert live == found.live, (seed, round_, step)
+
+
+def test_a_table_listed_after_the_log_ended_replaces_what_was_known() -> None:
+    found = Connections(ended={"a"})
+    found.connect("a", "1:1", 1_000, "")
+    assert found.relist("a", ["1:2"], 60_000, "dump") == [], "it connected anew"
+    assert found.live == ["1:1"]
+    (second,) = found.relist("a", ["1:2", "1:3"], 90_000, "dump")
+    assert (second.at_ms, second.joined, second.channel) == (90_000, True, "1:3")
+    (gone,) = found.relist("a", ["1:2"], 120_000, "dump")
+    assert (gone.at_ms, gone.joined, gone.channel) == (120_000, False, "1:3")
+
+
+def test_a_process_that_no_dump_lists_is_gone_by_the_first_of_them() -> None:
+    found = Connections(ended={"a", "b"})
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_000, "")
+    assert found.relist("a", [], 60_000, "dump-a") == []
+    (gone,) = found.relist("b", [], 61_000, "dump-b")
+    assert (gone.at_ms, gone.source, gone.graceful) == (60_000, "dump-a", False)
+    assert found.live == []
+
+
+def test_what_one_broker_loses_another_one_may_have_whose_log_has_ended() -> None:
+    found = Connections(ended={"a"})
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_000, "")
+    assert found.remove("b", "1:2", 50_000, "b:9") == []
+    assert found.connect("b", "1:4", 80_000, "b:10") == [], "it was there all the time"
+    assert found.remove("b", "1:4", 200_000, "b:11") == []
+    (gone,) = found.settle(200_000 + 90_000)
+    assert (gone.at_ms, gone.source) == (200_000, "b:11")
+    assert found.live == []
+
+
+def test_the_line_of_a_loss_goes_before_the_dump_that_confirms_it() -> None:
+    found = Connections(ended={"a"})
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_000, "")
+    found.remove("b", "1:2", 50_000, "b:9", scanned=True)
+    (gone,) = found.relist("a", [], 60_000, "dump")
+    assert (gone.at_ms, gone.source, gone.scanned) == (50_000, "b:9", True)
+
+
+def test_who_unregisters_is_gone_from_brokers_whose_log_has_ended() -> None:
+    found = Connections(ended={"a"})
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_000, "")
+    (gone,) = found.remove("b", "1:2", 50_000, "b:9", graceful=True)
+    assert (gone.at_ms, gone.graceful) == (50_000, True)
+
+
+def test_who_was_seen_to_go_and_nowhere_since_is_gone_at_the_end() -> None:
+    found = Connections(ended={"a"})
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_000, "")
+    found.remove("b", "1:2", 50_000, "b:9")
+    (gone,) = found.finish(60_000)
+    assert gone.at_ms == 50_000

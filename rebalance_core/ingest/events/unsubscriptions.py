@@ -1,0 +1,50 @@
+"""When a client called unsubscribe(), by its own log: brokers learn it with a later heartbeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.process_names import ProcessNames
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.model.timers import HEARTBEAT_MS, REBALANCE_WAIT_MS
+
+UNSUBSCRIBE_MARGIN_MS = 10_000
+UNSUBSCRIBE_KNOWN_MS = REBALANCE_WAIT_MS + HEARTBEAT_MS + UNSUBSCRIBE_MARGIN_MS
+"""unsubscribe(): an own pass, then brokers learn it by a heartbeat (rocketmq.md §6.4)."""
+
+
+class Unsubscriptions:
+    """The lines of one group's clients."""
+
+    def __init__(
+        self, pieces: Iterable[Evidence], names: ProcessNames, context: ClusterContext
+    ) -> None:
+        self._lines = sorted(
+            (context.time_of(p), p.source, p.values["topic"], names.client_of(p))
+            for p in pieces
+            if p.kind == "unsubscribed"
+        )
+
+    def before(
+        self, client_id: str, topic: str, since_ms: int, known_ms: int, *, unseen: bool
+    ) -> tuple[int, str] | None:
+        """Time and line of the unsubscription that brokers knew at `known_ms`; None: no line.
+
+        Args:
+            client_id: the member.
+            topic: that it gave up.
+            since_ms: when it subscribed it still.
+            known_ms: when a broker or the member itself first says so.
+            unseen: a broker whose log had ended may have known it long before.
+        """
+        usual_ms = max(since_ms, known_ms - UNSUBSCRIBE_KNOWN_MS)
+        of_topic = [line for line in self._lines if line[2] == topic and line[0] <= known_ms]
+        for at_ms, source, _, _ in of_topic:
+            if at_ms >= usual_ms:
+                return at_ms, source
+        if unseen:
+            for at_ms, source, _, client in reversed(of_topic):
+                if at_ms >= since_ms and client == client_id:
+                    return at_ms, source
+        return None

@@ -1,0 +1,100 @@
+"""Logs that end before the dumps were taken: what only a dump shows is dated by it, and told."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.model.time_units import SECOND_MS
+from tests.recordings.cut_logs import cut_collection
+from tests.recordings.tables import DATA, RECORDINGS, Row
+
+START_MS = 6_500
+"""A client says when start() began; on a busy host its first heartbeat came so much later."""
+OVERLOADED_START_MS = {"join-leave-5.5": 12_000}
+SHARES = (0.3, 0.8)
+CONSUMER = ("CONSUMER_JOIN", "CONSUMER_LEAVE", "CONSUMER_LOST", "SUBSCRIBE", "UNSUBSCRIBE")
+GONE = ("CONSUMER_LEAVE", "CONSUMER_LOST")
+
+
+def all_logs(log: str) -> bool:
+    return True
+
+
+def logs_of_brokers(log: str) -> bool:
+    return log.startswith("brokers/")
+
+
+def logs_of_one_broker(log: str) -> bool:
+    return "broker-a" in log or "mq-east" in log
+
+
+@cache
+def whole(name: str) -> list[Row]:
+    return ingest_collection(DATA / name / "collection").tables["cluster_events"]
+
+
+def moment(name: str, share: float) -> int:
+    """So far into what happened."""
+    times = [row["event_ms"] for row in whole(name) if row.get("detail") != "OBSERVED"]
+    first_ms = min(row["event_ms"] for row in whole(name))
+    return first_ms + int(share * (max(times) - first_ms))
+
+
+def what(row: Row) -> tuple[str | None, ...]:
+    kind = "CONSUMER_GONE" if row["event_type"] in GONE else row["event_type"]
+    return kind, row["consumer_group"], row["client_id"], row.get("topic")
+
+
+def unlike(rows: list[Row], others: list[Row], slack_ms: int) -> list[Row]:
+    """Events of members that the others do not have at about the same time."""
+    times = defaultdict(list)
+    for row in others:
+        if row["event_type"] in CONSUMER:
+            times[what(row)].append(row["event_ms"])
+    left = []
+    for row in rows:
+        near = [ms for ms in times[what(row)] if abs(ms - row["event_ms"]) < slack_ms]
+        if near:
+            times[what(row)].remove(near[0])
+        else:
+            left.append(row)
+    return left
+
+
+def events_of_members(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["event_type"] in CONSUMER]
+
+
+@pytest.mark.parametrize("is_cut", [all_logs, logs_of_brokers, logs_of_one_broker])
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_no_event_of_members_is_made_up(
+    name: str, share: float, is_cut: Callable[[str], bool], tmp_path: Path
+) -> None:
+    end_ms = moment(name, share)
+    tables = ingest_collection(cut_collection(name, end_ms, tmp_path, is_cut)).tables
+    found = events_of_members(tables["cluster_events"])
+    recorded = events_of_members(whole(name))
+    told = {
+        (row["consumer_group"], source)
+        for row in tables["findings"]
+        if row["rule_id"] in ("INGEST_LOG_ENDED", "INGEST_LEAVE_NOT_LOGGED")
+        for source in [*row["evidence"], *row["evidence"].values()]
+    }
+    slack_ms = OVERLOADED_START_MS.get(name, START_MS)
+    for row in unlike(found, recorded, slack_ms):
+        if is_cut is logs_of_one_broker and row["source"].startswith("brokers/"):
+            # brokers learn of a change one after the other, and this one says it later
+            assert any(what(one) == what(row) for one in recorded if one["event_ms"] >= end_ms), row
+            continue
+        assert row["source"].startswith("mqadmin/"), row
+        assert row["event_ms"] >= end_ms, row
+        assert row.get("detail") != "OBSERVED", row
+        assert row["event_ms"] >= int(row["source"].split("/")[1].partition("-")[0]), row
+        assert (row["consumer_group"], row["source"]) in told, row
+    sure = [row for row in recorded if row["event_ms"] < end_ms - SECOND_MS]
+    assert unlike(sure, found, slack_ms) == []
