@@ -3,6 +3,7 @@
 Brokers log no change of a mode. Their stores show it when they were copied, clients when they got
 an assignment. So a change lies between the last statement of the old mode and the first of the
 new one, and all the time between counts as POP: no client is said to own what may have been shared.
+So does the time in which brokers differ, and clients are told now POP, now PULL.
 A change of the share number alone is dated by the first answer that only the new one explains: the
 number and the members decide whether clients are given whole brokers.
 """
@@ -17,38 +18,29 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.rows import Row, event, finding
+from rebalance_core.ingest.settings.mode_statements import (
+    Statement,
+    absences,
+    statements_by_topic,
+    without_differing,
+)
 from rebalance_core.model.events import REQUEST_MODE
 from rebalance_core.model.request_mode import (
     DEFAULT_SHARE_QUEUE_NUM,
     PULL_MODE,
     RequestMode,
-    can_be_popped,
-    parse_request_mode,
 )
+from rebalance_core.model.severities import WARNING
 from rebalance_core.protocol.windows import NOTIFIED_MS, OWN_PASS_MS
 from rebalance_core.strategies.pop import pops_whole_brokers
 
 _ANY_BROKER = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """What a broker's store, or a client, says of the mode of one topic."""
-
-    at_ms: int
-    source: str
-    mode: RequestMode | None
-    """None: POP, with a share that the client does not tell."""
-    broker: str | None = None
-    client_id: str | None = None
-    whole_brokers: bool | None = None
-    """The client was given whole brokers; None: not told, or not popped."""
-
-
 def request_mode_events(
     group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
 ) -> tuple[list[Row], list[Row]]:
-    """The events of every topic that was ever popped, and INFO findings on what is not certain.
+    """The events of every topic that was ever popped, and findings on what is not certain.
 
     Args:
         group: its name.
@@ -58,7 +50,8 @@ def request_mode_events(
     """
     events: list[Row] = []
     findings: list[Row] = []
-    for topic, statements in sorted(_by_topic(pieces, context).items()):
+    for topic, told in sorted(statements_by_topic(pieces, context).items()):
+        statements, differing = without_differing(told)
         if all(one.mode == PULL_MODE for one in statements):
             continue
         shares = [one.mode for one in statements if one.mode is not None and one.mode.is_pop]
@@ -66,45 +59,15 @@ def request_mode_events(
             findings.append(_assumed(group, topic))
         share = shares[0] if shares else RequestMode(DEFAULT_SHARE_QUEUE_NUM)
         history = _History(group, topic, context.start_ms, share, presence)
-        statements += _absences(statements, context)
+        statements += absences(statements, context)
         statements.sort(key=lambda one: one.at_ms)
+        if differing:
+            findings.append(_differ(group, topic, statements, differing))
         for _, at_once in groupby(statements, key=lambda one: one.at_ms):
             history.take(list(at_once))
         events += history.events
         findings += history.findings
     return events, findings
-
-
-def _by_topic(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, list[_Statement]]:
-    by_topic: dict[str, list[_Statement]] = {}
-    for piece in pieces:
-        statement = _statement(piece, context.time_of(piece))
-        if statement is not None and can_be_popped(piece.values["topic"]):
-            by_topic.setdefault(piece.values["topic"], []).append(statement)
-    return by_topic
-
-
-def _statement(piece: Evidence, at_ms: int) -> _Statement | None:
-    v = piece.values
-    if piece.kind == "request_mode":
-        return _Statement(at_ms, piece.source, parse_request_mode(v["mode"]), broker=piece.place)
-    if piece.kind == "broker_allocated" and v["mode"] is not None:
-        mode = PULL_MODE if v["mode"] == "PULL" else None
-        whole = None if mode else v["whole_brokers"]
-        return _Statement(at_ms, piece.source, mode, client_id=v["client_id"], whole_brokers=whole)
-    if piece.kind == "client_pop_queue" and not v["dropped"]:
-        return _Statement(at_ms, piece.source, None, client_id=v.get("client_file"))
-    return None
-
-
-def _absences(statements: Iterable[_Statement], context: ClusterContext) -> list[_Statement]:
-    """Stores without an entry for the topic: it is pulled."""
-    stated = {(one.broker, one.at_ms) for one in statements}
-    return [
-        _Statement(at_ms, source, PULL_MODE, broker=broker)
-        for broker, at_ms, source in context.mode_stores
-        if (broker, at_ms) not in stated
-    ]
 
 
 @dataclass(slots=True)
@@ -123,10 +86,10 @@ class _History:
     _brokers: dict[str, RequestMode] = field(default_factory=dict)
     _pulled_ms: int = 0
     _pulling: set[str] = field(default_factory=set)
-    _answers: list[_Statement] = field(default_factory=list)
+    _answers: list[Statement] = field(default_factory=list)
     """What clients were given since a store last showed the mode of now."""
 
-    def take(self, at_once: list[_Statement]) -> None:
+    def take(self, at_once: list[Statement]) -> None:
         """Statements of one moment."""
         for one in at_once:
             if one.broker is not None and one.mode is not None:
@@ -144,14 +107,14 @@ class _History:
             self._pulled_ms = at_once[0].at_ms
             self._pulling |= {one.client_id for one in at_once if one.client_id is not None}
 
-    def _answered(self, one: _Statement) -> None:
+    def _answered(self, one: Statement) -> None:
         """A client does not say which broker it asked, nor how many shares it has."""
         for broker in self._brokers or (_ANY_BROKER,):
             known = self._brokers.get(broker, PULL_MODE)
             if one.mode is not None or not known.is_pop:
                 self._brokers[broker] = one.mode or self.pop
 
-    def _turn(self, mode: RequestMode, one: _Statement) -> None:
+    def _turn(self, mode: RequestMode, one: Statement) -> None:
         before, self._now = self._now, mode
         if mode == (before or PULL_MODE):
             return
@@ -166,21 +129,21 @@ class _History:
         if before is not None:
             self.findings.append(self._dated(before, mode, at_ms, one))
 
-    def _first_of(self, mode: RequestMode, one: _Statement) -> _Statement:
+    def _first_of(self, mode: RequestMode, one: Statement) -> Statement:
         """The answer that showed a new share number first, or the statement that tells it."""
         before = self._now
         if before is None or not (before.is_pop and mode.is_pop) or before == mode:
             return one
         return next((a for a in self._answers if self._tells(a, before, mode)), one)
 
-    def _tells(self, answer: _Statement, before: RequestMode, mode: RequestMode) -> bool:
+    def _tells(self, answer: Statement, before: RequestMode, mode: RequestMode) -> bool:
         """Only the new share number explains the answer, also a moment earlier."""
         return all(
             _whole_brokers(before, members) != _whole_brokers(mode, members) == answer.whole_brokers
             for members in map(self.presence.processes, (answer.at_ms - NOTIFIED_MS, answer.at_ms))
         )
 
-    def _since_ms(self, one: _Statement) -> int:
+    def _since_ms(self, one: Statement) -> int:
         """The earliest moment at which the topic may have been popped.
 
         A client that had pulled asks again within 20 s.
@@ -190,7 +153,7 @@ class _History:
             since_ms = max(since_ms, one.at_ms - OWN_PASS_MS)
         return since_ms
 
-    def _dated(self, before: RequestMode, mode: RequestMode, at_ms: int, one: _Statement) -> Row:
+    def _dated(self, before: RequestMode, mode: RequestMode, at_ms: int, one: Statement) -> Row:
         return finding(
             "INGEST_REQUEST_MODE_CHANGED",
             f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "
@@ -218,4 +181,21 @@ def _assumed(group: str, topic: str) -> Row:
         consumer_group=group,
         topic=topic,
         evidence={"share_queue_num": DEFAULT_SHARE_QUEUE_NUM},
+    )
+
+
+def _differ(group: str, topic: str, statements: Iterable[Statement], times: int) -> Row:
+    newest = {one.broker: one.mode for one in statements if one.broker is not None}
+    modes = ", ".join(f"{broker} {mode}" for broker, mode in sorted(newest.items()))
+    return finding(
+        "INGEST_REQUEST_MODES_DIFFER",
+        f"Clients of {group} were told to pull {topic} {times} times between answers to pop it: "
+        "brokers differ in the mode, and each pass asks one of them at random. What some pop "
+        "others pull, so messages are consumed twice; the topic counts as popped.",
+        "Set one mode at every broker that has the topic (mqadmin setConsumeMode -c); a broker "
+        "that was added later knows of none.",
+        WARNING,
+        consumer_group=group,
+        topic=topic,
+        evidence={"times": times, "stores": modes},
     )

@@ -116,6 +116,28 @@ def test_a_share_that_any_number_of_members_explains_is_dated_by_the_store() -> 
     assert found(*pieces, joined_ms=(1_000_000,) * 2) == [(START, POP), (5_000_000, other)]
 
 
+def test_brokers_that_differ_make_no_changes() -> None:
+    """Recorded on 5.2.0: setConsumeMode -b of one broker of two. Clients were told by turns."""
+    told = [
+        line(4_000_000 + 5_000 * n, ("POP", "PULL")[n % 2], ("x", "y")[n // 2 % 2])
+        for n in range(7)
+    ]
+    assert found(*told, store(5_000_000), copies=(("b", 5_000_001),)) == [(START, POP)]
+    context = ClusterContext("c", START, END, mode_stores=(("b", 5_000_001, "b-5000001"),))
+    _, findings = request_mode_events("g", [*told, store(5_000_000)], Presence([]), context)
+    (row,) = findings
+    assert (row["rule_id"], row["severity"]) == ("INGEST_REQUEST_MODES_DIFFER", "WARNING")
+    assert "pull T 3 times between answers to pop it" in row["summary"]
+    assert row["evidence"] == {"times": "3", "stores": f"a {POP}, b PULL"}
+
+
+def test_a_switch_there_and_back_is_no_difference() -> None:
+    pieces = line(4_000_000, "POP"), line(5_000_000, "PULL"), line(6_000_000, "POP")
+    expected = [(START, "POP(share_queue_num=-1)"), (5_000_000, "PULL"),
+                (6_000_000 - 23_000, "POP(share_queue_num=-1)")]  # fmt: skip
+    assert found(*pieces) == expected
+
+
 def test_retry_topics_are_never_popped() -> None:
     assert found(store(4_000_000, topic="%RETRY%g")) == []
 
