@@ -3,6 +3,7 @@
 from rebalance_core.contracts.fact_declaration import (
     BROKER,
     CLUSTER,
+    COMMIT,
     EPISODES,
     GROUP,
     LOCK,
@@ -158,6 +159,11 @@ BROKER_LOG = (
                 EPISODES,
             ),
         ),
+    ),
+    LogFact(
+        "offset_reset", BROKER, COMMIT, "group",
+        "group, topic, broker, queue_id, offset: an administrator's reset, kept by the broker "
+        "(useServerSideResetOffset, 5.2+)",
     ),
     LogFact(
         "broker_allocation_failed", BROKER, GROUP, "group",

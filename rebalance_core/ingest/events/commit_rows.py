@@ -1,4 +1,6 @@
-"""Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``."""
+"""Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``, and what
+brokers log of commits below the one before and of resets.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.rows import Row
+from rebalance_core.model.time_units import SECOND_MS
 
 STORE = "committed_offset"
 """An entry of consumerOffset.json."""
@@ -18,14 +21,22 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
 
     ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
     counts for nothing; a negative offset is none. A slave's store is a copy of its master's, and
-    counts while the master is gone: that of the dead master then answers nobody.
+    counts while the master is gone: that of the dead master then answers nobody. What a broker's
+    log says was surely so at the end of the second that it names.
     """
     own = _answering(piece, context)
     if own is None:
         return None
     piece, values = own, own.values
+    observed_ms = context.time_of(piece)
     if piece.kind == "committed":
         broker, offset = values["broker"], values["offset"]
+    elif piece.kind == "offset_reset":
+        broker, offset = values["broker"], values["offset"]
+        observed_ms += SECOND_MS - 1
+    elif piece.kind == "offset_went_back":
+        broker, offset = piece.place, values["asked"]
+        observed_ms += SECOND_MS - 1
     elif piece.kind == "queue_progress":
         if (
             values["consumer_offset"] == 0
@@ -44,7 +55,7 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
         "broker_name": broker,
         "queue_id": values["queue_id"],
         "client_id": values.get("client_id"),
-        "observed_ms": context.time_of(piece),
+        "observed_ms": observed_ms,
         "committed_offset": offset,
     }
 

@@ -139,6 +139,8 @@ def evidence_of(
         values,
     )
     yield piece
+    if piece.kind == "offset_went_back":
+        yield replace(piece, part=COMMIT)
     if file.kind in (BROKER_LOG, TOPICS):
         yield from _of_folder(piece)
     elif fact.values.get("proxy_addr") and not fact.values["remote"]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.channels.client_channel import channel_info
 from rebalance_core.ingest.parse.logs import broker_group_log
+from rebalance_core.ingest.parse.logs.offset_reset_log import RESET, offsets_reset
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.clock import Clock
 from rebalance_core.ingest.parse.text.log_line import server_line
@@ -158,7 +159,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
     *broker_group_log.TEMPLATES,
 )
-WORDS = tuple(words for _, words, _ in TEMPLATES)
+WORDS = (*(words for _, words, _ in TEMPLATES), RESET)
 _HEADLESS_WORDS = tuple(words for words in WORDS if words not in _PROPERTIES)
 
 
@@ -169,4 +170,6 @@ def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unre
         return headless(_HEADLESS_WORDS, text, source)
     if not line.message.startswith(WORDS):
         return NOT_OURS
+    if line.message.startswith(RESET):
+        return offsets_reset(line, text, source)
     return read_message(TEMPLATES, line, text, source)

@@ -1,0 +1,45 @@
+"""broker.log: offsets that an administrator reset (rocketmq.md §5.2).
+
+Brokers that keep resets themselves (useServerSideResetOffset, 5.2 and newer) print what they set.
+"""
+
+from __future__ import annotations
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.text.between import between
+from rebalance_core.ingest.parse.text.log_line import LogLine
+from rebalance_core.ingest.parse.text.rendered import INT_MAX, LONG_MAX, whole
+from rebalance_core.ingest.parse.text.templates import not_read
+
+RESET = "Reset offset, topic="
+_QUEUE = '{"brokerName":"'
+
+
+def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
+    """One fact a queue of ``Reset offset, topic=, group=, queues={"offsetTable":{{queue}:n,…}}``.
+
+    The queues are fastjson's: objects as keys, members in order of their names.
+    """
+    head = between(line.message, RESET, ", group=", ', queues={"offsetTable":{', "")
+    if head is None or not line.message.endswith("}}"):
+        return (not_read(text, source, RESET),)
+    topic, group, queues = head
+    facts: list[Fact | Unread] = []
+    for part in queues.split(_QUEUE)[1:]:
+        pieces = between(part, "", '","queueId":', ',"topic":"', '"}:', "")
+        if pieces is None:
+            return (not_read(text, source, RESET),)
+        broker, queue, _, rest = pieces
+        queue_id = whole(queue, INT_MAX)
+        offset = whole(rest.partition(",")[0].rstrip("}"), LONG_MAX)
+        if not broker or queue_id is None or offset is None or not group or not topic:
+            return (not_read(text, source, RESET),)
+        fields = {
+            "group": group,
+            "topic": topic,
+            "broker": broker,
+            "queue_id": queue_id,
+            "offset": offset,
+        }
+        facts.append(Fact("offset_reset", line.at_ms, fields, source))
+    return tuple(facts)
