@@ -43,6 +43,7 @@ class Rule:
         seen_by: the tables and kinds of facts it reads.
         remedy: what the operator does.
         find: the findings of one group; None: the comparison or the cluster's rules make it.
+        by_owners: it asks who should own what: silent on groups whose strategy is not known.
     """
 
     rule_id: str
@@ -51,3 +52,4 @@ class Rule:
     seen_by: str
     remedy: str
     find: Callable[[GroupCase], Iterable[Finding]] | None = None
+    by_owners: bool = False

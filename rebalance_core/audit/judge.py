@@ -18,6 +18,7 @@ from rebalance_core.audit.completeness import (
     incomplete_groups,
 )
 from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
+from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.audit.known.matching import of_cluster, of_group, of_java_clients, with_known
 from rebalance_core.audit.rules import RULES
@@ -72,8 +73,9 @@ def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, lis
     Of a system group ingest's findings alone.
     """
     result, findings = _compared(case)
+    known = strategy_is_known(case)
     for rule in RULES if not is_system_group(case.consumer_group) else ():
-        findings += _by_rule(rule, case)
+        findings += _by_rule(rule, case) if known or not rule.by_owners else []
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
     rows = with_known(rows, of_group(case)) if rows else rows
     rows += [dict(row) for row in case.rows("findings")]

@@ -47,6 +47,7 @@ NOT_SEEN = (
 
 def rules_page() -> str:
     """The whole page as Markdown."""
+    by_owners = ", ".join(f"`{rule.rule_id}`" for rule in ALL_RULES if rule.by_owners)
     lines = [
         "# Audit rules",
         "",
@@ -82,6 +83,10 @@ def rules_page() -> str:
         "id there, and are no twins.",
         "",
         "## Rules",
+        "",
+        "Who should own what is not known in a group that is UNKNOWN for its `STRATEGY`. These "
+        f"rules are silent there: {by_owners}. "
+        "`DOUBLE_OWNER` tells what dumps show, `FROZEN_GROUP` topics without a readable queue.",
         "",
         "| id | severity | meaning | seen by | what to do |",
         "|---|---|---|---|---|",

@@ -22,7 +22,7 @@ from rebalance_core.ingest.parse.text.client_version import is_later, is_modelle
 from rebalance_core.ingest.proxies.proxy_members import through_proxies
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding
 from rebalance_core.ingest.settings.group_settings_row import MemberSettings, settings_row
-from rebalance_core.ingest.settings.group_strategies import group_strategies
+from rebalance_core.ingest.settings.group_strategies import CONFIG, MACHINE_ROOM, group_strategies
 from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
 from rebalance_core.ingest.settings.request_modes import request_mode_events
 from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
@@ -67,8 +67,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         assumed = context.assumed.strategy
         strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)
         findings += more
-    elif strategies.assumed:
-        findings += check_parameters(group, evidence, presence, strategies.group, context)
+    else:
+        findings += check_parameters(group, evidence, presence, strategies, context)
     modes = rebalance_modes(evidence)
     stated = _versions(evidence, modes) | timeline.versions
     versions = {client: version for client, version in stated.items() if is_modelled(version)}
@@ -156,11 +156,14 @@ def _later(group: str, versions: Mapping[str, str]) -> Iterator[Row]:
 
 
 def _unknown_strategy(group: str, client_id: str, name: str) -> Row:
+    parameters = {CONFIG: "whose list", MACHINE_ROOM: "whose rooms"}
+    lacking = f"{parameters[name]} no file tells" if name in parameters else ""
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
-        f"{client_id} allocates by {name}, which is no strategy of RocketMQ: its ownership is "
-        "UNKNOWN and not to be compared.",
-        "Name a strategy that allocates alike in the collection's consumer_groups.jsonl.",
+        f"{client_id} allocates by {name}, {lacking or 'which is no strategy of RocketMQ'}: its "
+        "ownership is UNKNOWN and not to be compared.",
+        "Name it with its parameters, or one that allocates alike, in the collection's "
+        "consumer_groups.jsonl.",
         WARNING,
         consumer_group=group,
         client_id=client_id,

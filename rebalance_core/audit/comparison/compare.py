@@ -23,7 +23,8 @@ from rebalance_core.audit.comparison.simulated_range import Unsettled
 from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
 from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.sharing import all_proxied, is_proxied, reach
+from rebalance_core.audit.evidence.sharing import is_proxied, reach
+from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.verdicts import (
@@ -78,7 +79,7 @@ def _compared(case: GroupCase) -> ComparisonResult:
     prediction = Prediction(case)
     observed = observations(case, proxied_members(case, prediction))
     run = case.run
-    if _lacks_strategy(case):
+    if not strategy_is_known(case):
         return ComparisonResult(UNKNOWN, STRATEGY)
     if _depends_on_missing(case):
         return ComparisonResult(UNKNOWN, INCOMPLETE)
@@ -130,12 +131,6 @@ def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[str, 
     if any(isinstance(one, ClientObservation) for one in round_):
         return SHARED, ""
     return UNKNOWN, NO_DUMP
-
-
-def _lacks_strategy(case: GroupCase) -> bool:
-    """True if the strategy is not known and some member depends on it."""
-    unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.rows("findings"))
-    return unknown and not all_proxied(case.members)
 
 
 def _event(epoch: Row) -> str:

@@ -10,12 +10,16 @@ from rebalance_core.audit.evidence.persistence import (
     span_of,
     subscribers,
 )
+from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.model.statuses import FROZEN
 
 
 def orphans(case: GroupCase) -> list[Row]:
-    """Queues without an owner at the end, past their window, of topics that a member subscribes."""
-    if is_broadcasting(case):
+    """Queues without an owner at the end, past their window, of topics that a member subscribes.
+
+    None where it is not known how the members divide.
+    """
+    if is_broadcasting(case) or not strategy_is_known(case):
         return []
     asked = {topic: bool(subscribers(case, topic)) for topic in {r["topic"] for r in case.owned}}
     return [

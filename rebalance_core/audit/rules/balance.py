@@ -90,6 +90,7 @@ SKEW = Rule(
     "Make the queues of each topic a multiple of the members, or use AVG_BY_CIRCLE or "
     "CONSISTENT_HASH, or spread the topics over several groups.",
     find_skew,
+    by_owners=True,
 )
 HASH = Rule(
     "HASH_IMBALANCE",
@@ -99,4 +100,5 @@ HASH = Rule(
     "Raise the number of virtual nodes in all members at once (100 or more), or use AVG if members "
     "change rarely.",
     find_hash,
+    by_owners=True,
 )

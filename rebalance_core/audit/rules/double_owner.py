@@ -17,6 +17,7 @@ from rebalance_core.audit.evidence.persistence import (
 )
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.evidence.sharing import is_shared
+from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, WARNING
@@ -43,7 +44,12 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 
 def _twice(case: GroupCase) -> list[Row]:
-    """Persistent holdings of queues that several processes hold, suspended ones not counted."""
+    """Persistent holdings of queues that several processes hold, suspended ones not counted.
+
+    None where it is not known how the members divide.
+    """
+    if not strategy_is_known(case):
+        return []
     idle = suspended_clients(case)
     held: dict[MessageQueue, list[Row]] = {}
     for row in case.rows("ownership"):

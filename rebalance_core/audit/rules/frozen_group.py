@@ -16,6 +16,7 @@ from rebalance_core.audit.evidence.configurations.topic_configs import (
 )
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled
+from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
@@ -39,6 +40,8 @@ def find(case: GroupCase) -> Iterator[Finding]:
     if not stretch or not case.members or not has_settled(case, stretch[-1]["epoch"]):
         return
     why = [text for topic in subscribed_topics(case) for text in _why(case, topic)]
+    if not why and not strategy_is_known(case):
+        return
     ids = sorted({row["client_id"] for row in case.members})
     yield Finding(
         f"{listed(ids, 3)} cannot allocate since {utc(stretch[-1]['from_ms'])}: "
@@ -69,7 +72,7 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
             yield f"brokers do not know the strategy {name}"
             continue
         strategy = parse_strategy(text)
-        if isinstance(strategy, MachineRoomNearby):
+        if isinstance(strategy, MachineRoomNearby) and strategy_is_known(case):
             rooms = strategy.rooms
             brokers = sorted({broker for broker, _ in readable_queues(case, topic)})
             for broker in brokers:

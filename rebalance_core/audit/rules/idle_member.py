@@ -67,4 +67,5 @@ RULE = Rule(
     "Add queues to the topic (updateTopic with more read and write queues), or stop the idle "
     "members. If they are meant as spares, accept this finding.",
     find,
+    by_owners=True,
 )

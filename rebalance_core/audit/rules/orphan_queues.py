@@ -110,4 +110,5 @@ RULE = Rule(
     "Remove the reason named (see the other findings of the group). If there is none, restart the "
     "members one by one and compare consumerConnection of all brokers.",
     find,
+    by_owners=True,
 )

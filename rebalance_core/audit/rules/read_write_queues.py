@@ -139,4 +139,5 @@ READ_ONLY = Rule(
     "Normal while a broker is drained. When it is empty, take its read permission too "
     "(updateTopicPerm), so that the members share what is left.",
     find_read_only,
+    by_owners=True,
 )

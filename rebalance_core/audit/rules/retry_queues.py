@@ -70,6 +70,7 @@ IMBALANCE = Rule(
     "Mostly nothing. If retries pile up, raise retryQueueNums of the group and the read queues of "
     "its %RETRY% topic together.",
     find_imbalance,
+    by_owners=True,
 )
 UNREAD = Rule(
     "RETRY_QUEUES_UNREAD",

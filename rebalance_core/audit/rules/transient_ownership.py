@@ -78,4 +78,5 @@ RULE = Rule(
     "ownership, epochs, diffs",
     "Nothing. If it happens often, look at what makes members come and go.",
     find,
+    by_owners=True,
 )

@@ -70,4 +70,5 @@ RULE = Rule(
     "Name all rooms that hold queues in consumeridcs of every member, or use MACHINE_ROOM_NEARBY, "
     "or take the topic off the brokers outside.",
     find,
+    by_owners=True,
 )

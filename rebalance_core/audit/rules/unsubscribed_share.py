@@ -62,4 +62,5 @@ RULE = Rule(
     "Restart or stop the member named: its share is read again at once. For good: let all members "
     "drop the topic together, or move the topic into a group of its own.",
     find,
+    by_owners=True,
 )

@@ -2,7 +2,8 @@
 
 Two parameters show in results: CONFIG returns its list as it is (rocketmq.md §2.4), and
 every queue of MACHINE_ROOM's rooms goes to somebody, so the rooms of all results are its rooms
-(rocketmq.md §2.5).
+(rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is the user's
+code (rocketmq.md §2.6).
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.strategies import make_strategy, parse_strategy
+from rebalance_core.strategies.machine_room_nearby import NEARBY, MachineRoomNearby
 
 CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
-NEARBY_OUTER = "MACHINE_ROOM_NEARBY"
 _ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
+_ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
+"""Where nobody tells the rooms all are in one: whoever lacked one would freeze the group."""
 
 
 @dataclass
@@ -28,14 +31,18 @@ class GroupStrategies:
     Attributes:
         members: text by client id, for each client that any file shows.
         group: text for the others; None: no file and no given row tells.
-        unknown: names that are none of RocketMQ's, by client id.
-        assumed: parameters taken by default, as field to value.
+        unknown: names by client id, of strategies that RocketMQ does not have or whose parameters
+            no file tells and nothing stands for.
+        assumed: texts whose parameters no file and no given row tells, by the field's name.
+        roomless: clients and brokers without a room by the given text, although their allocation
+            worked.
     """
 
     members: dict[str, str] = field(default_factory=dict)
     group: str | None = None
     unknown: dict[str, str] = field(default_factory=dict)
     assumed: dict[str, str] = field(default_factory=dict)
+    roomless: set[str] = field(default_factory=set)
 
 
 def group_strategies(
@@ -65,15 +72,18 @@ def group_strategies(
             # the class of MACHINE_ROOM_NEARBY hides its inner strategy: the log's name is better
             names.setdefault(_client_id(piece), v["strategy"])
     strategies = GroupStrategies(group=given)
-    rooms = _rooms(results)
+    rooms = _rooms(results[c] for c, name in names.items() if name == MACHINE_ROOM and c in results)
     for client_id, name in names.items():
         if name == CONFIG and client_id in held:
             results.setdefault(client_id, {"": held[client_id]})  # it holds what is listed
         text = _text(name, given, results.get(client_id, {}), rooms, strategies.assumed)
         if text is None:
             strategies.unknown[client_id] = name
-        else:
-            strategies.members[client_id] = text
+            continue
+        strategies.members[client_id] = text
+        if text == given and (client_id in results or client_id in held):
+            queues = [q for of_topic in results.get(client_id, {}).values() for q in of_topic]
+            strategies.roomless |= _roomless(text, client_id, queues + held.get(client_id, []))
     if strategies.members and given is None:
         texts = list(strategies.members.values())
         strategies.group = max(sorted(set(texts)), key=texts.count)
@@ -84,9 +94,19 @@ def _client_id(piece: Evidence) -> str:
     return str(piece.values.get("client_file", ""))
 
 
-def _rooms(results: Mapping[str, Mapping[str, list[list[object]]]]) -> list[str]:
-    brokers = {str(q[1]) for topics in results.values() for qs in topics.values() for q in qs}
+def _rooms(results: Iterable[Mapping[str, list[list[object]]]]) -> list[str]:
+    brokers = {str(q[1]) for topics in results for qs in topics.values() for q in qs}
     return sorted({b.partition(_ROOM_SEPARATOR)[0] for b in brokers if _ROOM_SEPARATOR in b})
+
+
+def _roomless(text: str, client_id: str, queues: list[list[object]]) -> set[str]:
+    """Which of the client and the brokers of its queues have no room; upstream would throw."""
+    strategy = parse_strategy(text)
+    if not isinstance(strategy, MachineRoomNearby):
+        return set()
+    brokers = {MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues}
+    found = {queue.broker_name for queue in brokers if not strategy.rooms.broker_room(queue)}
+    return found if strategy.rooms.client_room(client_id) else found | {client_id}
 
 
 def _text(
@@ -96,8 +116,8 @@ def _text(
     rooms: list[str],
     assumed: dict[str, str],
 ) -> str | None:
-    """The member's text, None for a name that RocketMQ does not have."""
-    if name == NEARBY_OUTER:
+    """The member's text, None for a name that RocketMQ does not have, or without parameters."""
+    if name == NEARBY:
         name = given.partition("(")[0] if given and given.startswith(name) else f"{name}-AVG"
     same_name = given is not None and given.partition("(")[0] == name
     if name == CONFIG and results:
@@ -108,8 +128,10 @@ def _text(
         return given
     if name == MACHINE_ROOM and rooms:
         return str(make_strategy(MACHINE_ROOM, {"consumer_idcs": rooms}))
+    if name in (CONFIG, MACHINE_ROOM):
+        return None  # without a list or rooms upstream gives everything up, or fails
     try:
-        text = str(parse_strategy(name))
+        text = str(make_strategy(name, _ONE_ROOM if name.startswith(NEARBY) else None))
     except UsageError:
         return None
     if name not in ("AVG", "AVG_BY_CIRCLE"):

@@ -14,13 +14,17 @@ from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.settings.group_strategies import GroupStrategies
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.severities import WARNING
 from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.strategies import allocate_group, parse_strategy
+from rebalance_core.strategies.machine_room_nearby import NEARBY
 
+LISTED = 5
+"""Clients and brokers that a finding names at most."""
 CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 """Strategies that need no parameter to be guessed; the first that fits is taken."""
 QUIET_MS = MINUTE_MS
@@ -55,24 +59,41 @@ def check_parameters(
     group: str,
     pieces: Iterable[Evidence],
     presence: Presence,
-    strategy: str,
+    strategies: GroupStrategies,
     context: ClusterContext,
 ) -> list[Row]:
-    """A finding if the live ownership is not that of a strategy whose parameters were assumed."""
-    dumps = _dumps(pieces, presence, context)
-    if all(_explains(strategy, clients, owners) for clients, owners in dumps):
+    """A finding if the group's strategy is known by name only.
+
+    So it is where live ownership is not that of the assumed parameters; where these are rooms,
+    which have no default, and no dump confirms them; and where members whose allocation worked
+    have no room by the given text.
+    """
+    text = strategies.group or ""
+    if strategies.roomless:
+        names = ", ".join(sorted(strategies.roomless)[:LISTED])
+        why = f"{group} allocates, although {text} has no room for {names}"
+        return [_without_parameters(group, text, why)]
+    if not strategies.assumed:
         return []
-    return [
-        finding(
-            "INGEST_STRATEGY_UNKNOWN",
-            f"The live ownership of {group} is not that of {strategy}, whose parameters are "
-            "assumed: it is UNKNOWN and not to be compared.",
-            "Name the strategy with its parameters in the collection's consumer_groups.jsonl.",
-            WARNING,
-            consumer_group=group,
-            evidence={"strategy": strategy},
-        )
-    ]
+    dumps = [*_dumps(pieces, presence, context)]
+    if not all(_explains(text, clients, owners) for clients, owners in dumps):
+        why = f"The live ownership of {group} is not that of {text}, whose parameters are assumed"
+        return [_without_parameters(group, text, why)]
+    if not dumps and any(one.startswith(NEARBY) for one in strategies.assumed.values()):
+        why = f"No file tells the machine rooms of {group}, and no dump who holds its queues"
+        return [_without_parameters(group, text, why)]
+    return []
+
+
+def _without_parameters(group: str, strategy: str, why: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_UNKNOWN",
+        f"{why}: its ownership is UNKNOWN and not to be compared.",
+        "Name the strategy with its parameters in the collection's consumer_groups.jsonl.",
+        WARNING,
+        consumer_group=group,
+        evidence={"strategy": strategy},
+    )
 
 
 def _dumps(

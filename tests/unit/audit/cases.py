@@ -1,6 +1,7 @@
 """Small cases: a few events are replayed into the ledger, facts and dumps are written by hand."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.case import AuditRun, GroupCase
@@ -17,6 +18,7 @@ from rebalance_core.strategies import parse_strategy
 
 BEGIN_MS = 1_795_000_000_000
 GROUP = "g"
+UNKNOWN_STRATEGY = "INGEST_STRATEGY_UNKNOWN"
 COLUMNS = tuple(Event.__dataclass_fields__)
 
 Row = dict[str, Any]
@@ -155,6 +157,11 @@ def case_of(
     masters = MasterOutages(happened).by_broker
     run = AuditRun(BEGIN_MS, ms(until), store_ms=dict.fromkeys(stores, ms(until)), masters=masters)
     return GroupCase("c", GROUP, run, tables)
+
+
+def of_unknown_strategy(case: GroupCase) -> GroupCase:
+    """The case with ingest's word that it does not know how the group divides."""
+    return replace(case, tables={**case.tables, "findings": [{"rule_id": UNKNOWN_STRATEGY}]})
 
 
 def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:

@@ -10,6 +10,7 @@ from rebalance_core.audit.finding import Finding
 from rebalance_core.audit.judge import judge, missing_reason
 from rebalance_core.audit.rules import RULES
 from rebalance_core.model.verdicts import REASONS
+from tests.unit.audit.cases import case_of, join, leave, of_unknown_strategy, topic
 from tests.unit.audit.comparison.group_rows import DUMPED_MS, A, B, case, member, status
 
 
@@ -66,3 +67,17 @@ def test_a_rule_that_fails_is_a_finding_and_the_others_go_on(
     (failed,) = (row for row in made["findings"] if row["rule_id"] == "RULE_FAILED")
     assert failed["summary"].startswith("IDLE_MEMBER failed on g")
     assert "MIXED_STRATEGIES" in rules_of(made["findings"])
+
+
+def test_who_should_own_what_is_not_judged_where_the_strategy_is_not_known() -> None:
+    """Of a twin id, an idle member and queues without an owner only the twin is a fact."""
+    found = case_of(
+        topic(read=2), join("x"), join("x", channel="other"), join("y"), join("z"),
+        join("w"), leave("w", at=60),
+    )  # fmt: skip
+    by_owners = {rule.rule_id for rule in RULES if rule.by_owners} | {"DOUBLE_OWNER"}
+    known = rules_of(judge(found)["findings"])
+    assert known & by_owners >= {"ORPHAN_QUEUES", "IDLE_MEMBER", "DOUBLE_OWNER"}
+    unknown = rules_of(judge(of_unknown_strategy(found))["findings"])
+    assert unknown - {"INGEST_STRATEGY_UNKNOWN", "OWNERSHIP_UNKNOWN"} <= known - by_owners
+    assert "DUPLICATE_CLIENT_ID" in unknown

@@ -51,7 +51,7 @@ def _allocated(message: str) -> Fields:
     fields = named(("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None)
     if fields is None or pieces is None:
         return None
-    if fields["strategy"] in _QUEUES_TELL:
+    if fields["strategy"].startswith(_QUEUES_TELL):
         fields["queues"] = [list(queue) for queue in message_queues(pieces[5])]
     return fields
 

@@ -2,7 +2,16 @@ from dataclasses import replace
 
 from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import Row, case_of, event, findings_of, join, leave, topic
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    event,
+    findings_of,
+    join,
+    leave,
+    of_unknown_strategy,
+    topic,
+)
 
 RULE = "FROZEN_GROUP"
 NEARBY = "MACHINE_ROOM_NEARBY-AVG(room_separator=-)"
@@ -23,6 +32,13 @@ def test_a_deleted_and_a_closed_topic() -> None:
 def test_rooms_that_are_null() -> None:
     case = case_of(topic(broker="r1-a"), join("plain", strategy=NEARBY))
     assert "machine room is null for plain" in findings_of(RULE, case)[0].summary
+
+
+def test_rooms_that_nobody_tells_freeze_nothing() -> None:
+    told = case_of(topic(broker="r1-a"), join("plain", strategy=NEARBY))
+    assert findings_of(RULE, of_unknown_strategy(told)) == []
+    closed = case_of(topic(), join("plain", strategy=NEARBY), topic(perm=2, at=100))
+    assert "no read permission" in findings_of(RULE, of_unknown_strategy(closed))[0].summary
 
 
 def test_a_strategy_that_brokers_do_not_know() -> None:

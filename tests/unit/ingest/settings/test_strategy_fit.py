@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
-from tests.recordings.tables import DATA
+from tests.recordings.tables import DATA, ledger_of
 
 
 def without_names(folder: Path, recording: str) -> Path:
@@ -51,3 +51,75 @@ def test_ownership_that_fits_none_is_unknown(tmp_path: Path) -> None:
 def test_a_dump_that_leaves_a_broker_out_proves_nothing(tmp_path: Path) -> None:
     done = ingest_collection(without_names(tmp_path / "c", "strategies"))
     assert rules(done, "s-room") == {"INGEST_ASSUMED"}
+
+
+NEARBY = "MACHINE_ROOM_NEARBY-AVG"
+
+
+def strategies_without(folder: Path, *patterns: str) -> Path:
+    """The collection `strategies` without some of its files."""
+    shutil.copytree(DATA / "strategies" / "collection", folder)
+    for pattern in patterns:
+        for path in list(folder.glob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return folder
+
+
+@pytest.mark.parametrize("dumps", [True, False])
+def test_rooms_that_nobody_tells_are_one_room_and_unknown(dumps: bool, tmp_path: Path) -> None:
+    """A room that is null would freeze the group, and nothing says that it is frozen."""
+    without = ["consumer_groups.jsonl", *([] if dumps else ["mqadmin"])]
+    done = ingest_collection(strategies_without(tmp_path / "c", *without))
+    assert strategies(done)["s-near"] == f"{NEARBY}(client_rooms=:unknown, broker_rooms=:unknown)"
+    assert {"INGEST_STRATEGY_UNKNOWN", "INGEST_ASSUMED"} <= rules(done, "s-near")
+    near = [row for row in ledger_of(done.tables)["epochs"] if row["consumer_group"] == "s-near"]
+    assert {row["status"] for row in near} == {"SETTLED"}
+
+
+def test_given_rooms_need_no_dump(tmp_path: Path) -> None:
+    done = ingest_collection(strategies_without(tmp_path / "c", "mqadmin"))
+    assert "INGEST_STRATEGY_UNKNOWN" not in rules(done, "s-near")
+    assert "client_rooms=10.1.:room1" in strategies(done)["s-near"]
+
+
+@pytest.mark.parametrize(("part", "without_room"), [
+    ("|10.3.:room3", "10.3.0.31@24279#3063906469834"),
+    ("|room2@broker-b:room2", "room2@broker-b"),
+])  # fmt: skip
+def test_given_rooms_that_lack_one_of_those_that_allocate_are_not_all(
+    part: str, without_room: str, tmp_path: Path
+) -> None:
+    folder = strategies_without(tmp_path / "c", "mqadmin")
+    given = folder / "consumer_groups.jsonl"
+    assert part in given.read_text()
+    text = (
+        given.read_text()
+        .replace(part, "")
+        .replace("client_rooms", "room_separator=!, client_rooms")
+    )
+    given.write_text(text)
+    done = ingest_collection(folder)
+    (found,) = (f for f in done.tables["findings"] if f["rule_id"] == "INGEST_STRATEGY_UNKNOWN")
+    assert found["consumer_group"] == "s-near"
+    assert f" has no room for {without_room}: " in found["summary"]
+
+
+def test_a_list_and_rooms_that_nobody_tells_are_unknown(tmp_path: Path) -> None:
+    """Names alone, as of clients that held nothing: without parameters upstream gives all up."""
+    given = ("clients", "consumer_groups.jsonl", "mqadmin/*consumerProgress*")
+    folder = strategies_without(tmp_path / "c", *given)
+    for status in folder.glob("mqadmin/*-consumerStatus-s-*/*.txt"):
+        status.write_text(status.read_text().partition("#Consumer MQ Detail#")[0])
+    done = ingest_collection(folder)
+    assert {strategies(done)[group] for group in ("s-config", "s-room")} == {"AVG"}
+    for group, name in (
+        ("s-config", "CONFIG, whose list"),
+        ("s-room", "MACHINE_ROOM, whose rooms"),
+    ):
+        found = [
+            f["summary"]
+            for f in done.tables["findings"]
+            if f["rule_id"] == "INGEST_STRATEGY_UNKNOWN" and f["consumer_group"] == group
+        ]
+        assert found
+        assert all(f" allocates by {name} no file tells: " in summary for summary in found)
