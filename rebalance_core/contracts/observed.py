@@ -153,6 +153,11 @@ _OTHER_KINDS = (
         MOMENTS,
     ),
     FactKind(
+        "GAVE_UP_ASKING",
+        "a client that is set to ask brokers (clientRebalance=false) divides the topic itself, as "
+        "its log says: strategy",
+    ),
+    FactKind(
         "CONSUME_RATE",
         "how long the listener of a client takes for a message of a topic (consumerStatus), the "
         "mean of the last minute: consume_rt_ms",

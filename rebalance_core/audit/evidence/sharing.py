@@ -48,6 +48,13 @@ def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> Readers:
     return Readers(*(tuple(sorted(clients)) for clients in (poppers, proxied, pullers)))
 
 
+def gave_up_asking(case: GroupCase, topic: str) -> set[str]:
+    """Members of the end that are set to ask a broker and divide the topic themselves."""
+    there = {row["client_id"] for row in case.members}
+    facts = (fact for fact in case.facts("GAVE_UP_ASKING") if fact["topic"] == topic)
+    return {fact["client_id"] for fact in facts} & there
+
+
 def _there(row: Row, at_ms: int | None) -> bool:
     if at_ms is None:
         return row["to_ms"] is None

@@ -8,7 +8,12 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.configurations.topic_configs import subscribed_topics
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled
-from rebalance_core.audit.evidence.sharing import is_popped, readers, request_mode
+from rebalance_core.audit.evidence.sharing import (
+    gave_up_asking,
+    is_popped,
+    readers,
+    request_mode,
+)
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.severities import WARNING
@@ -32,7 +37,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
         members = [row for row in case.members if topic in row["subscriptions"]]
         reasons: dict[str, set[str]] = {}
         for row in members:
-            reasons.setdefault(_reason(case, row), set()).add(row["client_id"])
+            reasons.setdefault(_reason(case, topic, row), set()).add(row["client_id"])
         why = listed(f"{reason} ({listed(sorted(ids), 3)})" for reason, ids in reasons.items())
         yield Finding(
             f"The request mode of {topic} is {mode['detail']}, and it has no effect: {why}. "
@@ -44,7 +49,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _reason(case: GroupCase, member: Row) -> str:
+def _reason(case: GroupCase, topic: str, member: Row) -> str:
     """Why the member does not ask a broker (rocketmq.md §2.8)."""
     if case.settings.get("ordered"):
         return "an orderly listener pulls"
@@ -54,6 +59,8 @@ def _reason(case: GroupCase, member: Row) -> str:
         return "only push consumers can pop"
     if parse_version(str(member["version"])) < QUERY_ASSIGNMENT:
         return f"client version {member['version']} knows no POP"
+    if member["client_id"] in gave_up_asking(case, topic):
+        return "the member gave up asking"
     if member["rebalance_mode"] != BROKER_REBALANCE:
         return "clientRebalance = true, the default"
     return "the member does not ask"

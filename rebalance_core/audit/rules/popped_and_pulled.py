@@ -90,8 +90,8 @@ RULE = Rule(
     "share of its queues, computed over all members. Both commit to the same offsets: messages "
     "are consumed twice. clientRebalance = true, the default, ignores the mode without a word.",
     "pop_reach, memberships (rebalance_mode), cluster_events (REQUEST_MODE)",
-    "Set clientRebalance = false in all members, or set the mode back to PULL (mqadmin "
-    "setConsumeMode) for all; give clients behind proxies and clients that pull groups of "
-    "their own.",
+    "Set clientRebalance = false in all members and restart those that gave up asking "
+    "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode) for all; give "
+    "clients behind proxies and clients that pull groups of their own.",
     find,
 )

@@ -30,6 +30,7 @@ CLIENT_LOG = (
         "broker_allocated", CLIENT, GROUP, "group",
         "group, client_id, topic, strategy, mode (None: no queue), whole_brokers (any of its "
         "queues stands for all of a broker): QueryAssignment",
+        with_pid=True,
     ),
     LogFact(
         "heartbeat", CLIENT, GROUP, "group",

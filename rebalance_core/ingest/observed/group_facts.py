@@ -11,6 +11,7 @@ from rebalance_core.ingest.observed.document_facts import DOCUMENT_READERS
 from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.observed.log_rows import Clients, add_log_rows
 from rebalance_core.ingest.rows import Row
+from rebalance_core.ingest.settings.given_up import given_up
 
 
 def group_facts(
@@ -33,4 +34,9 @@ def group_facts(
             DOCUMENT_READERS[piece.kind](rows, piece, at_ms)
         else:
             add_log_rows(rows, piece, at_ms, clients)
+    for piece in given_up(pieces):
+        v = piece.values
+        where = {"topic": v["topic"], "client_id": v["client_id"]}
+        rows.add("GAVE_UP_ASKING", context.time_of(piece), piece.source,
+                 {"strategy": v["strategy"]}, **where)  # fmt: skip
     return rows.rows

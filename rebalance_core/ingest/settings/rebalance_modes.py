@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.channels.proxied_channel import GRPC
+from rebalance_core.ingest.settings.given_up import divide_all
 from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
@@ -19,8 +20,10 @@ def rebalance_modes(pieces: Iterable[Evidence]) -> dict[str, str]:
     """CLIENT, BROKER or PROXY by client id, for members of which any file tells.
 
     ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
-    the broker; one that divided itself may ask, too, and be orderly.
+    the broker; one that divided itself may be set to ask, too, and be orderly. If it is not, it has
+    given up asking; where it did for some topics only, it counts as one that asks.
     """
+    pieces = list(pieces)
     modes: dict[str, str] = {}
     divided: dict[str, str] = {}
     proxied: dict[str, str] = {}
@@ -37,4 +40,5 @@ def rebalance_modes(pieces: Iterable[Evidence]) -> dict[str, str]:
             divided[v["client_id"]] = CLIENT_REBALANCE
         elif piece.kind == "consumer_connected" and v.get("protocol") == GRPC:
             proxied[v["client_id"]] = PROXY_REBALANCE
-    return divided | modes | proxied
+    gave_up = dict.fromkeys(divide_all(pieces) - proxied.keys(), CLIENT_REBALANCE)
+    return divided | modes | gave_up | proxied

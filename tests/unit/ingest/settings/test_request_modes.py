@@ -6,7 +6,6 @@ from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
 from rebalance_core.ingest.settings.request_modes import request_mode_events
 
 pytestmark = pytest.mark.unit
@@ -149,24 +148,3 @@ def test_findings_say_what_is_not_known() -> None:
     assert [row["rule_id"] for row in findings] == ["INGEST_ASSUMED", "INGEST_REQUEST_MODE_CHANGED"]
     assert (findings[1]["first_ms"], findings[1]["last_ms"]) == (4_977_000, 5_000_000)
     assert "went from PULL to POP(share_queue_num=-1)" in findings[1]["summary"]
-
-
-def test_who_asks_the_broker() -> None:
-    def client(name: str, own: bool | None) -> Evidence:
-        values = {"client_file": name, "client_rebalance": own}
-        return Evidence(GROUP, "g", "client", 1, "", 0, "f", values)
-
-    popping = {"client_file": "pops", "topic": "T", "dropped": False}
-    divided = {"client_id": "divides", "topic": "T", "strategy": "AVG", "group": "g"}
-    assert rebalance_modes(
-        [
-            client("asks", False),
-            client("does not", True),
-            client("4.9", None),
-            line(1, "PULL", "told"),
-            Evidence(GROUP, "g", "client_pop_queue", 1, "", 0, "f", popping),
-            Evidence(GROUP, "g", "allocated", 1, "", 0, "f", divided),
-            Evidence(GROUP, "g", "allocated", 1, "", 0, "f", divided | {"client_id": "asks"}),
-        ]
-    ) == {"asks": "BROKER", "does not": "CLIENT", "told": "BROKER", "pops": "BROKER",
-          "divides": "CLIENT"}  # fmt: skip

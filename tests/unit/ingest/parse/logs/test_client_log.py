@@ -128,8 +128,8 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
 def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str, object]) -> None:
     assert read(OLD_HEAD + message + "\r") == (Fact(kind, OLD_MS, fields, "c.log:1"),)
     of_process = kind in (
-        "allocated", "suspended", "resumed", "paused", "left_broker", "no_member_list",
-        "allocation_failed", "heartbeat_failed",
+        "allocated", "broker_allocated", "suspended", "resumed", "paused", "left_broker",
+        "no_member_list", "allocation_failed", "heartbeat_failed",
     )  # fmt: skip
     named = fields | ({"pid": "32265"} if of_process else {})
     assert read(NEW_HEAD + message) == (Fact(kind, NEW_MS, named, "c.log:1"),)
