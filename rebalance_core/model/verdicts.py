@@ -25,12 +25,15 @@ VERDICTS = {
 }
 
 NO_DUMP: Final = "NO_DUMP"
+NOT_TOLD: Final = "NOT_TOLD"
 STALE_DUMP: Final = "STALE_DUMP"
 STRATEGY: Final = "STRATEGY"
 SYSTEM: Final = "SYSTEM"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
 REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
+    NOT_TOLD: "the group's clients tell nobody which queues they hold (lite pull before 5.1.1, "
+    "DefaultMQPullConsumer)",
     STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
     STRATEGY: "the group's strategy or its parameters are not known",

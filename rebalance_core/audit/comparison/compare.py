@@ -16,6 +16,7 @@ from rebalance_core.audit.comparison.observations import (
     address_of,
     last_round,
     observations,
+    silent_members,
 )
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.comparison.proxied_members import proxied_members
@@ -32,6 +33,7 @@ from rebalance_core.model.verdicts import (
     EQUAL,
     INCOMPLETE,
     NO_DUMP,
+    NOT_TOLD,
     OFFLINE,
     SHARED,
     STALE_DUMP,
@@ -84,7 +86,7 @@ def _compared(case: GroupCase) -> ComparisonResult:
     if _depends_on_missing(case):
         return ComparisonResult(UNKNOWN, INCOMPLETE)
     if not observed:
-        return ComparisonResult(UNKNOWN, NO_DUMP)
+        return ComparisonResult(UNKNOWN, NOT_TOLD if silent_members(case) else NO_DUMP)
     newest = observed[-1].at_ms
     if newest < run.end_ms - run.stale_ms:
         return ComparisonResult(UNKNOWN, STALE_DUMP, dumped_ms=newest)

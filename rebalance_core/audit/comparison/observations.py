@@ -14,7 +14,9 @@ from typing import Any
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, pop_retry_topics
+from rebalance_core.protocol.running_info import tells_queues
 
 COMMAND_MS = 5_000
 """A command takes seconds, 3 s for a broker it cannot reach; its file has the time of its start."""
@@ -104,11 +106,24 @@ def address_of(client_id: str) -> str:
 
 def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
     held, popped = _tables_of_clients(case, "HELD_QUEUE"), _tables_of_clients(case, "POP_QUEUE")
+    silent = silent_members(case)
     for row in case.facts("DUMP"):
         if row["details"]["command"] == "consumerStatus" and row["client_id"]:
             asked = row["client_id"], row["first_ms"]
             queues = frozenset(held.get(asked, ()))
+            if not queues and row["client_id"] in silent:
+                continue
             yield ClientObservation(*asked, queues, row["source"], frozenset(popped.get(asked, ())))
+
+
+def silent_members(case: GroupCase) -> set[str]:
+    """Members whose answers leave out the queues that they hold."""
+    consumer_type = case.settings.get("consumer_type") or PUSH
+    return {
+        row["client_id"]
+        for row in case.rows("memberships")
+        if not tells_queues(consumer_type, row["version"])
+    }
 
 
 def _tables_of_clients(case: GroupCase, kind: str) -> dict[tuple[str, int], set[MessageQueue]]:
@@ -122,8 +137,11 @@ def _tables_of_clients(case: GroupCase, kind: str) -> dict[tuple[str, int], set[
 
 
 def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
-    """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut."""
-    not_ours = _pop_retries(case)
+    """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut.
+
+    A queue of nobody may be that of a member that does not tell its queues.
+    """
+    not_ours, silent = _pop_retries(case), silent_members(case)
     ours = {queue_of(row) for row in case.rows("ownership")}
     for row in case.facts("QUEUE_PROGRESS"):
         details = row["details"]
@@ -131,6 +149,8 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
             continue
         if details.get("with_clients") == "true" and row["topic"] not in not_ours:
             address = details.get("client_ip", "")
+            if not address and silent:
+                continue
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 
 

@@ -13,13 +13,16 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.text.client_version import is_modelled, version_of_ordinal
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.ingest.settings.group_strategies import GroupStrategies
 from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.group_settings import LITE_PULL
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.severities import WARNING
 from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.protocol.running_info import tells_queues
 from rebalance_core.strategies import allocate_group, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 
@@ -102,9 +105,11 @@ def _dumps(
     """Members and owners of each topic in each dump that shows a settled group.
 
     A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
-    only topics that it shows on every broker with a connection of the group are whole.
+    only topics that it shows on every broker with a connection of the group are whole. Nor is one
+    in which a queue of nobody may be that of a member that does not tell its queues.
     """
     pieces = list(pieces)
+    silent = any(_is_silent(piece) for piece in pieces if piece.kind == "consumer_connected")
     connected = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
     connected -= context.slave_places
     tables: dict[tuple[int, str, str], list[Evidence]] = {}
@@ -120,6 +125,8 @@ def _dumps(
         by_address = {client.partition("@")[0]: client for client in clients}
         if connected - {row.values["broker_name"] for row in rows}:
             continue
+        if silent and not all(row.values["client_ip"] for row in rows):
+            continue
         if sorted(there) != clients or len(by_address) != len(clients) or not clients:
             continue  # somebody came lately, two share an id, or two an address
         owners = {
@@ -129,6 +136,14 @@ def _dumps(
             for v in (row.values for row in rows)
         }
         yield clients, owners
+
+
+def _is_silent(connection: Evidence) -> bool:
+    values = connection.values
+    if values["consume_type"] == "CONSUME_PASSIVELY" or values["version"] is None:
+        return False
+    version = version_of_ordinal(values["version"])
+    return version is not None and is_modelled(version) and not tells_queues(LITE_PULL, version)
 
 
 def _explains(text: str, clients: list[str], owners: Owners) -> bool:

@@ -19,6 +19,7 @@ from rebalance_core.model.verdicts import (
     EQUAL,
     INCOMPLETE,
     NO_DUMP,
+    NOT_TOLD,
     OFFLINE,
     STALE_DUMP,
     STRATEGY,
@@ -64,6 +65,39 @@ def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() 
     cut = compare(case(*HEALTHY, *filling("T-that-goes-", "10.0.0.9", "10.0.0.9")))
     assert (cut.verdict, cut.differences) == (EQUAL, ())
     assert compare(case(*HEALTHY, *filling("T", "10.0.0.9"))).verdict == DIFFERS
+
+
+def pulling(version: str, consumer_type: str = "LITE_PULL") -> dict[str, Any]:
+    return {
+        "consumer_groups": [{"consumer_type": consumer_type}],
+        "memberships": [row | {"version": version} for row in (member(A, 0), member(B, JOINED_MS))],
+    }
+
+
+@pytest.mark.parametrize(
+    ("tables", "verdict"),
+    [
+        (pulling("4.9.4"), (UNKNOWN, NOT_TOLD)),
+        (pulling("5.1.0"), (UNKNOWN, NOT_TOLD)),
+        (pulling("5.1.1"), (DIFFERS, "")),
+        (pulling("5.4.0", "PULL"), (UNKNOWN, NOT_TOLD)),
+        (pulling("4.9.4", "PUSH"), (DIFFERS, "")),
+    ],
+)
+def test_members_that_do_not_tell_their_queues_are_not_said_to_hold_none(
+    tables: dict[str, Any], verdict: tuple[str, str]
+) -> None:
+    """4.9.4: consumerStatus of a lite pull consumer ends before the queues, -s shows N/A."""
+    empty = [*status(A, DUMPED_MS), *status(B, DUMPED_MS + 100)]
+    nobody = progress(DUMPED_MS, "", "", "", "")
+    result = compare(case(*empty, *nobody, **tables))
+    assert (result.verdict, result.reason) == verdict
+
+
+def test_what_a_member_tells_counts_whatever_its_version() -> None:
+    tables = pulling("4.9.4")
+    assert compare(case(*HEALTHY, **tables)).verdict == EQUAL
+    assert compare(case(*progress(DUMPED_MS, "10.9.9.9"), **tables)).verdict == DIFFERS
 
 
 @pytest.mark.parametrize("address", ["", "10.9.9.9"])

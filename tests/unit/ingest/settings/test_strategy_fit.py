@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.presence import Presence
+from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
+from rebalance_core.ingest.settings.strategy_fit import fit_strategy
 from tests.recordings.tables import DATA, ledger_of
 
 
@@ -123,3 +127,28 @@ def test_a_list_and_rooms_that_nobody_tells_are_unknown(tmp_path: Path) -> None:
         ]
         assert found
         assert all(f" allocates by {name} no file tells: " in summary for summary in found)
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "rules_found"), [(401, []), (479, ["INGEST_STRATEGY_UNKNOWN"])]
+)
+def test_queues_of_nobody_prove_nothing_where_members_do_not_tell_theirs(
+    ordinal: int, rules_found: list[str]
+) -> None:
+    """A lite pull consumer tells its queues from 5.1.1 on; 401 is 4.9.4, 479 is 5.3.3."""
+
+    def said(kind: str, place: str, number: int, **values: object) -> Evidence:
+        return Evidence("group", "g", kind, 900_000, place, number, f"dump:{number}", values)
+
+    connected = said("consumer_connected", "b", 0, consume_type="CONSUME_ACTIVELY", version=ordinal)
+    queues = [
+        said(
+            "queue_progress", "mqadmin", q, with_clients=True, topic="T", topic_truncated=False,
+            broker_name="b", queue_id=q, client_ip=None,
+        )
+        for q in range(2)
+    ]  # fmt: skip
+    joined = {"event_type": "CONSUMER_JOIN", "client_id": "10.0.0.1@1", "event_ms": 0, "source": ""}
+    context = ClusterContext("c", 0, 1_000_000, brokers=("b",))
+    _, findings = fit_strategy("g", [connected, *queues], Presence([joined]), "AVG", context)
+    assert [row["rule_id"] for row in findings] == rules_found
