@@ -36,6 +36,7 @@ class AuditRun:
         versions: of the brokers, where a file tells.
         offsets_ms: when the first consumerOffset.json of a broker was copied, where one was; None:
             the tables are of no collection, and what they do not have was not committed.
+        log_ends: when the broker.log of each broker that is up ends, where one was collected.
     """
 
     start_ms: int
@@ -46,6 +47,7 @@ class AuditRun:
     masters: Mapping[str, tuple[MasterOutage, ...]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     offsets_ms: Mapping[str, int] | None = None
+    log_ends: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.ingest.parse.stores.store_forms import ROCKSDB_V2
 from rebalance_core.model.severities import ERROR
 from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import HOUR_MS
-from rebalance_core.model.verdicts import NO_DUMP, STALE_DUMP
+from rebalance_core.model.time_units import HOUR_MS, MINUTE_MS
+from rebalance_core.model.verdicts import LOG_ENDED, NO_DUMP, STALE_DUMP
 
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
 MEMBER_COMMANDS = ("consumerConnection",)
@@ -35,13 +35,18 @@ and broker that it did not reach."""
 UNASKED = "UNASKED"
 BROKER_LOG = "broker.log"
 PROGRESS = "consumerProgress"
+LOG_SILENT_MS = MINUTE_MS
+"""A broker that runs writes a line every minute at least: it registers at the name servers."""
+LOG_GAP_MS = 10 * MINUTE_MS
+"""Logs that were copied right before a round of dumps end no longer before its last one."""
 EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     ERROR,
-    "A broker, a name server, a dump or the export of a RocksDB is missing or stale: what depends "
-    "on it is UNKNOWN, and the run is not green.",
+    "A broker, a name server, a dump or the export of a RocksDB is missing or stale, or a "
+    "broker.log ends long before the dumps or cannot be read: what depends on it is UNKNOWN, and "
+    "the run is not green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
     "BROKER_IN_CLUSTER, DUMP",
     "Find out why the file was not copied or the command failed; collect again.",
@@ -78,6 +83,8 @@ def audit_run_of(
     findings += _missing_name_servers(by_kind)
     findings += _missing_dumps(dumps, run)
     findings += _missing_exports(by_kind, dumps, run)
+    log_ends = _log_ends(by_kind, down)
+    findings += _ended_logs(by_kind, log_ends, dumps)
     if not_before_ms is not None and run.end_ms < not_before_ms:
         late = _hours(not_before_ms - run.end_ms)
         what = f"the newest file of the collection is {late} older than it may be"
@@ -103,6 +110,7 @@ def audit_run_of(
         store_ms=stores,
         versions=versions,
         offsets_ms=offsets if collected else None,
+        log_ends=log_ends,
     )
     return run, findings
 
@@ -151,6 +159,43 @@ def _missing_brokers(
         evidence = {"broker": broker} | {kind: utc(ms) for kind, ms in files.items()}
         findings.append(_incomplete(what, evidence, broker_name=broker))
     return missing, findings
+
+
+def _log_ends(by_kind: Mapping[str, list[Row]], down: frozenset[str]) -> dict[str, int]:
+    """When the broker.log of each broker that is up ends, where its last line has a time."""
+    return {
+        row["broker_name"]: int(row["details"]["until_ms"])
+        for row in by_kind.get("BROKER_FILE", ())
+        if row["details"].get("until_ms") and row["broker_name"] not in down
+    }
+
+
+def _ended_logs(
+    by_kind: Mapping[str, list[Row]], log_ends: Mapping[str, int], dumps: Iterable[Row]
+) -> Iterator[Finding]:
+    """Logs that end long before the dumps of members or queues, or that are cut off."""
+    commands = (*LIVE_COMMANDS, *MEMBER_COMMANDS)
+    asked = [row["last_ms"] for row in dumps if row["details"]["command"] in commands]
+    newest = max(asked, default=0)
+    for broker, until_ms in sorted(log_ends.items()):
+        if newest > until_ms + LOG_GAP_MS:
+            yield _incomplete(
+                f"the broker.log of {broker} ends {_minutes(newest - until_ms)} before the newest "
+                "dump: who came and went since is known from dumps alone",
+                {"broker": broker, "log_end": utc(until_ms), "newest_dump": utc(newest)},
+                broker_name=broker,
+                remedy="Copy the logs after the dumps, up to their last line.",
+            )
+    for row in by_kind.get("BROKER_FILE", ()):
+        count = int(row["details"].get("unreadable") or 0)
+        if count:
+            yield _incomplete(
+                f"{plural(count, 'file')} of the broker.log of {row['broker_name']} cannot be read "
+                "to the end: what members did then is unknown",
+                {"broker": row["broker_name"], "file": row["source"]},
+                broker_name=row["broker_name"],
+                remedy="Copy the file again; the table rejected names it and says why.",
+            )
 
 
 def _missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]:
@@ -234,6 +279,7 @@ def _missing_exports(
 _WORDS = {
     NO_DUMP: "without a dump of who holds its queues, though others have one",
     STALE_DUMP: "without a recent dump of who holds its queues",
+    LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
     UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""
@@ -243,13 +289,17 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
     """The finding for the groups of which something is missing.
 
     Args:
-        reason: `NO_DUMP`, `STALE_DUMP` or `UNASKED`.
+        reason: `NO_DUMP`, `STALE_DUMP`, `LOG_ENDED` or `UNASKED`.
         count: how many groups.
         names: the first of them.
     """
     names_shown = listed(names, count=count)
     what = f"{plural(count, 'online group')}, each {_WORDS[reason]}: {names_shown}"
     return _incomplete(what, {"groups": names_shown})
+
+
+def _minutes(span_ms: int) -> str:
+    return f"{span_ms // MINUTE_MS} min" if span_ms < 2 * HOUR_MS else _hours(span_ms)
 
 
 def _hours(span_ms: int) -> str:

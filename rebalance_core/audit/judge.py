@@ -37,7 +37,14 @@ from rebalance_core.audit.rules.starved_timers import starved_timers
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.events import BROKER_EVENTS
 from rebalance_core.model.severities import ERROR
-from rebalance_core.model.verdicts import COMPARISON_FAILED, NO_DUMP, STALE_DUMP, SYSTEM, UNKNOWN
+from rebalance_core.model.verdicts import (
+    COMPARISON_FAILED,
+    LOG_ENDED,
+    NO_DUMP,
+    STALE_DUMP,
+    SYSTEM,
+    UNKNOWN,
+)
 
 RULE_FAILED = Rule(
     "RULE_FAILED",
@@ -125,14 +132,14 @@ def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: in
     """
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
-        for reason in (NO_DUMP, STALE_DUMP, UNASKED)
-        if reason in unknown and (compared or reason == UNASKED)
+        for reason in (NO_DUMP, STALE_DUMP, LOG_ENDED, UNASKED)
+        if reason in unknown and (compared or reason in (LOG_ENDED, UNASKED))
     ]
 
 
 def missing_reason(verdict: Mapping[str, Any]) -> str | None:
     """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
-    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE_DUMP):
+    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE_DUMP, LOG_ENDED):
         return str(verdict["reason"])
     return UNASKED if verdict["unasked"] else None
 

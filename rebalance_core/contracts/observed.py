@@ -76,7 +76,8 @@ _OTHER_KINDS = (
         "BROKER_FILE",
         "what was collected of a broker, its first and last statement (a store: copy): file "
         "(log, store), name (broker.log, lock.log, topics.json, …), files, facts (a log with 0: "
-        "its time is not known and is the collection's end)",
+        "its time is not known and is the collection's end); of broker.log also until_ms (time of "
+        "its last line) and unreadable (files of which the end could not be read)",
     ),
     FactKind(
         "BROKER_STORE",

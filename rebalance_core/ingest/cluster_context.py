@@ -133,6 +133,10 @@ class ClusterContext:
         """True if the broker.log of the place was collected and its last line is older."""
         return place in self.logged and at_ms >= self.logged[place] + SECOND_MS
 
+    def all_logs_had_ended(self, at_ms: int) -> bool:
+        """True if every broker.log that was collected ends before."""
+        return bool(self.logged) and all(self.log_had_ended(p, at_ms) for p in self.logged)
+
     def time_of(self, piece: Evidence) -> int:
         """When the evidence was true."""
         at_ms = self.exported.get(piece.source) or piece.at_ms

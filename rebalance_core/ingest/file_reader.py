@@ -161,6 +161,8 @@ class FileStats:
     worst_jump_ms: int = 0
     last_line: str = ""
     """The time of a log's last line with a head, whatever it states, as it is written there."""
+    unreadable: str = ""
+    """The code of the refusal, where the file or its rest could not be read."""
     local_times: int = 0
     """Lines of ours whose time is that of the client's host."""
 
@@ -243,6 +245,7 @@ class FileReader:
     def refuse(self, refusal: Unreadable) -> Unread:
         """The file as a whole, or from here on, could not be read."""
         self.stats.rejected += 1
+        self.stats.unreadable = refusal.code
         return unread(self.file.name, self.file.name, refusal)
 
     def _addressed(

@@ -214,6 +214,7 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         for name in ("lines", "understood", "facts", "rejected", "jumps_back", "local_times"):
             setattr(total, name, getattr(total, name) + getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
+        total.unreadable = max(total.unreadable, part.unreadable)
         total.worst_jump_ms = max(total.worst_jump_ms, part.worst_jump_ms)
         firsts = [one.first_ms for one in (total, part) if one.first_ms is not None]
         lasts = [one.last_ms for one in (total, part) if one.last_ms is not None]

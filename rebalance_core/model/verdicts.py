@@ -27,6 +27,7 @@ VERDICTS = {
 NO_DUMP: Final = "NO_DUMP"
 NOT_TOLD: Final = "NOT_TOLD"
 STALE_DUMP: Final = "STALE_DUMP"
+LOG_ENDED: Final = "LOG_ENDED"
 STRATEGY: Final = "STRATEGY"
 SYSTEM: Final = "SYSTEM"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
@@ -36,6 +37,7 @@ REASONS = {
     "DefaultMQPullConsumer)",
     STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
+    LOG_ENDED: "a broker's log ends before the dump: what it lacks may be why live owners differ",
     STRATEGY: "the group's strategy or its parameters are not known",
     SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),

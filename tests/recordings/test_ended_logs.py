@@ -1,5 +1,6 @@
 """Logs that end before the dumps were taken: what only a dump shows is dated by it, and told."""
 
+import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
@@ -9,6 +10,7 @@ import pytest
 
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.time_units import SECOND_MS
+from tests.recordings.audited import audit_folder
 from tests.recordings.cut_logs import cut_collection
 from tests.recordings.tables import DATA, RECORDINGS, Row
 
@@ -83,7 +85,7 @@ def test_no_event_of_members_is_made_up(
         (row["consumer_group"], source)
         for row in tables["findings"]
         if row["rule_id"] in ("INGEST_LOG_ENDED", "INGEST_LEAVE_NOT_LOGGED")
-        for source in [*row["evidence"], *row["evidence"].values()]
+        for source in row["evidence"].values()
     }
     slack_ms = OVERLOADED_START_MS.get(name, START_MS)
     for row in unlike(found, recorded, slack_ms):
@@ -98,3 +100,34 @@ def test_no_event_of_members_is_made_up(
         assert (row["consumer_group"], row["source"]) in told, row
     sure = [row for row in recorded if row["event_ms"] < end_ms - SECOND_MS]
     assert unlike(sure, found, slack_ms) == []
+
+
+def test_differences_after_the_logs_are_unknown_and_the_run_is_not_green(tmp_path: Path) -> None:
+    """The brokers that went after the logs had ended are in no file; nor is it said they were."""
+    name = "broker-loss-4.9"
+    tables = audit_folder(cut_collection(name, moment(name, 0.3), tmp_path))
+    verdicts = {(row["verdict"], row["reason"]) for row in tables["group_verdicts"]}
+    assert verdicts - {("OFFLINE", "")} == {("UNKNOWN", "LOG_ENDED")}
+    rules = {row["rule_id"] for row in tables["findings"] if row["severity"] == "ERROR"}
+    assert rules == {"COLLECTION_INCOMPLETE"}
+
+
+@pytest.mark.parametrize("name", ["join-leave-5.5", "silent-loss", "strategies", "timing"])
+def test_no_group_of_a_cut_collection_is_said_to_differ(name: str, tmp_path: Path) -> None:
+    tables = audit_folder(cut_collection(name, moment(name, 0.3), tmp_path))
+    assert "DIFFERS" not in {row["verdict"] for row in tables["group_verdicts"]}
+    ended = [
+        row["summary"]
+        for row in tables["findings"]
+        if row["rule_id"] == "COLLECTION_INCOMPLETE" and "before the newest dump" in row["summary"]
+    ]
+    assert len(ended) == (2 if name == "timing" else 0), "its dumps are 19 minutes later"
+
+
+def test_a_log_that_is_cut_off_in_its_compressed_form_is_missing_something(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(DATA / "nightly" / "collection", tmp_path / "c"))
+    log = folder / "brokers" / "broker-b" / "broker.log.gz"
+    log.write_bytes(log.read_bytes()[:-2_000])
+    found = [row for row in audit_folder(folder)["findings"] if row["severity"] == "ERROR"]
+    (told,) = [row for row in found if row["rule_id"] == "COLLECTION_INCOMPLETE"]
+    assert "1 file of the broker.log of broker-b cannot be read to the end" in told["summary"]

@@ -21,6 +21,7 @@ from rebalance_core.audit.comparison.observations import (
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.comparison.proxied_members import proxied_members
 from rebalance_core.audit.comparison.simulated_range import Unsettled
+from rebalance_core.audit.completeness import LOG_SILENT_MS
 from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
 from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
@@ -32,6 +33,7 @@ from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,
     INCOMPLETE,
+    LOG_ENDED,
     NO_DUMP,
     NOT_TOLD,
     OFFLINE,
@@ -107,6 +109,10 @@ def _compared(case: GroupCase) -> ComparisonResult:
             if found and change["from_ms"] <= at_ms:
                 unsettled.append(Unsettled(change["from_ms"], at_ms, len(found)))
     explained = tuple(classified(differences, observed, case, prediction))
+    until_ms = _logged_until(case)
+    if until_ms is not None and any(one.at_ms > until_ms for one in explained):
+        proven = tuple(one for one in explained if one.at_ms <= until_ms)
+        return ComparisonResult(UNKNOWN, LOG_ENDED, len(observed), newest, start_ms, proven)
     still = [one for one in explained if one.at_ms >= start_ms]
     verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
     latest = max(unsettled, key=lambda one: one.seen_ms - one.change_ms, default=None)
@@ -163,9 +169,18 @@ def _unasked(case: GroupCase) -> set[str]:
 
 
 def _depends_on_missing(case: GroupCase) -> bool:
-    brokers = {row["broker_name"] for row in case.owned}
-    brokers |= {row["broker_name"] for row in case.rows("topics")}
-    return bool(brokers & case.run.missing)
+    return bool(_brokers(case) & case.run.missing)
+
+
+def _logged_until(case: GroupCase) -> int | None:
+    """Until when a difference proves something: later its cause may be in no log; None: always."""
+    ends = [ms for broker, ms in case.run.log_ends.items() if broker in _brokers(case)]
+    return min(ends) + LOG_SILENT_MS if ends else None
+
+
+def _brokers(case: GroupCase) -> set[str]:
+    owned = {row["broker_name"] for row in case.owned}
+    return owned | {row["broker_name"] for row in case.rows("topics")}
 
 
 def _differences(observation: Observation, prediction: Prediction) -> Iterator[Difference]:

@@ -122,6 +122,10 @@ class MemberTimeline:
         elif detail is None and any(change.joined for change in changes):
             finding = not_logged(self.group, client_id, "join", piece.source, at_ms)
             self.findings.append(finding)
+        if v.get("later"):
+            # others of the group had these, so it may have from its start; the rest is dated later
+            had = frozenset[str]().union(*self._topics.values())
+            v = {**v, "topics": [t for t in v["topics"] if t in had] or v["topics"]}
         self._first_listed(v, piece, at_ms)
 
     def _first_listed(self, v: Mapping[str, Any], piece: Evidence, at_ms: int) -> None:

@@ -139,6 +139,9 @@ def _files(
             _spanning(rows, "NAME_SERVER_FILE", context, source, count, None, span)
         else:
             count["file"], count["name"] = _BROKER_FILES[kind]
+            if kind == BROKER_LOG:
+                count["until_ms"] = context.logged.get(place) or None
+                count["unreadable"] = sum(bool(one.unreadable) for one in of_files)
             _spanning(rows, "BROKER_FILE", context, source, count, place, span)
 
 

@@ -82,6 +82,28 @@ def test_stale_files_of_a_broker_count_unless_it_is_down(down: str, missing: int
     assert len(findings) == missing
 
 
+def log_of(name: str, end_ms: int, unreadable: int = 0) -> dict[str, Any]:
+    details = {"file": "log", "name": "broker.log", "until_ms": str(end_ms)}
+    details["unreadable"] = str(unreadable)
+    return fact("BROKER_FILE", END, broker_name=name, details=details)
+
+
+def test_a_log_that_ends_long_before_the_dumps_is_named() -> None:
+    facts = [*WHOLE, log_of("a", END - 660_000), log_of("b", END - 590_000)]
+    run, (one,) = audit_run_of(facts, DUMPS, frozenset(), 6.0)
+    assert "broker.log of a ends 11 min before the newest dump" in one.summary
+    assert run.log_ends == {"a": END - 660_000, "b": END - 590_000}
+    assert run.missing == frozenset(), "what is equal still proves something"
+    assert summaries(facts, DUMPS, down="a") == []
+    other = [dump("consumerStatus", END - 700_000), dump("clusterList")]
+    assert "consumerConnection" in summaries(facts, other)[0], "of members, not of the cluster"
+
+
+def test_a_log_that_cannot_be_read_to_its_end_is_named() -> None:
+    (text,) = summaries([*WHOLE, log_of("a", END, unreadable=2)], DUMPS)
+    assert "2 files of the broker.log of a cannot be read" in text
+
+
 def test_a_name_server_without_its_log_is_named() -> None:
     (text,) = summaries([*WHOLE, fact("EXPECTED_NAME_SERVER", END, details={"name": "n2"})], DUMPS)
     assert "n2 missing" in text
@@ -111,6 +133,9 @@ def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:
     (row,) = missing_of_groups({"NO_DUMP": (30, ["g1", "g2"])}, compared=5)
     assert "30 online groups, each without a dump" in row["summary"]
     assert "and 28 more" in row["summary"]
+    verdict = {"verdict": "UNKNOWN", "reason": "LOG_ENDED", "unasked": []}
+    (row,) = missing_of_groups({str(missing_reason(verdict)): (1, ["g1"])}, compared=0)
+    assert "1 online group, each with live owners that differ" in row["summary"]
     assert missing_of_groups({"NO_DUMP": (30, ["g1"])}, compared=0) == []
 
 

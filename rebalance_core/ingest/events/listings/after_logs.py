@@ -26,15 +26,15 @@ def after_logs(group: str, events: Iterable[Row], context: ClusterContext) -> li
         return []
     ends = {place: ms for place, ms in sorted(context.logged.items()) if ms < rows[-1]["event_ms"]}
     first_ms = min(ends.values(), default=rows[0]["event_ms"])
-    shown = {row["source"]: f"{row['event_type']} {row['client_id']}" for row in rows[:SHOWN]}
+    shown = {_name(row): row["source"] for row in rows[:SHOWN]}
     told = ", ".join(f"{place} at {utc(ms)}" for place, ms in ends.items())
     return [
         finding(
             "INGEST_LOG_ENDED",
-            f"{len(rows)} events of members are known from dumps alone, taken after broker.log had "
-            f"ended ({told}). Each is dated by the dump that shows it, or by when its client says "
-            "it started, and may have happened at any time since the log's end: windows and "
-            "bounds of starts do not cover that.",
+            f"What members did after broker.log had ended ({told}) is known from dumps alone. "
+            f"Events that are dated by the dump that shows them, or by when the client says it "
+            f"started: {len(rows)}. They may have happened at any time since the log's end: "
+            "windows and bounds of starts do not cover that.",
             "Copy the logs after the dumps, up to their last line.",
             WARNING,
             consumer_group=group,
@@ -43,3 +43,7 @@ def after_logs(group: str, events: Iterable[Row], context: ClusterContext) -> li
             evidence=shown,
         )
     ]
+
+
+def _name(row: Row) -> str:
+    return " ".join(filter(None, (row["event_type"], row.get("topic"), row["client_id"])))

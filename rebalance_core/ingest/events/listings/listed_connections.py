@@ -20,7 +20,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
 
     Its values: channel, client_id, topics (the client's own where any file tells them, else the
     group's at that broker), message_model, consume_from_where; ended: True where the broker's log
-    had ended by then.
+    had ended by then; later: True if its topics are those that it said when all logs had ended.
 
     Those that may have been made after the broker's log ended are left to `listed_tables`: where
     the log has the broker's start, or another connection of the client is known, which this one may
@@ -30,6 +30,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
     found: list[Evidence] = []
     own, at_start = own_subscriptions(pieces, context), first_heartbeats(pieces, context)
     started = start_times(pieces)
+    asked = {p.values.get("client_file") for p in pieces if p.kind == "client_subscription"}
     announced = {
         (p.place, p.values["channel"]): p for p in pieces if p.kind == "consumer_connected"
     }
@@ -59,7 +60,10 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
         since = max(start_ms, context.start_ms, *restarts)
         values = listed_values(piece, own)
         if ended:
-            values |= {"ended": True, "topics": at_start.get(v["client_id"], values["topics"])}
+            stated = at_start.get(v["client_id"])
+            later = v["client_id"] in asked and context.all_logs_had_ended(seen_ms)
+            values |= {"ended": True, "topics": stated or values["topics"]}
+            values["later"] = later and stated is None
         found.append(replace(piece, kind="consumer_listed", at_ms=since, values=values))
     return found
 

@@ -63,7 +63,7 @@ def _own_topics(
             key = (context.time_of(piece), piece.values["client_file"])
             asked.setdefault(key, []).append(piece)
     for (at_ms, client_id), topics in asked.items():
-        if context.logged and all(context.log_had_ended(place, at_ms) for place in context.logged):
+        if context.all_logs_had_ended(at_ms):
             names = frozenset(p.values["topic"] for p in topics)
             values = {
                 "client_id": client_id,

@@ -18,6 +18,7 @@ from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,
     INCOMPLETE,
+    LOG_ENDED,
     NO_DUMP,
     NOT_TOLD,
     OFFLINE,
@@ -161,6 +162,17 @@ def test_what_depends_on_a_missing_broker_is_unknown() -> None:
     assert (result.verdict, result.reason) == (UNKNOWN, INCOMPLETE)
     elsewhere = compare(case(*HEALTHY, run=replace(RUN, missing=frozenset({"other"}))))
     assert elsewhere.verdict == EQUAL
+
+
+def test_a_difference_after_the_end_of_a_log_proves_nothing() -> None:
+    wrong = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
+    assert compare(case(*wrong)).verdict == DIFFERS
+    behind = replace(RUN, log_ends={"b": DUMPED_MS - 120_000})
+    result = compare(case(*wrong, run=behind))
+    assert (result.verdict, result.reason, result.differences) == (UNKNOWN, LOG_ENDED, ())
+    assert compare(case(*HEALTHY, run=behind)).verdict == EQUAL
+    for ends in ({"b": DUMPED_MS - 30_000}, {"other": 0}):
+        assert compare(case(*wrong, run=replace(RUN, log_ends=ends))).verdict == DIFFERS
 
 
 def test_an_unknown_strategy_is_not_compared() -> None:

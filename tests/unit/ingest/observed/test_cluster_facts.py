@@ -73,6 +73,8 @@ def test_what_was_expected_and_what_was_collected(tmp_path: Path) -> None:
         ("a", "topics.json", 1795232000000, 1795233000000),
     ]
     assert found[0]["details"]["facts"] == "0"
+    assert found[0]["details"]["until_ms"] == "1795231715000"
+    assert found[0]["details"]["unreadable"] == "0"
     assert found[1]["details"] | {"facts": ""} == {
         "file": "store", "name": "topics.json", "files": "2", "facts": "",
     }  # fmt: skip
