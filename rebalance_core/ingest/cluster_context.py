@@ -24,6 +24,10 @@ from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
 from rebalance_core.model.time_units import SECOND_MS
 from rebalance_core.model.versions import parse_version
 
+_MENTIONS = ("broker_registered", "broker_address", "broker_known", "broker_removed")
+_START_LINES_MS = 5_000
+"""A broker prints what it loads beside its settings when it starts."""
+
 
 @dataclass(frozen=True)
 class ClusterContext:
@@ -45,6 +49,8 @@ class ClusterContext:
         given: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
         logged: of the places whose broker.log was collected, when its last line was written.
+        log_begins: of the same places since when the log tells what happens there; 0: there was
+            no such broker before.
         folders: whose files lie in each folder of brokers/.
         slaves: addresses of slaves.
         master_turns: when masters went and came back, by time.
@@ -69,6 +75,7 @@ class ClusterContext:
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     client_zones: Mapping[str, str] = field(default_factory=dict)
     logged: Mapping[str, int] = field(default_factory=dict)
+    log_begins: Mapping[str, int] = field(default_factory=dict)
     folders: Mapping[str, BrokerFolder] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
     expected: tuple[str, ...] = ()
@@ -90,6 +97,10 @@ class ClusterContext:
         own = {a: folder.place for folder in self.folders.values() for a in folder.addresses}
         # an address that no folder has is the master's, or one without files
         return dict(self.addresses) | own
+
+    def tells_since(self, at_ms: int) -> bool:
+        """True if whatever happened at any broker since then stands in a log that was collected."""
+        return all(self.log_begins.get(name, at_ms + 1) <= at_ms for name in self.brokers)
 
     def is_masterless(self, broker: str, at_ms: int) -> bool:
         """True while slaves alone answer for the broker."""
@@ -155,6 +166,7 @@ def cluster_context(
     given: Mapping[str, Mapping[str, Any]],
     client_zones: Mapping[str, str],
     logged: Mapping[str, int],
+    log_begins: Mapping[str, int],
 ) -> ClusterContext:
     """The context from the evidence on the cluster.
 
@@ -169,13 +181,15 @@ def cluster_context(
         given: rows of consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
         logged: of folders with a broker.log, the time of its last line.
+        log_begins: of folders with a broker.log, the time of the first that states something.
     """
     pieces, expected = list(pieces), list(expected)
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
     expected = sorted({_broker_of(name, of_folders, directory) for name in expected})
-    history = _BrokerHistory(of_folders, end_ms)
+    history = _BrokerHistory(of_folders, directory.names, end_ms)
     for piece in pieces:
         history.read(piece)
+        history.note_mention(piece)
     slaves = directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave))
     modern = {name for name, its in history.versions.items() if not parse_version(its).is_v4}
     replicas = Replicas(directory.names, slaves, directory.masters, of_folders, frozenset(modern))
@@ -194,6 +208,10 @@ def cluster_context(
         given,
         client_zones,
         {of_folders[folder].place: until_ms for folder, until_ms in sorted(logged.items())},
+        {
+            of_folders[folder].place: history.begin_of(of_folders[folder], since_ms)
+            for folder, since_ms in sorted(log_begins.items())
+        },
         of_folders,
         slaves,
         tuple(expected),
@@ -217,6 +235,7 @@ class _BrokerHistory:
     """Starts and ends of the brokers' processes, by place, and what each broker is."""
 
     folders: Mapping[str, BrokerFolder]
+    addresses: Mapping[str, str]
     end_ms: int
     mode_stores: set[tuple[str, int, str]] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
@@ -224,6 +243,8 @@ class _BrokerHistory:
     permissions: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
     starts: dict[str, set[tuple[int, str]]] = field(default_factory=dict)
     ends: dict[str, set[tuple[int, str]]] = field(default_factory=dict)
+    registered: dict[str, int] = field(default_factory=dict)
+    """When a name server's log first mentions each broker."""
 
     def read(self, piece: Evidence) -> None:
         """Take what one piece of evidence on the cluster says."""
@@ -253,6 +274,26 @@ class _BrokerHistory:
             address = v["address"]
             places = {f.place for f in self.folders.values() if address in f.addresses}
             self._ended(places, piece.at_ms, piece.source)
+
+    def begin_of(self, folder: BrokerFolder, since_ms: int) -> int:
+        """Since when its log, whose first statement is this old, tells what happens there.
+
+        A broker that the name servers did not know before its log's first line is new.
+        """
+        first = min((at_ms for at_ms, _ in self.starts.get(folder.place, ())), default=None)
+        known = self.registered.get(folder.broker_name)
+        if first is None or known is None or first > since_ms + _START_LINES_MS:
+            return since_ms
+        others = [at_ms for at_ms in self.registered.values() if at_ms < first]
+        return 0 if others and known >= first else since_ms
+
+    def note_mention(self, piece: Evidence) -> None:
+        """A name server's line on a broker."""
+        if piece.kind in _MENTIONS and piece.at_ms is not None:
+            v = piece.values
+            name = v.get("broker") or self.addresses.get(v["address"])
+            if name is not None:
+                self.registered[name] = min(piece.at_ms, self.registered.get(name, piece.at_ms))
 
     def _ended(self, places: Iterable[str], at_ms: int, source: str) -> None:
         for place in places:

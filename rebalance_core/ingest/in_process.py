@@ -175,6 +175,7 @@ def context_of(
         given=given,
         client_zones=zones,
         logged=_logged(collection, stats),
+        log_begins=_log_begins(collection, stats),
     )
 
 
@@ -187,6 +188,17 @@ def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int
             until_ms = ServerClock().second_ms(written.get(file.name, "")) or 0
             logged[file.place] = max(until_ms, logged.get(file.place, 0))
     return logged
+
+
+def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
+    """Folders whose broker.log states something, and when it first does."""
+    first = {one.name: one.first_ms for one in stats}
+    begins: dict[str, int] = {}
+    for file in collection.files:
+        at_ms = first.get(file.name)
+        if file.kind == BROKER_LOG and at_ms is not None:
+            begins[file.place] = min(at_ms, begins.get(file.place, at_ms))
+    return begins
 
 
 def assemble(evidence: Iterable[Evidence], context: ClusterContext) -> Tables:

@@ -267,6 +267,8 @@ class MemberTimeline:
         known_ms = piece.values["known_ms"]
         if known_ms is None or known_ms > row["event_ms"] - RECONNECT_MS:
             return
+        if self.context.tells_since(known_ms):
+            return  # it knew no broker: none of its topics had a route, or no broker was up
         if row.get("detail") is None and not self._was_there(member.client_id, row):
             row["event_ms"] = max(known_ms, self.context.start_ms)
             if known_ms <= self.context.start_ms:
