@@ -1,8 +1,8 @@
 """The recording `slave` as a cluster would have logged it whose slaves act as master.
 
-No such cluster was recorded. What differs is what rocketmq.md §15 says: properties at the start,
-the slave's line when it takes over, the perm that comes back with the master, and routes in which
-the slave stands under id 0.
+None of the recordings is of such a cluster. What differs is what rocketmq.md §15 says: properties
+at the start, the slave's line when it takes over, the perm that comes back with the master, and
+routes in which the slave stands under id 0.
 """
 
 import re
@@ -137,6 +137,25 @@ def test_without_the_name_server_s_log_too() -> None:
     assert modes == ["ACTING"] * 2
     assert all(r.get("perm") in (None, 6) for r in events_of(found, "TOPIC_CONFIG")
                if r["topic"] == "OrderTopic")  # fmt: skip
+
+
+def test_what_a_slave_answers_for_its_broker_makes_no_member() -> None:
+    """Recorded on 5.2.0: asked for the broker, the acting slave lists its own connections."""
+    with TemporaryDirectory() as folder:
+        made = acting_collection(Path(folder))
+        renamed = 0
+        for dump in sorted(made.glob("mqadmin/*-consumerConnection-*-s.txt")):
+            at_ms, command = dump.name.split("-", 1)
+            broker = command.removesuffix("-s.txt") + ".txt"
+            asked = [int(p.name.split("-", 1)[0]) for p in made.glob(f"mqadmin/*-{broker}")]
+            if all(abs(int(at_ms) - other) > 10_000 for other in asked):  # the master is gone
+                dump.rename(dump.with_name(f"{at_ms}-{broker}"))
+                renamed += 1
+        assert renamed >= 4
+        found = ingest_collection(made).tables
+    kinds = "CONSUMER_JOIN", "CONSUMER_LEAVE", "CONSUMER_LOST"
+    assert events_of(found, *kinds) == events_of(acting(), *kinds)
+    assert found["findings"] == acting()["findings"]
 
 
 def test_with_dumps_alone_the_slave_s_place_in_the_route_tells() -> None:

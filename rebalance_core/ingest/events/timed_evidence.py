@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.listings.answerers import at_answerers
 from rebalance_core.ingest.events.listings.listed_connections import listed_connections
 from rebalance_core.ingest.events.listings.listed_tables import listed_tables
 from rebalance_core.ingest.evidence.evidence import Evidence
@@ -33,7 +34,8 @@ def timed_evidence(
         for name, times in moments.items():
             for at_ms, source in times:
                 yield at_ms, Evidence(GROUP, group, kind, at_ms, name, -1, source, {})
-    for piece in (*listed_connections(pieces, context), *listed_tables(group, pieces, context)):
+    listed = at_answerers(pieces, context)
+    for piece in (*listed_connections(listed, context), *listed_tables(group, listed, context)):
         yield context.time_of(piece), piece
     notified = _notifications(pieces, context)
     last: dict[str, int] = {}
