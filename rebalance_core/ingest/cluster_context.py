@@ -21,12 +21,14 @@ from rebalance_core.ingest.masters.replicas import Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
 from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
 from rebalance_core.model.versions import parse_version
 
 _MENTIONS = ("broker_registered", "broker_address", "broker_known", "broker_removed")
 _START_LINES_MS = 5_000
 """A broker prints what it loads beside its settings when it starts."""
+_REGISTRATION_MS = MINUTE_MS
+"""registerNameServerPeriod at its longest: what fails at the start is tried again so often."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class ClusterContext:
         assumed: what is taken where no file says it.
         given: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
+        first_routes: of brokers that are new, when a name server first had them.
         logged: of the places whose broker.log was collected, when its last line was written.
         log_begins: of the same places since when the log tells what happens there; 0: there was
             no such broker before.
@@ -74,6 +77,7 @@ class ClusterContext:
     assumed: Assumptions = field(default_factory=Assumptions)
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     client_zones: Mapping[str, str] = field(default_factory=dict)
+    first_routes: Mapping[str, int] = field(default_factory=dict)
     logged: Mapping[str, int] = field(default_factory=dict)
     log_begins: Mapping[str, int] = field(default_factory=dict)
     folders: Mapping[str, BrokerFolder] = field(default_factory=dict)
@@ -207,6 +211,11 @@ def cluster_context(
         assumed,
         given,
         client_zones,
+        {
+            of_folders[folder].broker_name: first_ms
+            for folder, since_ms in sorted(log_begins.items())
+            if (first_ms := history.first_route(of_folders[folder], since_ms)) is not None
+        },
         {of_folders[folder].place: until_ms for folder, until_ms in sorted(logged.items())},
         {
             of_folders[folder].place: history.begin_of(of_folders[folder], since_ms)
@@ -280,12 +289,23 @@ class _BrokerHistory:
 
         A broker that the name servers did not know before its log's first line is new.
         """
-        first = min((at_ms for at_ms, _ in self.starts.get(folder.place, ())), default=None)
-        known = self.registered.get(folder.broker_name)
-        if first is None or known is None or first > since_ms + _START_LINES_MS:
+        first, known = self._first_start(folder, since_ms), self.registered.get(folder.broker_name)
+        if first is None or known is None:
             return since_ms
         others = [at_ms for at_ms in self.registered.values() if at_ms < first]
         return 0 if others and known >= first else since_ms
+
+    def first_route(self, folder: BrokerFolder, since_ms: int) -> int | None:
+        """When a name server first had a master whose log begins with its start, if it did then."""
+        first, known = self._first_start(folder, since_ms), self.registered.get(folder.broker_name)
+        if folder.slave or first is None or known is None:
+            return None
+        return known if first <= known <= first + _REGISTRATION_MS else None
+
+    def _first_start(self, folder: BrokerFolder, since_ms: int) -> int | None:
+        """The start that its log begins with."""
+        first = min((at_ms for at_ms, _ in self.starts.get(folder.place, ())), default=None)
+        return first if first is not None and first <= since_ms + _START_LINES_MS else None
 
     def note_mention(self, piece: Evidence) -> None:
         """A name server's line on a broker."""

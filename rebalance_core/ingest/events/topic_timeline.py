@@ -90,7 +90,10 @@ class TopicTimeline:
         at_ms = self.context.time_of(piece)
         if piece.kind in REGISTERED:
             return at_ms + MIDDLE_MS + 1
-        return at_ms + MIDDLE_MS if piece.kind in LOGGED else at_ms
+        if piece.kind not in LOGGED:
+            return at_ms
+        # a new broker is registered up to 10 s after its start: its topics have no route before
+        return max(at_ms, self.context.first_routes.get(piece.place, at_ms)) + MIDDLE_MS
 
     def _logged(self, piece: Evidence) -> None:
         state = self._brokers.setdefault(piece.place, _Broker())
@@ -104,7 +107,7 @@ class TopicTimeline:
         config = self._config(piece.place, piece.values, at_ms)
         if piece.kind == "topic_created":
             if not state.mentioned or state.config is None:
-                self._new_queues(piece, range(max(config.read, config.write)), at_ms)
+                self._new_queues(piece, range(max(config.read, config.write)))
                 state.highest = max(config.read, config.write)
         elif not state.mentioned:
             old = piece.values.get("old", piece.values)
@@ -112,7 +115,7 @@ class TopicTimeline:
         if piece.kind == "topic_updated" and state.highest is not None:
             # a topic that shrank keeps the files of its queues
             highest = max(state.highest, config.read, config.write)
-            self._new_queues(piece, range(state.highest, highest), at_ms)
+            self._new_queues(piece, range(state.highest, highest))
             state.highest = highest
         self._set(piece.place, config, at_ms, piece.source)
 
@@ -188,8 +191,9 @@ class TopicTimeline:
             state.changed_ms = at_ms
         state.config, state.mentioned = config, True
 
-    def _new_queues(self, piece: Evidence, queue_ids: range, at_ms: int) -> None:
+    def _new_queues(self, piece: Evidence, queue_ids: range) -> None:
         """Queues just created are empty; that of a retry topic the simulator knows itself."""
+        at_ms = self.context.time_of(piece) + MIDDLE_MS
         if not self._retry:
             self.offsets += [
                 self._offset(piece.place, queue_id, at_ms, 0, 0) for queue_id in queue_ids
