@@ -27,10 +27,12 @@ _THREW = "], allocate message queue exception. strategy name: "
 
 
 def _group_config(message: str) -> Fields:
-    """4.9 renders ``SubscriptionGroupConfig [groupName=…, …]``, 5.x with ``{…}``."""
+    """4.9 renders ``SubscriptionGroupConfig [groupName=…, …]``, 5.0 ``{groupName='…', …}``, 5.1 and
+    newer ``{groupName=…, …}``.
+    """
     config = message[message.find("SubscriptionGroupConfig") :]
     pieces = between(config, "SubscriptionGroupConfig", "groupName=", ", ")
-    return None if pieces is None else named(("group",), pieces[1:])
+    return None if pieces is None else named(("group",), [pieces[1].strip("'")])
 
 
 def _auto(message: str) -> Fields:

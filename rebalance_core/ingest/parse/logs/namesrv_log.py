@@ -22,14 +22,17 @@ _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
 
 
 def _registered(message: str) -> Fields:
-    """4.9 prints the address, 5.x ``BrokerIdentityInfo [clusterName=…, brokerAddr=…]``."""
+    """4.9 prints the address, 5.0 ``BrokerAddrInfo [clusterName=…, brokerAddr=…]``, 5.1 and newer
+    the same as ``BrokerIdentityInfo […]``.
+    """
     pieces = between(message, "new broker registered, ", " HA")
     return _address(pieces[0]) if pieces else None
 
 
 def _address(text: str) -> Fields:
     """The address stands in brackets of its own where it is one of IPv6."""
-    pieces = between(text, "BrokerIdentityInfo [clusterName=", ", brokerAddr=", "")
+    rendered = text.removeprefix("BrokerIdentityInfo").removeprefix("BrokerAddrInfo")
+    pieces = between(rendered, " [clusterName=", ", brokerAddr=", "")
     address = pieces[1].removesuffix("]") if pieces else text
     return {"address": address} if ":" in address else None
 

@@ -48,6 +48,7 @@ GROUP_4_9 = (
     "SubscriptionGroupConfig [groupName=GID_trade, consumeEnable=true, consumeFromMinEnable=false, "
     "consumeBroadcastEnable=false, retryQueueNums=1, retryMaxTimes=16, brokerId=0]"
 )
+GROUP_5_0 = "SubscriptionGroupConfig{groupName='GID_trade', consumeEnable=true, brokerId=0}"
 GROUP_5 = "SubscriptionGroupConfig{groupName=GID_trade, consumeEnable=true, brokerId=0}"
 TOPIC = {"topic": "T", "read": 4, "write": 8, "perm": 4}
 
@@ -118,6 +119,11 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
         ),
         (
             f"auto create a subscription group, {GROUP_4_9}",
+            "group_created",
+            {"group": "GID_trade", "by": "auto"},
+        ),
+        (
+            f"auto create a subscription group, {GROUP_5_0}",
             "group_created",
             {"group": "GID_trade", "by": "auto"},
         ),

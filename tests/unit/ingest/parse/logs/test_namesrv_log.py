@@ -24,6 +24,18 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
             "broker_registered",
             {"address": "127.0.0.1:23030"},
         ),
+        (  # 5.0.0
+            "new broker registered, BrokerAddrInfo [clusterName=C, brokerAddr=127.0.0.1:26100] "
+            "HAService: 127.0.0.1:26101",
+            "broker_registered",
+            {"address": "127.0.0.1:26100"},
+        ),
+        (
+            "unregisterBroker, remove addr from brokerAddrTable OK, BrokerAddrInfo "
+            "[clusterName=C, brokerAddr=127.0.0.1:26120]",
+            "replica_removed",
+            {"address": "127.0.0.1:26120"},
+        ),
         (
             "new broker registered, BrokerIdentityInfo [clusterName=C, brokerAddr=[fe80:0:0:0:a:b%"
             "eth0]:23030] HAService: [fe80:0:0:0:a:b%eth0]:23031",
