@@ -145,7 +145,12 @@ class ClusterContext:
         return frozenset(names | self.rocksdb.keys())
 
     def log_had_ended(self, place: str, at_ms: int) -> bool:
-        """True if the broker.log of the place was collected and its last line is older."""
+        """True if the broker.log of the place was collected and its last line is older.
+
+        Of a proxy, whose clients' heartbeats are logged: the last minute with a line on a member.
+        """
+        if place in self.proxies.minutes:
+            return at_ms >= (max(self.proxies.minutes[place]) + 1) * MINUTE_MS
         return place in self.logged and at_ms >= self.logged[place] + SECOND_MS
 
     def all_logs_had_ended(self, at_ms: int) -> bool:

@@ -7,6 +7,18 @@ from rebalance_core.model.ordering import java_string_key
 
 RETRY_TOPIC_PREFIX = "%RETRY%"  # MixAll.RETRY_GROUP_TOPIC_PREFIX
 POP_RETRY_MARKS = "_", "+"  # KeyBuilder: between group and topic, first and second version
+SYSTEM_PREFIXES = ("rmq_sys_", "RMQ_SYS_", "%SYS%", "%DLQ%", "%REPLY%")
+SYSTEM_TOPICS = frozenset(
+    {
+        "TBW102",
+        "SCHEDULE_TOPIC_XXXX",  # so it is spelt: TopicValidator.RMQ_SYS_SCHEDULE_TOPIC
+        "BenchmarkTest",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+"""TopicValidator.SYSTEM_TOPIC_SET and its prefixes: brokers make and read these by themselves."""
 
 
 class MessageQueue(NamedTuple):
@@ -58,3 +70,8 @@ def pop_retry_topics(consumer_group: str, topic: str) -> tuple[str, str]:
 def is_retry_topic(topic: str) -> bool:
     """True for the retry topic of any group."""
     return topic.startswith(RETRY_TOPIC_PREFIX)
+
+
+def is_system_topic(topic: str) -> bool:
+    """True for a topic that belongs to the brokers."""
+    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIXES)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.model.queue import is_system_topic
 from rebalance_core.model.time_units import SECOND_MS
 from tests.recordings.audited import audit_folder
 from tests.recordings.cut_logs import cut_collection
@@ -100,6 +101,33 @@ def test_no_event_of_members_is_made_up(
         assert (row["consumer_group"], row["source"]) in told, row
     sure = [row for row in recorded if row["event_ms"] < end_ms - SECOND_MS]
     assert unlike(sure, found, slack_ms) == []
+
+
+@pytest.mark.parametrize("name", ["scale-out", "scale-out-4.9", "timing"])
+def test_a_topic_made_after_the_logs_is_not_said_to_be_old(name: str, tmp_path: Path) -> None:
+    end_ms = moment(name, 0.3)
+    tables = ingest_collection(cut_collection(name, end_ms, tmp_path)).tables
+    first_ms = {
+        (row["topic"], row["broker_name"]): row["event_ms"]
+        for row in reversed(whole(name))
+        if row["event_type"] == "TOPIC_CONFIG"
+    }
+    found = [
+        (row["event_ms"] >= end_ms, row.get("detail"))
+        for row in tables["cluster_events"]
+        if row["event_type"] == "TOPIC_CONFIG"
+        and first_ms[row["topic"], row["broker_name"]] >= end_ms
+        and not is_system_topic(row["topic"])
+    ]
+    assert set(found) == {(True, None)}
+
+
+def test_who_came_after_the_logs_of_proxies_is_not_said_to_be_old(tmp_path: Path) -> None:
+    tables = ingest_collection(cut_collection("grpc", moment("grpc", 0.4), tmp_path)).tables
+    joins = [row for row in tables["cluster_events"] if row["event_type"] == "CONSUMER_JOIN"]
+    late = {row["client_id"] for row in joins if row["source"].startswith("mqadmin/")}
+    assert late
+    assert [row for row in joins if row["client_id"] in late and row.get("detail")] == []
 
 
 def test_differences_after_the_logs_are_unknown_and_the_run_is_not_green(tmp_path: Path) -> None:

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations.topic_configs import (
-    is_system_group,
-    is_system_topic,
-)
+from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
 from rebalance_core.audit.evidence.dumps import EMPTY_LIST, number
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.model.queue import POP_RETRY_MARKS, MessageQueue, retry_topic
+from rebalance_core.model.queue import POP_RETRY_MARKS, MessageQueue, is_system_topic, retry_topic
 
 STEPS = 2
 """One step forward may be an administrator's reset."""

@@ -13,7 +13,6 @@ from rebalance_core.audit.evidence.configurations.group_configs import (
 from rebalance_core.audit.evidence.configurations.topic_configs import (
     is_deleted,
     is_system_group,
-    is_system_topic,
 )
 from rebalance_core.audit.evidence.dumps import fresh, listed_members
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
@@ -21,7 +20,7 @@ from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasti
 from rebalance_core.audit.evidence.unseen import unseen_reading
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
-from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.severities import INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import MINUTE_MS

@@ -15,11 +15,13 @@ from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.ingest.settings.lite_topics import lite_topic_findings
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
-from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.queue import is_retry_topic, is_system_topic
 
 SNAPSHOT_SLACK_MS = 10_000
 """A store is written every 5 to 10 s (rocketmq.md §10.6): it may show the state of so long ago."""
 
+REPLY_MARK = "_REPLY_TOPIC"
+"""MixAll.REPLY_TOPIC_POSTFIX: after the cluster's name."""
 LOGGED = ("topic_created", "topic_updated", "topic_loaded", "topic_deleted")
 SNAPSHOTS = ("topic_config", "route_queues")
 REGISTERED = ("topic_registered", "topic_route")
@@ -154,7 +156,20 @@ class TopicTimeline:
         else:
             config = config._replace(perm=self._registered_perm(place, config.perm, at_ms))
         state = self._brokers.setdefault(place, _Broker())
-        if not state.mentioned:
+        if not state.mentioned and self._was_created_since(place, at_ms):
+            self.findings.append(
+                finding(
+                    "INGEST_TOPIC_CHANGE_NOT_LOGGED",
+                    f"{self.topic} on {place} is first seen in {piece.source}, after broker.log "
+                    "had ended. The log has the broker's start and not this topic, so it was "
+                    "created since: its creation is dated to that file.",
+                    "Copy the logs after the dumps, up to their last line.",
+                    topic=self.topic, broker_name=place, first_ms=self.context.logged[place],
+                    last_ms=at_ms, evidence={"source": piece.source},
+                )
+            )  # fmt: skip
+            self._set(place, config, at_ms, piece.source)
+        elif not state.mentioned:
             self._observed(place, config, piece.source)
         elif config != state.config and at_ms - (state.changed_ms or 0) > SNAPSHOT_SLACK_MS:
             self.findings.append(
@@ -168,6 +183,18 @@ class TopicTimeline:
                 )
             )  # fmt: skip
             self._set(place, config, at_ms, piece.source)
+
+    def _was_created_since(self, broker: str, at_ms: int) -> bool:
+        """True if the broker's log, which had ended, would have the topic from before.
+
+        A broker that starts logs every topic of its store, and each that it creates later, but not
+        those that it makes for itself at its very first start.
+        """
+        context = self.context
+        own = is_system_topic(self.topic) or self.topic in (*context.brokers, context.cluster)
+        reply = self.topic == context.cluster + REPLY_MARK
+        started = context.starts.get(broker) and broker not in context.in_rocksdb
+        return bool(started) and context.log_had_ended(broker, at_ms) and not (own or reply)
 
     def _config(self, broker: str, values: Any, at_ms: int) -> Config:
         perm = self.context.effective_perm(broker, values["perm"], at_ms)

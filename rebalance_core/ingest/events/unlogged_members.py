@@ -63,13 +63,20 @@ def unlogged_joins(
             continue
         added.add(client_id)
         when = at_ms if piece.kind == "heartbeat" else started.get(client_id)
-        if client_id in presence.stays:
+        if client_id in presence.stays or (when is None and _is_new(piece, at_ms, context)):
             when = at_ms
         rows.append(_join(group, piece, client_id, when, context))
         if piece.kind == "heartbeat":
             rows += _own_leave(group, pieces, client_id, at_ms, names, context)
         findings.append(not_logged(group, client_id, "join", piece.source, rows[-1]["event_ms"]))
     return rows, findings
+
+
+def _is_new(piece: Evidence, at_ms: int, context: ClusterContext) -> bool:
+    """True if the log of who lists the member has its start, lacks the member, and had ended."""
+    place = piece.place
+    starts = context.starts.get(place) or context.proxies.starts.get(place)
+    return bool(starts) and context.log_had_ended(place, at_ms)
 
 
 def unlogged_leaves(

@@ -9,22 +9,6 @@ from rebalance_core.model.queue import is_retry_topic
 READ, WRITE = 4, 2
 DEFAULT_PERM = READ | WRITE
 
-SYSTEM_PREFIXES = ("rmq_sys_", "%SYS%", "%DLQ%", "%REPLY%")
-SYSTEM_TOPICS = frozenset(
-    {
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",  # so it is spelt: TopicValidator.RMQ_SYS_SCHEDULE_TOPIC
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-"""TopicValidator.SYSTEM_TOPIC_SET and its prefixes: brokers make and read these by themselves."""
-
 SYSTEM_GROUPS = frozenset(
     {
         "TOOLS_CONSUMER",
@@ -40,11 +24,6 @@ SYSTEM_GROUPS = frozenset(
     }
 )
 """MixAll's own groups, and the proxies'; those that begin with CID_RMQ_SYS_ are the brokers'."""
-
-
-def is_system_topic(topic: str) -> bool:
-    """True for a topic that belongs to the brokers."""
-    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIXES)
 
 
 def is_system_group(group: str) -> bool:

@@ -154,3 +154,25 @@ def test_a_change_of_w_with_the_master_there_is_one() -> None:
     assert perms(said(5, "topic_created", **FOUR), readonly, routed(150, 4), routed(300, 4)) == [
         ("TOPIC_CONFIG", 5_500, 6), ("TOPIC_CONFIG", 50_500, 4),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("starts", "logged_ms", "topic", "created"),
+    [
+        (True, 400_000, "T", (500_000, None)),
+        (True, 400_000, "RMQ_SYS_TRANS_HALF_TOPIC", (1_000, "OBSERVED")),
+        (True, 400_000, "C_REPLY_TOPIC", (1_000, "OBSERVED")),
+        (True, 600_000, "T", (1_000, "OBSERVED")),
+        (False, 400_000, "T", (1_000, "OBSERVED")),
+    ],
+)
+def test_a_topic_first_seen_after_a_log_with_the_broker_s_start_was_created_since(
+    starts: bool, logged_ms: int, topic: str, created: tuple[int, str | None]
+) -> None:
+    times = {"a": ((1_000, "a:1"),)} if starts else {}
+    context = replace(CONTEXT, starts=times, logged={"a": logged_ms})
+    tables = topic_tables(topic, [stored(500, 4)], context)
+    (row,) = tables["cluster_events"]
+    assert (row["event_ms"], row.get("detail")) == created
+    told = [(one["first_ms"], one["last_ms"]) for one in tables["findings"]]
+    assert told == ([(400_000, 500_000)] if created[1] is None else [])
