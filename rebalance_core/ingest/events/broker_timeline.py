@@ -97,13 +97,16 @@ def _has_route(piece: Evidence, name: str, context: ClusterContext) -> bool:
 
     RouteInfoManager.registerBroker, ``isPrimeSlave``.
     """
+    return piece.values["address"] not in context.slaves or not _is_v4(name, context)
+
+
+def _is_v4(name: str, context: ClusterContext) -> bool:
     version = context.versions.get(name)
-    slave = piece.values["address"] in context.slaves
-    return not slave or version is None or not parse_version(version).is_v4
+    return version is not None and parse_version(version).is_v4
 
 
 def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]:
-    """Starts of masters, and stops of the last process of a broker's name."""
+    """Starts of masters, stops of a broker's last process, and the first start after that."""
     rows: list[Row] = []
     alive = _running_at_first(ordered, context)
     for piece in ordered:
@@ -115,7 +118,12 @@ def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]
         others = alive.setdefault(name, set()) - {piece.place}
         if piece.kind != "broker_stopping":
             alive[name].add(piece.place)
-            if piece.kind == "broker_booted" and not others and not (folder and folder.slave):
+            down = _is_down(rows, name)
+            if folder and folder.slave:
+                back = down and not _is_v4(name, context)
+            else:
+                back = down or not others
+            if piece.kind == "broker_booted" and back:
                 rows.append(_up(name, at_ms, piece.source, context))
             continue
         alive[name] = others

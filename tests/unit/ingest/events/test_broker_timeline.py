@@ -132,3 +132,19 @@ def test_own_logs_tell_of_an_end_once_no_process_of_the_name_is_left() -> None:
     assert events(*running, context=REPLICATED) == [("BROKER_UP", 0, "OBSERVED")]
     alone = replace(REPLICATED, folders={"s": REPLICATED.folders["s"]}, start_ms=500)
     assert events(starts[1], stops[1], context=alone) == [("BROKER_UP", 500, "OBSERVED")]
+
+
+@pytest.mark.parametrize(("version", "up_ms"), [("5.2.0", 20_500), ("4.9.7", 25_500)])
+def test_own_logs_tell_of_the_first_process_that_is_back(version: str, up_ms: int) -> None:
+    """Recorded on 5.2.0: master and slave were stopped, and the slave came back first."""
+    pieces = [
+        said(1, "broker_booted", "a", broker="a", address="1:1"),
+        said(2, "broker_booted", "s", broker="a", address="1:2"),
+        said(9, "broker_stopping", "a"),
+        said(12, "broker_stopping", "s"),
+        said(20, "broker_booted", "s", broker="a", address="1:2"),
+        said(25, "broker_booted", "a", broker="a", address="1:1"),
+    ]
+    assert events(*pieces, context=replace(REPLICATED, versions={"a": version})) == [
+        ("BROKER_UP", 1_500, None), ("BROKER_DOWN", 12_500, "STOPPED"), ("BROKER_UP", up_ms, None),
+    ]  # fmt: skip
