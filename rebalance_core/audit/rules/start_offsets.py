@@ -125,8 +125,19 @@ def find_replayed(case: GroupCase) -> Iterator[Finding]:
 
 
 def _unwanted(case: GroupCase, row: Row) -> int:
-    """Messages from the start on that lie before what the member asked for."""
+    """Messages from the start on that lie before what the member asked for.
+
+    At most those that the queue held when it was first seen after the group came: a queue that is
+    younger has none.
+    """
     end = row["max_offset"] or 0
+    came_ms = case.epochs[0]["from_ms"]
+    seen = [
+        (observation["observed_ms"], observation["max_offset"])
+        for observation in case.rows("queue_offsets")
+        if queue_of(observation) == queue_of(row) and observation["observed_ms"] >= came_ms
+    ]
+    end = min(end, min(seen)[1]) if seen else end
     if asked_from(case, row["client_id"]) == FROM_TIMESTAMP:
         since = case.settings.get("consume_timestamp_ms")
         before = [

@@ -9,6 +9,7 @@ from tests.unit.audit.cases import (
     fact,
     findings_of,
     join,
+    leave,
     ms,
     severities,
     topic,
@@ -58,6 +59,23 @@ def test_who_asks_for_the_first_offset_or_finds_nothing() -> None:
 def test_queues_that_are_new_themselves() -> None:
     ends = [end(1, 4, at=301), end(0, 9, at=50)]
     case = case_of(*ONE, topic(read=2, at=300), ends=ends, commits=[commit(0, 9, at=50)])
+    assert findings_of(REPLAYED, case) == []
+
+
+def test_a_queue_that_is_younger_than_the_group_holds_nothing_from_before_it() -> None:
+    """It was an orphan until the member that does not subscribe the topic left."""
+    other = join("y", "U", at=100)
+    ends = [end(0, 9, at=50), end(1, 0, at=300), end(1, 5, at=350)]
+    case = case_of(
+        *ONE,
+        other,
+        topic(read=2, at=300),
+        leave("y", 400),
+        ends=ends,
+        commits=[commit(0, 9, at=50)],
+    )
+    (start,) = [row for row in case.rows("pull_starts") if row["queue_id"] == 1]
+    assert (start["rule"], start["start_offset"], start["max_offset"]) == ("BROKER_ZERO", 0, 5)
     assert findings_of(REPLAYED, case) == []
 
 
