@@ -113,7 +113,7 @@ def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
                 continue
             asked = row["client_id"], row["first_ms"]
             queues = frozenset(held.get(asked, ()))
-            if not queues and row["client_id"] in silent:
+            if not queues and (row["client_id"] in silent or _is_unanswered(row)):
                 continue
             yield ClientObservation(*asked, queues, row["source"], frozenset(popped.get(asked, ())))
 
@@ -122,6 +122,11 @@ def _answered(dump: Row) -> bool:
     """False where the command failed: a client that holds nothing still prints its settings."""
     details = dump["details"]
     return not details.get("error") and details.get("rows") != "0"
+
+
+def _is_unanswered(dump: Row) -> bool:
+    """The client could not be asked: mqadmin printed an exception, or nothing."""
+    return bool(dump["details"].get("error")) or dump["details"].get("rows") == "0"
 
 
 def silent_members(case: GroupCase) -> set[str]:
@@ -147,9 +152,15 @@ def _tables_of_clients(case: GroupCase, kind: str) -> dict[tuple[str, int], set[
 def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut.
 
-    A queue of nobody may be that of a member that does not tell its queues.
+    A queue of nobody may be that of a member that does not tell its queues, or could not be asked:
+    mqadmin asks each member for them, and goes on without a word where that fails.
     """
     not_ours, silent = _pop_retries(case), silent_members(case)
+    unanswered = [
+        row["first_ms"]
+        for row in case.facts("DUMP")
+        if row["details"]["command"] == "consumerStatus" and _is_unanswered(row)
+    ]
     ours = {queue_of(row) for row in case.rows("ownership")}
     for row in case.facts("QUEUE_PROGRESS"):
         details = row["details"]
@@ -157,7 +168,10 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
             continue
         if details.get("with_clients") == "true" and row["topic"] not in not_ours:
             address = details.get("client_ip", "")
-            if not address and silent:
+            unsure = silent or any(
+                abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS for at_ms in unanswered
+            )
+            if not address and unsure:
                 continue
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 

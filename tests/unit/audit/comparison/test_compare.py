@@ -113,6 +113,18 @@ def test_members_that_do_not_tell_their_queues_are_not_said_to_hold_none(
     assert (result.verdict, result.reason) == verdict
 
 
+def test_a_member_that_could_not_be_asked_is_not_said_to_hold_none() -> None:
+    """consumerStatus printed RemotingSendRequestException; consumerProgress -s says N/A then."""
+    (asked,) = status(B, DUMPED_MS + 100)
+    failed = asked | {"details": asked["details"] | {"rows": "0", "error": "CODE 1 send failed"}}
+    progressed = progress(DUMPED_MS + 200, "10.0.0.1", "10.0.0.1", "", "")
+    result = compare(case(*status(A, DUMPED_MS, 0, 1), failed, *progressed))
+    assert (result.verdict, result.observations) == (EQUAL, 3)
+    late = progress(DUMPED_MS - 700_000, "10.0.0.1", "10.0.0.1", "", "")
+    assert compare(case(*HEALTHY, failed, *late)).differences
+    assert compare(case(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS))).verdict == DIFFERS
+
+
 def test_what_a_member_tells_counts_whatever_its_version() -> None:
     tables = pulling("4.9.4")
     assert compare(case(*HEALTHY, **tables)).verdict == EQUAL
