@@ -62,7 +62,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     events, more = without_contradictions(group, _in_order(events))
     findings += more
     given = context.given.get(group, {})
-    strategies = group_strategies(evidence, given.get("strategy"), context)
+    strategies = group_strategies(evidence, given.get("strategy"), presence, context)
     if strategies.group is None:
         assumed = context.assumed.strategy
         strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)

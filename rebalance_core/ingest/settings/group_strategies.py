@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, sort_queues
@@ -46,7 +47,10 @@ class GroupStrategies:
 
 
 def group_strategies(
-    pieces: Iterable[Evidence], given: str | None, context: ClusterContext
+    pieces: Iterable[Evidence],
+    given: str | None,
+    presence: Presence,
+    context: ClusterContext,
 ) -> GroupStrategies:
     """The strategies of one group.
 
@@ -54,44 +58,84 @@ def group_strategies(
         pieces: evidence on the group.
         given: text of the collection's consumer_groups.jsonl; it names the parameters of members
             whose strategy has the same name.
+        presence: of its members.
         context: for times.
     """
-    names: dict[str, str] = {}
-    results: dict[str, dict[str, list[list[object]]]] = {}
-    held: dict[str, list[list[object]]] = {}
-    for piece in sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position)):
-        v = piece.values
-        if piece.kind in ("allocated", "broker_allocated"):
-            names[v["client_id"]] = v["strategy"]
-            if "queues" in v:
-                results.setdefault(v["client_id"], {})[v["topic"]] = v["queues"]
-        elif piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
-            queue = [v["topic"], v["broker_name"], v["queue_id"]]
-            held.setdefault(_client_id(piece), []).append(queue)
-        elif piece.kind == "client" and v["strategy"]:
-            # the class of MACHINE_ROOM_NEARBY hides its inner strategy: the log's name is better
-            names.setdefault(_client_id(piece), v["strategy"])
+    shown = _shown(pieces, context)
     strategies = GroupStrategies(group=given)
-    rooms = _rooms(results[c] for c, name in names.items() if name == MACHINE_ROOM and c in results)
-    for client_id, name in names.items():
-        if name == CONFIG and client_id in held:
-            results.setdefault(client_id, {"": held[client_id]})  # it holds what is listed
-        text = _text(name, given, results.get(client_id, {}), rooms, strategies.assumed)
-        if text is None:
+    rooms = _rooms(shown.results[c] for c in shown.results if shown.names.get(c) == MACHINE_ROOM)
+    there = {client_id for client_id in presence.stays if presence.channels(client_id, shown.at_ms)}
+    if (
+        rooms
+        and _name(given) != MACHINE_ROOM
+        and not there <= shown.results.keys() | shown.held.keys()
+    ):
+        # the shares of the others may lie in other rooms
+        text = str(make_strategy(MACHINE_ROOM, {"consumer_idcs": rooms}))
+        strategies.assumed[f"parameters of {MACHINE_ROOM}"] = text
+    for client_id, name in shown.names.items():
+        results, held = shown.results.get(client_id, {}), shown.held.get(client_id, [])
+        member = _text(name, given, results, rooms, strategies.assumed)
+        if member is None:
             strategies.unknown[client_id] = name
             continue
-        strategies.members[client_id] = text
-        if text == given and (client_id in results or client_id in held):
-            queues = [q for of_topic in results.get(client_id, {}).values() for q in of_topic]
-            strategies.roomless |= _roomless(text, client_id, queues + held.get(client_id, []))
+        strategies.members[client_id] = member
+        if member == given and (results or held):
+            queues = [queue for of_topic in results.values() for queue in of_topic]
+            strategies.roomless |= _roomless(member, client_id, queues + held)
     if strategies.members and given is None:
         texts = list(strategies.members.values())
         strategies.group = max(sorted(set(texts)), key=texts.count)
     return strategies
 
 
+@dataclass
+class _Shown:
+    """What files show of the members' strategies.
+
+    Attributes:
+        names: by client id.
+        results: what the strategy gave by client id and topic, where a log tells the queues.
+        held: queues by client id, as its ``consumerStatus`` shows them.
+        at_ms: when queues were last shown.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    results: dict[str, dict[str, list[list[object]]]] = field(default_factory=dict)
+    held: dict[str, list[list[object]]] = field(default_factory=dict)
+    at_ms: int = 0
+
+
+def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
+    shown = _Shown()
+    for piece in sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position)):
+        v = piece.values
+        if piece.kind in ("allocated", "broker_allocated"):
+            shown.names[v["client_id"]] = v["strategy"]
+            if "queues" in v:
+                shown.results.setdefault(v["client_id"], {})[v["topic"]] = v["queues"]
+                shown.at_ms = context.time_of(piece)
+        elif piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
+            queue = [v["topic"], v["broker_name"], v["queue_id"]]
+            shown.held.setdefault(_client_id(piece), []).append(queue)
+        elif piece.kind == "client" and v["strategy"]:
+            # the class of MACHINE_ROOM_NEARBY hides its inner strategy: the log's name is better
+            shown.names.setdefault(_client_id(piece), v["strategy"])
+            shown.held.setdefault(_client_id(piece), [])
+            shown.at_ms = context.time_of(piece)
+    for client_id, name in shown.names.items():
+        if name in (CONFIG, MACHINE_ROOM) and shown.held.get(client_id):
+            # it holds what is listed, or its share
+            shown.results.setdefault(client_id, {"": shown.held[client_id]})
+    return shown
+
+
 def _client_id(piece: Evidence) -> str:
     return str(piece.values.get("client_file", ""))
+
+
+def _name(text: str | None) -> str:
+    return (text or "").partition("(")[0]
 
 
 def _rooms(results: Iterable[Mapping[str, list[list[object]]]]) -> list[str]:
@@ -118,8 +162,8 @@ def _text(
 ) -> str | None:
     """The member's text, None for a name that RocketMQ does not have, or without parameters."""
     if name == NEARBY:
-        name = given.partition("(")[0] if given and given.startswith(name) else f"{name}-AVG"
-    same_name = given is not None and given.partition("(")[0] == name
+        name = _name(given) if given and given.startswith(name) else f"{name}-AVG"
+    same_name = _name(given) == name
     if name == CONFIG and results:
         queues = max(results.values(), key=len)
         config = sort_queues(MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues)

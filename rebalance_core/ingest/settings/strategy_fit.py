@@ -15,7 +15,7 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.text.client_version import is_modelled, version_of_ordinal
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.ingest.settings.group_strategies import GroupStrategies
+from rebalance_core.ingest.settings.group_strategies import MACHINE_ROOM, GroupStrategies
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import LITE_PULL
 from rebalance_core.model.ordering import sort_client_ids
@@ -24,7 +24,6 @@ from rebalance_core.model.severities import WARNING
 from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.protocol.running_info import tells_queues
 from rebalance_core.strategies import allocate_group, parse_strategy
-from rebalance_core.strategies.machine_room_nearby import NEARBY
 
 LISTED = 5
 """Clients and brokers that a finding names at most."""
@@ -82,8 +81,8 @@ def check_parameters(
     if not all(_explains(text, clients, owners) for clients, owners in dumps):
         why = f"The live ownership of {group} is not that of {text}, whose parameters are assumed"
         return [_without_parameters(group, text, why)]
-    if not dumps and any(one.startswith(NEARBY) for one in strategies.assumed.values()):
-        why = f"No file tells the machine rooms of {group}, and no dump who holds its queues"
+    if not dumps and any(one.startswith(MACHINE_ROOM) for one in strategies.assumed.values()):
+        why = f"No file tells all machine rooms of {group}, and no dump who holds all its queues"
         return [_without_parameters(group, text, why)]
     return []
 

@@ -152,3 +152,23 @@ def test_queues_of_nobody_prove_nothing_where_members_do_not_tell_theirs(
     context = ClusterContext("c", 0, 1_000_000, brokers=("b",))
     _, findings = fit_strategy("g", [connected, *queues], Presence([joined]), "AVG", context)
     assert [row["rule_id"] for row in findings] == rules_found
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_rooms_that_some_members_shares_show_may_not_be_all(given: bool, tmp_path: Path) -> None:
+    """MACHINE_ROOM: the shares of members without a log may lie in rooms that no log shows."""
+    without = [*(f"clients/k{n}" for n in (2, 3, 4)), "mqadmin/*consumerStatus*"]
+    without += [] if given else ["consumer_groups.jsonl"]
+    done = ingest_collection(strategies_without(tmp_path / "c", *without))
+    assert strategies(done)["s-room"] == "MACHINE_ROOM(consumer_idcs=room1)"
+    unsure = {"INGEST_STRATEGY_UNKNOWN", "INGEST_ASSUMED"}
+    assert rules(done, "s-room") & unsure == (set() if given else unsure)
+
+
+def test_rooms_of_members_that_show_their_queues_are_all(tmp_path: Path) -> None:
+    """`consumerStatus` shows what each member holds, and so do the logs of all members."""
+    for without in ("clients", "mqadmin/*consumerStatus*"):
+        folder = strategies_without(tmp_path / without[:2], without, "consumer_groups.jsonl")
+        done = ingest_collection(folder)
+        assert strategies(done)["s-room"] == "MACHINE_ROOM(consumer_idcs=room1)"
+        assert not rules(done, "s-room") & {"INGEST_STRATEGY_UNKNOWN", "INGEST_ASSUMED"}
