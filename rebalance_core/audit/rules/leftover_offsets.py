@@ -17,6 +17,7 @@ from rebalance_core.audit.evidence.configurations.topic_configs import (
 from rebalance_core.audit.evidence.dumps import fresh, listed_members
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
+from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.unseen import unseen_reading
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
@@ -24,6 +25,7 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_t
 from rebalance_core.model.severities import INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.versions import parse_version
 
 RESTART_MS = MINUTE_MS
 """A group that is away for less than this is most likely being restarted."""
@@ -40,6 +42,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
         yield _of_group(case, gone, offsets)
         kept -= gone
     config = {(row["topic"], row["broker_name"]): row for row in case.rows("topics")}
+    stored_ms = _stored_ms(case)
     of_topic: dict[str, list[MessageQueue]] = {}
     beyond: dict[str, list[MessageQueue]] = {}
     for queue in sorted(kept):
@@ -47,7 +50,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
         if row is None or is_retry_topic(queue[0]):
             continue
         if is_deleted(row):
-            if offsets.committed_ms[queue] > row["event_ms"]:
+            if stored_ms.get(queue, 0) > row["event_ms"]:
                 of_topic.setdefault(queue[0], []).append(queue)
         elif queue[2] >= max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0):
             beyond.setdefault(queue[0], []).append(queue)
@@ -58,6 +61,21 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
         logged = topic in shrunk
         why = "the topic has fewer queues there" + (" since a logged scale-in" if logged else "")
         yield _of_queues(topic, queues, why, INFO if logged else WARNING)
+
+
+def _stored_ms(case: GroupCase) -> dict[MessageQueue, int]:
+    """Queue -> when its broker was last seen to take or have an offset of it.
+
+    Clients go on committing what they hold of a topic that was deleted. Brokers of 5.x refuse that
+    (rocketmq.md §5.2), so there a client's own line proves nothing.
+    """
+    refusing = {name for name, text in case.run.versions.items() if not parse_version(text).is_v4}
+    stored: dict[MessageQueue, int] = {}
+    for row in case.rows("committed_offsets"):
+        if row["client_id"] is None or row["broker_name"] not in refusing:
+            queue = queue_of(row)
+            stored[queue] = max(row["observed_ms"], stored.get(queue, 0))
+    return stored
 
 
 def _logged_scale_in(case: GroupCase) -> set[str]:

@@ -1,4 +1,7 @@
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from rebalance_core.model.events import TOPIC_DELETED
 from tests.unit.audit.cases import (
@@ -39,6 +42,18 @@ def test_offsets_of_a_deleted_topic() -> None:
     assert "the topic was deleted there" in findings_of(LEFTOVER, case)[0].summary
     before = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4, at=250)])
     assert findings_of(LEFTOVER, before) == []
+
+
+@pytest.mark.parametrize(("version", "found"), [("4.9.4", 1), ("5.1.4", 0), (None, 1)])
+def test_what_clients_commit_of_a_deleted_topic_5_x_brokers_refuse(
+    version: str | None, found: int
+) -> None:
+    deleted = event(TOPIC_DELETED, 300, topic="T", broker_name="a")
+    commits = [commit(0, 4, at=250), commit(0, 4, client="x")]
+    case = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=commits)
+    versions = {} if version is None else {"a": version}
+    case = replace(case, run=replace(case.run, versions=versions))
+    assert len(findings_of(LEFTOVER, case)) == found
 
 
 def test_queues_beyond_those_of_the_topic() -> None:
