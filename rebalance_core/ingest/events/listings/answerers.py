@@ -1,7 +1,6 @@
 """Whose connections a dump of a broker lists: while its master is gone, those of a slave.
 
-A slave that acts as master stands under the broker's name, and answers in its place
-(rocketmq.md §15).
+It is asked in the master's place, whether it acts as master or not (rocketmq.md §15).
 """
 
 from __future__ import annotations
