@@ -24,6 +24,7 @@ from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
 from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
 from rebalance_core.model.versions import parse_version
 
+QueueOfGroup = tuple[str, str, str, int]
 _MENTIONS = ("broker_registered", "broker_address", "broker_known", "broker_removed")
 _START_LINES_MS = 5_000
 """A broker prints what it loads beside its settings when it starts."""
@@ -62,6 +63,7 @@ class ClusterContext:
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
         proxies: what files tell of each.
+        resets: by group, topic, broker and queue id, when offsets were reset and to what.
         rocksdb: by folder the store of a broker that keeps its configurations in RocksDB.
     """
 
@@ -88,6 +90,7 @@ class ClusterContext:
     proxies: ProxyLives = field(default_factory=ProxyLives)
     rocksdb: Mapping[str, BrokerStore] = field(default_factory=dict)
     slave_modes: Mapping[str, str | None] = field(default_factory=dict)
+    resets: Mapping[QueueOfGroup, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -234,7 +237,18 @@ def cluster_context(
         proxy_lives(pieces, end_ms),
         rocksdb_stores(pieces, end_ms, {name: f.broker_name for name, f in of_folders.items()}),
         modes_at_end(pieces, replicas, end_ms),
+        _resets(pieces),
     )
+
+
+def _resets(pieces: Iterable[Evidence]) -> dict[QueueOfGroup, tuple[tuple[int, int], ...]]:
+    resets: dict[QueueOfGroup, list[tuple[int, int]]] = {}
+    for piece in pieces:
+        if piece.kind == "offset_reset" and piece.at_ms is not None:
+            v = piece.values
+            queue = v["group"], v["topic"], v["broker"], v["queue_id"]
+            resets.setdefault(queue, []).append((piece.at_ms, v["offset"]))
+    return {queue: tuple(sorted(times)) for queue, times in sorted(resets.items())}
 
 
 def _broker_of(name: str, folders: Mapping[str, BrokerFolder], directory: BrokerDirectory) -> str:

@@ -166,6 +166,10 @@ BROKER_LOG = (
         "(useServerSideResetOffset, 5.2+)",
     ),
     LogFact(
+        "commit_refused", BROKER, COMMIT, "group",
+        "group, topic, queue_id: a client committed before it had seen a reset; the reset stays",
+    ),
+    LogFact(
         "broker_allocation_failed", BROKER, GROUP, "group",
         "group, topic, strategy, message: QueryAssignment (5.x)",
         thinning=ONE_A_SECOND,

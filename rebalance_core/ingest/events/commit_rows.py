@@ -34,6 +34,15 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
     elif piece.kind == "offset_reset":
         broker, offset = values["broker"], values["offset"]
         observed_ms += SECOND_MS - 1
+    elif piece.kind == "commit_refused":
+        queue = piece.key, values["topic"], piece.place, values["queue_id"]
+        before = [
+            (at_ms, to) for at_ms, to in context.resets.get(queue, ()) if at_ms <= observed_ms
+        ]
+        if not before:
+            return None
+        broker, offset = piece.place, before[-1][1]
+        observed_ms += SECOND_MS - 1
     elif piece.kind == "offset_went_back":
         broker, offset = piece.place, values["asked"]
         observed_ms += SECOND_MS - 1

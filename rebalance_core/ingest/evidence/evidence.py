@@ -141,6 +141,8 @@ def evidence_of(
     yield piece
     if piece.kind == "offset_went_back":
         yield replace(piece, part=COMMIT)
+    elif piece.kind == "offset_reset":
+        yield replace(piece, part=CLUSTER, key="")  # who reads a refused commit has to know it
     if file.kind in (BROKER_LOG, TOPICS):
         yield from _of_folder(piece)
     elif fact.values.get("proxy_addr") and not fact.values["remote"]:

@@ -7,7 +7,12 @@ from __future__ import annotations
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.channels.client_channel import channel_info
 from rebalance_core.ingest.parse.logs import broker_group_log
-from rebalance_core.ingest.parse.logs.offset_reset_log import RESET, offsets_reset
+from rebalance_core.ingest.parse.logs.offset_reset_log import (
+    REFUSED,
+    RESET,
+    commit_refused,
+    offsets_reset,
+)
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.clock import Clock
 from rebalance_core.ingest.parse.text.log_line import server_line
@@ -157,6 +162,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
     ("min_broker", "Min broker changed, old: ", _min_broker),
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
+    ("commit_refused", REFUSED, commit_refused),
     *broker_group_log.TEMPLATES,
 )
 WORDS = (*(words for _, words, _ in TEMPLATES), RESET)

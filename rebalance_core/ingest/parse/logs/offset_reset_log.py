@@ -9,9 +9,10 @@ from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.log_line import LogLine
 from rebalance_core.ingest.parse.text.rendered import INT_MAX, LONG_MAX, whole
-from rebalance_core.ingest.parse.text.templates import not_read
+from rebalance_core.ingest.parse.text.templates import Fields, named, not_read
 
 RESET = "Reset offset, topic="
+REFUSED = "Update consumer offset is rejected because of previous offset-reset. Group="
 _QUEUE = '{"brokerName":"'
 
 
@@ -43,3 +44,11 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
         }
         facts.append(Fact("offset_reset", line.at_ms, fields, source))
     return tuple(facts)
+
+
+def commit_refused(message: str) -> Fields:
+    """``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
+    pieces = between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
+    queue_id = whole(pieces[2], INT_MAX) if pieces else None
+    fields = named(("group", "topic"), pieces[:2] if pieces else None)
+    return None if fields is None or queue_id is None else fields | {"queue_id": queue_id}

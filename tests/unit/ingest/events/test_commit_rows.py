@@ -26,6 +26,19 @@ def test_what_a_broker_logs_is_so_at_the_end_of_its_second() -> None:
     assert row_of("committed", 5_300, broker="mq1", offset=12, client_id="a") == (5_300, 12, "mq1")
 
 
+def test_a_refused_commit_leaves_the_reset_as_it_was() -> None:
+    """The client's log says that it committed 12."""
+    reset = ("off", "R", "mq1", 2)
+    context = ClusterContext(
+        "c", 0, 1_000_000, resets={reset: ((2_000, 3), (4_000, 4), (9_000, 5))}
+    )
+    refused = Evidence("commit", "off", "commit_refused", 5_000, "mq1", 0, "x:1", QUEUE)
+    row = commit_row(refused, context)
+    assert row is not None
+    assert (row["observed_ms"], row["committed_offset"], row.get("client_id")) == (5_999, 4, None)
+    assert commit_row(refused, CONTEXT) is None
+
+
 def test_a_commit_that_went_back_is_a_commit(tmp_path: Path) -> None:
     """4.9 resets the offsets of a group that is offline by commits of mqadmin."""
     (tmp_path / "collection.toml").write_text('cluster = "c"\n')

@@ -41,10 +41,10 @@ TEMPLATES = (
 )
 WITHOUT_TEMPLATE = {
     "heartbeat", "unsubscribed", "no_member_list", "broadcast_refused", "broker_known",
-    "pull_refused",
+    "pull_refused", "offset_reset",
     "pop_forbidden", "proxy_mode", "proxy_alive",
 }  # fmt: skip
-"""What their lines begin with does not tell them from others."""
+"""What their lines begin with does not tell them from others, or one line states several."""
 
 
 def test_a_declaration_and_a_template_make_rows(

@@ -56,3 +56,18 @@ def test_a_line_that_is_not_whole_is_refused(message: str) -> None:
 )
 def test_what_begins_a_reset_tells_no_offset(message: str) -> None:
     assert read(message) == ()
+
+
+def test_a_commit_that_a_reset_refuses() -> None:
+    line = (
+        "Update consumer offset is rejected because of previous offset-reset. Group=ledger, "
+        "Topic=R, QueueId=3, Offset=11"
+    )
+    (fact,) = read(line)
+    assert isinstance(fact, Fact)
+    assert (fact.kind, dict(fact.values)) == (
+        "commit_refused",
+        {"group": "ledger", "topic": "R", "queue_id": 3},
+    )
+    (refused,) = read(line.replace("QueueId=3", "QueueId=x"))
+    assert isinstance(refused, Unread)
