@@ -8,6 +8,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.contradictions import without_contradictions
 from rebalance_core.ingest.events.listings.after_logs import after_logs
+from rebalance_core.ingest.events.listings.own_leaves import dated_by_dumps
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
@@ -52,11 +53,12 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     unsubscribed = Unsubscriptions(evidence, names, context)
     timeline = MemberTimeline(group, context, subscribed, unsubscribed)
     timeline.take(evidence)
+    by_dumps = dated_by_dumps(timeline.after_logs, timeline.events, evidence, names, context)
     joined, findings = unlogged_joins(group, evidence, Presence(timeline.events), names, context)
     events = timeline.events + joined
     left, more = unlogged_leaves(group, evidence, Presence(events), context)
     events, findings = events + left, timeline.findings + findings + more
-    findings += after_logs(group, timeline.after_logs, context)
+    findings += after_logs(group, by_dumps, context)
     presence = Presence(events)
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))

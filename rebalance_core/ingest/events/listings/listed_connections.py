@@ -28,7 +28,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
     """
     pieces = sorted(pieces, key=lambda p: (context.time_of(p), p.source))
     found: list[Evidence] = []
-    own, at_start = own_subscriptions(pieces, context), first_heartbeats(pieces, context)
+    own, beats = own_subscriptions(pieces, context), first_heartbeats(pieces, context)
     started = start_times(pieces)
     asked = {p.values.get("client_file") for p in pieces if p.kind == "client_subscription"}
     announced = {
@@ -49,7 +49,10 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
         restarts = [ms for ms, _ in context.starts.get(piece.place, ()) if ms <= seen_ms]
         start_ms = started.get(v["client_id"], 0)
         ended = context.log_had_ended(piece.place, seen_ms)
+        beat = beats.get(v["client_id"]) if ended else None
         if ended:
+            if beat and beat[0] > context.logged[piece.place] and (restarts or start_ms):
+                start_ms = beat[0]  # nearer than when start() began
             known = first_ms.get(v["client_id"], seen_ms) < seen_ms
             twin = (piece.place, v["client_id"]) in dated  # whose start is it?
             if known or twin or (restarts and start_ms <= max(restarts)):
@@ -60,10 +63,9 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
         since = max(start_ms, context.start_ms, *restarts)
         values = listed_values(piece, own)
         if ended:
-            stated = at_start.get(v["client_id"])
             later = v["client_id"] in asked and context.all_logs_had_ended(seen_ms)
-            values |= {"ended": True, "topics": stated or values["topics"]}
-            values["later"] = later and stated is None
+            values |= {"ended": True, "topics": beat[1] if beat else values["topics"]}
+            values["later"] = later and beat is None
         found.append(replace(piece, kind="consumer_listed", at_ms=since, values=values))
     return found
 
@@ -108,13 +110,17 @@ def own_subscriptions(
         if piece.kind == "client_subscription" and piece.values.get("client_file"):
             topics.setdefault(piece.values["client_file"], set()).add(piece.values["topic"])
     stated = {client_id: sorted(names) for client_id, names in topics.items()}
-    return first_heartbeats(pieces, context) | stated
+    beats = first_heartbeats(pieces, context)
+    return {client_id: names for client_id, (_, names) in beats.items()} | stated
 
 
-def first_heartbeats(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, list[str]]:
-    """Topics of the first heartbeat that each client logs itself."""
-    topics: dict[str, list[str]] = {}
+def first_heartbeats(
+    pieces: Iterable[Evidence], context: ClusterContext
+) -> dict[str, tuple[int, list[str]]]:
+    """Time and topics of the first heartbeat that each client logs itself."""
+    beats: dict[str, tuple[int, list[str]]] = {}
     for piece in sorted(pieces, key=context.time_of):
         if piece.kind == "heartbeat":
-            topics.setdefault(piece.values["client_id"], sorted(set(piece.values["topics"])))
-    return topics
+            topics = sorted(set(piece.values["topics"]))
+            beats.setdefault(piece.values["client_id"], (context.time_of(piece), topics))
+    return beats

@@ -45,6 +45,15 @@ def test_a_start_counts_for_one_process_of_an_id() -> None:
     assert dated(*pieces) == [("1@x", 200_000)]
 
 
+def test_the_client_s_own_heartbeat_is_nearer_than_its_start() -> None:
+    beat = said(203, "heartbeat", "c", client_id="1@1", topics=["T"])
+    pieces = [listed(300, "1@1", "x:1"), beat]
+    assert dated(*pieces) == [("1@1", 203_000)]
+    assert dated(*pieces, started(301, "1@1", 200_000)) == [("1@1", 203_000)]
+    late = replace(CONTEXT, starts={})
+    assert dated(*pieces, context=late) == [("1@1", 10_000)], "its own log may begin late, too"
+
+
 def test_topics_of_a_start_are_those_of_its_first_heartbeat() -> None:
     beat = said(201, "heartbeat", "c", client_id="1@1", topics=["A", "%RETRY%g"])
     asked = said(301, "client_subscription", "", client_file="1@1", topic="B")
