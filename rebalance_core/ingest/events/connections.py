@@ -69,7 +69,8 @@ class Connections:
     _unlisted: _Removal | None = None
     """The first dump without it, since it was last seen."""
     _removals: list[_Removal] = field(default_factory=list)
-    _restarted: tuple[int, str] | None = None
+    _restarted: tuple[int, _Removal] | None = None
+    """When the last broker that knew it restarted, and since when it is gone if it stays away."""
     _names: dict[str, str] = field(default_factory=dict)
 
     def connect(self, broker: str, channel: str, at_ms: int, source: str) -> list[Change]:
@@ -177,10 +178,14 @@ class Connections:
         return [gone]
 
     def restart(self, broker: str, at_ms: int, source: str) -> list[Change]:
-        """The broker starts with an empty table; nothing tells whether its clients live."""
+        """The broker starts with an empty table; nothing tells whether its clients live.
+
+        One that all other brokers had lost before does not live since then: this broker was dead.
+        """
         changes = self.settle(at_ms) + self.forget(broker)
         if self.live and not self._processes():
-            self._restarted = (at_ms, source)
+            before = self._removals[0] if self._removals and len(self.live) == 1 else None
+            self._restarted = (at_ms, before or _Removal(at_ms, "", source))
         return changes
 
     def settle(self, now_ms: int) -> list[Change]:
@@ -192,11 +197,9 @@ class Connections:
             return self._all_lost()
         if self._restarted is None or now_ms < self._restarted[0] + RETURN_MS:
             return []
-        at_ms, source = self._restarted
-        self._restarted = None
-        gone = [Change(at_ms, False, name, source) for name in self.live]
-        self.live.clear()
-        return gone
+        _, since = self._restarted
+        self._restarted, self._removals = None, []
+        return [self._end(since) for _ in list(self.live)]
 
     def finish(self, now_ms: int) -> list[Change]:
         """Nothing follows: who was seen to lose a connection and nowhere since is gone."""

@@ -69,6 +69,23 @@ def test_a_restarted_broker_that_alone_knew_a_client_waits_for_it() -> None:
     assert (gone.at_ms, gone.joined) == (50_000, False)
 
 
+def test_who_died_while_a_broker_was_dead_is_gone_since_the_others_lost_it() -> None:
+    """Recorded on 5.2.0 without name servers' logs: a slave was dead when a client was killed."""
+    for returns in (False, True):
+        found = Connections()
+        for broker in "abc":
+            found.connect(broker, f"1:{broker}", 1_000, "")
+        assert found.remove("a", "1:a", 20_000, "a:2") == []
+        assert found.remove("b", "1:b", 20_010, "b:2") == []
+        assert found.restart("c", 40_000, "c:9") == []
+        if returns:
+            assert found.connect("a", "1:2", 60_000, "a:3") == []
+            assert found.settle(500_000) == []
+        else:
+            (gone,) = found.settle(500_000)
+            assert (gone.at_ms, gone.joined, gone.source) == (20_000, False, "a:2")
+
+
 def test_a_broker_out_of_the_route_counts_for_nothing() -> None:
     found = Connections()
     found.connect("a", "1:1", 1_000, "")
