@@ -43,13 +43,12 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind),
     )
     names = ProcessNames(evidence, context)
-    of_brokers = [piece for piece in evidence if piece.place not in context.slave_places]
-    facts: Tables = {"observed_facts": group_facts(group, of_brokers, names, context)}
+    observed = _observed(group, evidence, names, context)
     subscribed = SubscriptionVersions(evidence, context)
     configs = [piece for piece in evidence if piece.kind == "subscription_group"]
     evidence = [piece for piece in evidence if not is_fact_only(piece.kind)]
     if not evidence:
-        return facts
+        return observed
     unsubscribed = Unsubscriptions(evidence, names, context)
     timeline = MemberTimeline(group, context, subscribed, unsubscribed)
     timeline.take(evidence)
@@ -80,7 +79,6 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     tables: Tables = {
         "cluster_events": events,
-        "observed_members": member_rows(group, of_brokers, context),
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:
@@ -91,7 +89,18 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         row, taken = settings_row(group, [*evidence, *configs], members, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += more + taken
-    return tables | facts | {"findings": findings}
+    return tables | observed | {"findings": findings}
+
+
+def _observed(
+    group: str, evidence: Iterable[Evidence], names: ProcessNames, context: ClusterContext
+) -> Tables:
+    """What the group's masters state of it as it stands."""
+    of_masters = [piece for piece in evidence if piece.place not in context.slave_places]
+    return {
+        "observed_facts": group_facts(group, of_masters, names, context),
+        "observed_members": member_rows(group, of_masters, context),
+    }
 
 
 def _versions(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:

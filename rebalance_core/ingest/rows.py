@@ -53,8 +53,11 @@ RANK = {
 
 def event(event_type: str, event_ms: int, source: str, **fields: Any) -> Row:
     """One event without cluster and sequence; fields that are None are left out."""
-    row = {"event_type": event_type, "event_ms": event_ms, "source": source}
-    return row | {name: value for name, value in fields.items() if value is not None}
+    row: Row = {"event_type": event_type, "event_ms": event_ms, "source": source}
+    for name, value in fields.items():
+        if value is not None:
+            row[name] = value
+    return row
 
 
 def event_order(row: Mapping[str, Any]) -> tuple[Any, ...]:

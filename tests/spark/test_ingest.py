@@ -147,7 +147,7 @@ def test_a_fact_that_is_declared_is_thinned_and_makes_rows(
     evidence = spark.createDataFrame(
         pa.Table.from_batches(evidence_batches(pieces)).to_pylist(), EVIDENCE_DDL
     )
-    kept = pieces_of(thinned(evidence, GROUP).toArrow())
+    kept = [*pieces_of(thinned(evidence, GROUP).toArrow().to_batches())]
     assert len(kept) == len(made_up_fact.LINES) - 1
     context = context_of(collection, [], [reader.stats], {}, Assumptions())
     assert {

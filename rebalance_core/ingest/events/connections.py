@@ -22,7 +22,7 @@ RETURN_MS = 3 * HEARTBEAT_MS
 """After a broker's restart a client that lives is back within a heartbeat (30 s) or two."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Change:
     """A process came or went.
 
@@ -43,7 +43,7 @@ class Change:
     graceful: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class _Removal:
     at_ms: int
     channel: str
@@ -52,7 +52,7 @@ class _Removal:
     graceful: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class Connections:
     """The connections of one client id, broker by broker.
 

@@ -75,10 +75,13 @@ class MemberTimeline:
             "members_listed": self._table_listed,
             "topics_listed": self._topics_listed,
         }
-        for at_ms, piece in sorted(
+        timed = sorted(
             timed_evidence(self.group, pieces, self.context),
             key=lambda item: (item[0], item[1].place, item[1].position),
-        ):
+        )
+        timed.reverse()
+        while timed:
+            at_ms, piece = timed.pop()  # its memory serves what is made of the next ones
             self._settle_tables(at_ms)
             if piece.kind == "broker_starting":
                 self._tables.pop(piece.place, None)
@@ -96,6 +99,8 @@ class MemberTimeline:
         self._settle_tables(self.context.end_ms)
         for client_id, connections in self._connections.items():
             self._record(client_id, connections.finish(self.context.end_ms))
+        # what is remembered of a million lines has served
+        self._connections, self._channels, self._topics = {}, {}, {}
 
     def _connected(self, piece: Evidence, at_ms: int) -> None:
         v = piece.values

@@ -187,13 +187,10 @@ def _own_leave(
     context: ClusterContext,
 ) -> list[Row]:
     """Where only the client's log tells of it: its unregistering."""
-    for piece in sorted(pieces, key=context.time_of):
+    left = [p for p in pieces if p.kind == "left_broker"]
+    for piece in sorted(left, key=context.time_of):
         at_ms = context.time_of(piece)
-        if (
-            piece.kind == "left_broker"
-            and at_ms > joined_ms
-            and names.client_of(piece) == client_id
-        ):
+        if at_ms > joined_ms and names.client_of(piece) == client_id:
             return [
                 event(
                     CONSUMER_LEAVE, at_ms, piece.source, consumer_group=group, client_id=client_id

@@ -9,6 +9,7 @@ from dataclasses import asdict
 import pyarrow as pa
 
 from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence.fields import OneOfEach
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileStats
 
@@ -49,33 +50,31 @@ def evidence_batches(
         yield _batch(rows)
 
 
-def pieces_of(table: pa.Table) -> list[Evidence]:
-    """The evidence of a table with `EVIDENCE_SCHEMA`.
+def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
+    """The evidence of batches with the columns of `EVIDENCE_SCHEMA`.
 
-    A group may have a million pieces: they are made some at a time, and equal texts are one object.
+    A group may have a million pieces: they are made some at a time, and what is equal is one
+    object.
     """
-    pieces: list[Evidence] = []
-    texts: dict[str, str] = {}
-    for batch in table.select(EVIDENCE_SCHEMA.names).to_batches(_BATCH_ROWS):
-        part, key, kind, at_ms, place, position, source, fields = (
-            column.to_pylist() for column in batch.columns
-        )
-        # in one document, so that the names of fields are one object
-        values = json.loads(f"[{','.join(fields)}]")
-        for each in values:
-            for name, value in each.items():
-                if isinstance(value, str):
-                    each[name] = texts.setdefault(value, value)
-        part, key, kind, place = (
-            [texts.setdefault(text, text) for text in column] for column in (part, key, kind, place)
-        )
-        pieces += map(Evidence, part, key, kind, at_ms, place, position, source, values)
-    return pieces
+    same = OneOfEach()
+    for batch in batches:
+        for begin in range(0, batch.num_rows, _BATCH_ROWS):
+            yield from _pieces(batch.slice(begin, _BATCH_ROWS), same)
+
+
+def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:
+    part, key, kind, at_ms, place, position, source, fields = (
+        batch[name].to_pylist() for name in EVIDENCE_SCHEMA.names
+    )
+    part, key, kind, at_ms, place = map(same.values, (part, key, kind, at_ms, place))
+    # in one document, so that the names of fields are one object
+    values = map(same.fields, json.loads(f"[{','.join(fields)}]"))
+    return map(Evidence, part, key, kind, at_ms, place, position, source, values)
 
 
 def _row(piece: Evidence | Unread | FileStats) -> tuple[object, ...]:
     if isinstance(piece, Evidence):
-        fields = json.dumps(piece.values, ensure_ascii=False)
+        fields = json.dumps(dict(piece.values), ensure_ascii=False)
         return (
             piece.part, piece.key, piece.kind, piece.at_ms, piece.place, piece.position,
             piece.source, fields,

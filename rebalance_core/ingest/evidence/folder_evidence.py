@@ -31,9 +31,13 @@ def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Ev
         if folder is None:
             yield piece
         elif _of_process(piece.kind):
-            yield replace(piece, place=folder.place)
+            yield _at(folder.place, piece)
         elif folder.authoritative or piece.kind == "dump":
-            yield replace(piece, place=folder.broker_name)
+            yield _at(folder.broker_name, piece)
+
+
+def _at(place: str, piece: Evidence) -> Evidence:
+    return piece if piece.place == place else replace(piece, place=place)
 
 
 def _of_process(kind: str) -> bool:
@@ -48,7 +52,7 @@ def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterato
         if folder is None:
             yield piece
         elif folder.authoritative:
-            yield replace(piece, place=folder.broker_name)
+            yield _at(folder.broker_name, piece)
 
 
 def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:

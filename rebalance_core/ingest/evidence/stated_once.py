@@ -71,5 +71,5 @@ def _in(piece: Evidence, spans: Iterable[_Span]) -> bool:
 
 
 def _said(piece: Evidence) -> str:
-    values = json.dumps(piece.values, sort_keys=True, default=str)
+    values = json.dumps(dict(piece.values), sort_keys=True, default=str)
     return json.dumps([piece.place, piece.kind, piece.part, piece.key, piece.at_ms, values])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.process_names import ProcessNames
@@ -15,7 +15,7 @@ from rebalance_core.ingest.settings.given_up import given_up
 
 
 def group_facts(
-    group: str, pieces: Iterable[Evidence], names: ProcessNames, context: ClusterContext
+    group: str, pieces: Collection[Evidence], names: ProcessNames, context: ClusterContext
 ) -> list[Row]:
     """The rows of one group, also of one that never had a member.
 
@@ -25,7 +25,6 @@ def group_facts(
         names: who the lines of a client's log are about.
         context: of the cluster.
     """
-    pieces = list(pieces)
     clients = Clients(pieces, names, context.addresses)
     rows = FactRows(group)
     for piece in pieces:

@@ -31,6 +31,8 @@ BEHIND = "behind " + PROXIES
 as one that uses several is one process all the same."""
 SILENT_MS = 90_000
 """A proxy whose log says nothing for so long is dead: its clients' heartbeats come every 10 s."""
+TABLE_LINES = ("group_topic", "group_emptied")
+"""On a group's table of topics, without a member: `GroupTopics` alone needs them."""
 
 _Key = tuple[str, str]
 
@@ -48,15 +50,17 @@ def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list
     """The evidence on a group, that of proxies as the connections of its members.
 
     Connections to a broker with a proxy inside (LOCAL mode) keep their place. Members whose lines
-    name no topics get those of the group there.
+    name no topics get those of the group there; the lines that tell these are left out.
     """
     pieces = list(pieces)
     topics = GroupTopics(pieces, context)
     rest: list[Evidence] = []
     of_proxies: list[Evidence] = []
     for piece in pieces:
-        at_proxy = piece.kind in MEMBER_LINES and piece.place.startswith(PROXIES)
-        (of_proxies if at_proxy else rest).append(piece)
+        if piece.kind in MEMBER_LINES and piece.place.startswith(PROXIES):
+            of_proxies.append(piece)
+        elif piece.kind not in TABLE_LINES:
+            rest.append(piece)
     local = [
         told
         for piece in rest

@@ -72,7 +72,7 @@ def settings_row(
 
     Args:
         group: the group.
-        pieces: its evidence.
+        pieces: its evidence, in order of time and place.
         members: what files show of its members.
         zone_of: time zone of a client by its id, None if it is not said.
         context: the cluster.
@@ -139,7 +139,7 @@ def _shown(
     """
     pieces = list(pieces)
     shown: dict[str, Any] = {}
-    for piece in sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position)):
+    for piece in pieces:
         v = piece.values
         if piece.kind == "consumer_connected":
             shown["consumer_type"] = _consumer_type(v["consume_type"], v["client_id"])

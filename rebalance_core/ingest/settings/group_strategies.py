@@ -55,7 +55,7 @@ def group_strategies(
     """The strategies of one group.
 
     Args:
-        pieces: evidence on the group.
+        pieces: evidence on the group, in order of time and place.
         given: text of the collection's consumer_groups.jsonl; it names the parameters of members
             whose strategy has the same name.
         presence: of its members.
@@ -108,7 +108,7 @@ class _Shown:
 
 def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
     shown = _Shown()
-    for piece in sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position)):
+    for piece in pieces:
         v = piece.values
         if piece.kind in ("allocated", "broker_allocated"):
             shown.names[v["client_id"]] = v["strategy"]

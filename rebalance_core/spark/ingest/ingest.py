@@ -7,7 +7,7 @@ only what grows with files and brokers: counts, and what the whole cluster has t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -33,10 +33,14 @@ from rebalance_core.ingest.in_process import context_of, given_groups, total_sta
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.ingest.rows import ORDER, RANK, Row, Tables
+from rebalance_core.spark.ingest.assembled_rows import (
+    ROWS_DDL,
+    ROWS_SCHEMA,
+    Assemble,
+    assembling,
+    row_batches,
+)
 from rebalance_core.spark.ingest.collection_evidence import collection_evidence
-
-ROWS_DDL = f"table_name STRING, {ORDER} INT, row STRING"
-_ROWS = pa.schema([("table_name", pa.string()), (ORDER, pa.int32()), ("row", pa.string())])
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +85,8 @@ def ingest(
     of_brokers["observed_facts"] = cluster_facts(collection, stats, cluster, context)
     of_brokers["findings"] += file_findings(collection, stats, assumed, context)
     rows = (
-        _by_key(evidence, GROUP, _group_rows(context))
-        .unionByName(_by_key(evidence, TOPIC, _topic_rows(context)))
+        _by_key(evidence, GROUP, assembling(group_tables, context))
+        .unionByName(_by_key(evidence, TOPIC, assembling(topic_tables, context)))
         .unionByName(_from_driver(spark, of_brokers))
         .persist()
     )
@@ -108,10 +112,10 @@ def _counts(evidence: DataFrame) -> list[FileStats]:
 
 def _cluster_pieces(evidence: DataFrame) -> list[Evidence]:
     """What the cluster's context is made of; what repeats comes to the driver thinned."""
-    return pieces_of(thinned(evidence, CLUSTER).toArrow())
+    return list(pieces_of(thinned(evidence, CLUSTER).toArrow().to_batches()))
 
 
-def _by_key(evidence: DataFrame, part: str, assemble: Callable[[pa.Table], pa.Table]) -> DataFrame:
+def _by_key(evidence: DataFrame, part: str, assemble: Assemble) -> DataFrame:
     return thinned(evidence, part).groupBy("key").applyInArrow(assemble, ROWS_DDL)
 
 
@@ -139,32 +143,9 @@ def thinned(evidence: DataFrame, part: str) -> DataFrame:
     return of_part.where(~repeated).unionByName(kept)
 
 
-def _group_rows(context: ClusterContext) -> Callable[[pa.Table], pa.Table]:
-    def assemble(table: pa.Table) -> pa.Table:
-        return _rows(group_tables(table["key"][0].as_py(), pieces_of(table), context))
-
-    return assemble
-
-
-def _topic_rows(context: ClusterContext) -> Callable[[pa.Table], pa.Table]:
-    def assemble(table: pa.Table) -> pa.Table:
-        return _rows(topic_tables(table["key"][0].as_py(), pieces_of(table), context))
-
-    return assemble
-
-
-def _rows(tables: Tables) -> pa.Table:
-    rows = [
-        (name, row.get(ORDER, 0), json.dumps({k: v for k, v in row.items() if k != ORDER}))
-        for name, of_table in tables.items()
-        for row in of_table
-    ]
-    arrays = [pa.array([row[i] for row in rows], f.type) for i, f in enumerate(_ROWS)]
-    return pa.Table.from_arrays(arrays, schema=_ROWS)
-
-
 def _from_driver(spark: SparkSession, tables: Tables) -> DataFrame:
-    return spark.createDataFrame(_rows(tables).to_pylist(), ROWS_DDL)
+    rows = pa.Table.from_batches(row_batches(tables), ROWS_SCHEMA)
+    return spark.createDataFrame(rows.to_pylist(), ROWS_DDL)
 
 
 def _parsed(rows: DataFrame, table: Table, context: ClusterContext) -> DataFrame:
@@ -211,7 +192,7 @@ def _commits(evidence: DataFrame, context: ClusterContext) -> DataFrame:
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            pieces = pieces_of(pa.Table.from_batches([batch]))
+            pieces = pieces_of([batch])
             commits = [row for row in (commit_row(p, context) for p in pieces) if row is not None]
             named = [{"cluster": context.cluster} | row for row in commits]
             yield pa.RecordBatch.from_pylist(named, schema=schema)

@@ -14,6 +14,8 @@ from typing import Any
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
 
+_USED = ("client", "client_subscription", "consumer_connected", "heartbeat", "member")
+
 
 def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
     """One piece of evidence, kind ``consumer_listed``, for each such connection.
@@ -26,7 +28,8 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
     the log has the broker's start, or another connection of the client is known, which this one may
     have replaced, and the client does not say that it started in between.
     """
-    pieces = sorted(pieces, key=lambda p: (context.time_of(p), p.source))
+    used = [piece for piece in pieces if piece.kind in _USED]
+    pieces = sorted(used, key=lambda p: (context.time_of(p), p.source))
     found: list[Evidence] = []
     own, beats = own_subscriptions(pieces, context), first_heartbeats(pieces, context)
     started = start_times(pieces)
@@ -119,8 +122,8 @@ def first_heartbeats(
 ) -> dict[str, tuple[int, list[str]]]:
     """Time and topics of the first heartbeat that each client logs itself."""
     beats: dict[str, tuple[int, list[str]]] = {}
-    for piece in sorted(pieces, key=context.time_of):
-        if piece.kind == "heartbeat":
-            topics = sorted(set(piece.values["topics"]))
-            beats.setdefault(piece.values["client_id"], (context.time_of(piece), topics))
+    logged = [piece for piece in pieces if piece.kind == "heartbeat"]
+    for piece in sorted(logged, key=context.time_of):
+        topics = sorted(set(piece.values["topics"]))
+        beats.setdefault(piece.values["client_id"], (context.time_of(piece), topics))
     return beats
