@@ -33,8 +33,8 @@ REASONS = {
     "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
     "NO_KERNEL": "a strategy without a kernel, one that always throws, a list with a negative "
     "queue id, or a strategy that the brokers do not know and a member asks them for",
-    "MASTERLESS": "a broker whose master went while its slaves lived, and queues that several "
-    "members may take from: with changes later or shortly before, or with order locks",
+    "MASTERLESS": "order locks that a broker without its master does not give, of queues that "
+    "several members may take from",
     "SHARED_AND_KEPT": "a topic that members share, and a suspended member or no readable queue, "
     "so that members keep what they pulled",
     "BROADCASTING_PROXY": "a BROADCASTING member behind a proxy",

@@ -35,7 +35,6 @@ from rebalance_core.kernels.state.activity import (
 from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
 from rebalance_core.kernels.state.grid import Grid, build_grid
 from rebalance_core.kernels.state.masters import (
-    groups_unsettled_by_masters,
     with_master_windows,
 )
 from rebalance_core.kernels.state.membership import Membership, follow_members
@@ -123,7 +122,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
 
     shared = _held_by_many(coded, membership, overlapping(runs))
     several = shared | pops.groups(len(groups))
-    reason = _reasons(coded, epochs, brokers, runs, unclear, losers, several)
+    reason = _reasons(coded, brokers, runs, unclear, losers, several)
     if pops.any():
         _left_for_sharing(reason, coded, membership, epochs, runs, *grids(epochs))
     left_out = reason != eligibility.REGULAR
@@ -204,7 +203,6 @@ def _by_strategy(coded: CodedGroups) -> Iterator[CodedGroups]:
 
 def _reasons(
     coded: CodedGroups,
-    epochs: Epochs,
     brokers: TopicBrokers,
     runs: Runs,
     unclear: Ints,
@@ -218,8 +216,6 @@ def _reasons(
     reason = coded.groups.reason.copy()
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
     masterless = losers & (several | (coded.groups.kind >= eligibility.EVERYONE))
-    unsettled = groups_unsettled_by_masters(coded.events, epochs)
-    masterless[unsettled] |= several[unsettled]
     found: tuple[tuple[int, Ints], ...] = (
         (eligibility.MASTERLESS, np.flatnonzero(masterless)),
         (eligibility.RESTART_AT_ONCE, unclear),

@@ -20,7 +20,6 @@ from rebalance_core.kernels.segments import (
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid
 from rebalance_core.model.events import MASTER_DOWN, MASTER_UP
-from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +89,6 @@ def find_outages(events: Events) -> MasterOutages:
         np.where(end < limit, up_ms, NEVER),
         events.mode[turns.event[end - 1]],
     )
-
-
-def groups_unsettled_by_masters(events: Events, epochs: Epochs) -> Ints:
-    """Groups in which a queue may change hands after a broker lost its master.
-
-    In all others every window of a change, that of order locks included, had ended before.
-    """
-    outages = find_outages(events)
-    first_ms = np.full(len(epochs.of_group) - 1, NEVER, np.int64)
-    np.minimum.at(first_ms, outages.group, outages.down_ms)
-    groups = np.flatnonzero((first_ms != NEVER) & (np.diff(epochs.of_group) > 0))
-    settled_ms = epochs.retry_latest_ms[epochs.of_group[groups + 1] - 1] + ORDER_LOCK_MS
-    return groups[first_ms[groups] <= settled_ms]
 
 
 def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:

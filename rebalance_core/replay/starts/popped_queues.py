@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import UNKNOWN
 from rebalance_core.replay.changes import ADD, Change
-from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.starts.offset_observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.history import CommittedOffset, Epoch
+from rebalance_core.replay.starts.offset_observations import QueueOffsets
 from rebalance_core.replay.starts.start_rule import STORED, Start
 
 
@@ -36,25 +36,22 @@ class PoppedQueues:
 
 def popped_start(
     change: Change,
-    since_ms: int,
-    forgotten_ms: int,
-    commits: CommittedOffsets,
+    before: CommittedOffset | None,
+    stored: CommittedOffset | None,
     offsets: QueueOffsets,
 ) -> Start:
     """Owners go on where the last pop ended: brokers commit for both under one key
     (rocketmq.md §14).
 
     When the mode changed is rarely known to the moment, so low is what was committed before the
-    topic was popped, and high is all that can have been popped. What was committed up to
-    ``forgotten_ms`` went with a topic that was deleted.
+    topic was popped, and high is all that can have been popped.
+
+    Args:
+        change: the new owner.
+        before: the newest commit before the topic was popped.
+        stored: the newest one that the broker still knows.
+        offsets: of the group's queues.
     """
-    before, stored = (
-        None if commit is None or commit.observed_ms <= forgotten_ms else commit
-        for commit in (
-            commits.newest(change.queue, since_ms),
-            commits.newest(change.queue, change.earliest_ms),
-        )
-    )
     low = 0 if before is None else before.committed_offset
     top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
     if stored is None:

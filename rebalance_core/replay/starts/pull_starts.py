@@ -140,7 +140,9 @@ class PullStarts:
             start = self._local_start(handover, member)
         elif (popped_ms := self._popped.since_ms(queue)) is not None:
             forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)
-            start = popped_start(change, popped_ms, forgotten_ms, self._commits, self._offsets)
+            before = self._commits.newest(queue, popped_ms, after_ms=forgotten_ms)
+            stored = self._stored.newest(queue, change.earliest_ms)
+            start = popped_start(change, before, stored, self._offsets)
             if handover.past.switches and start.low is not None:
                 start = replace(start, low=0)
         else:

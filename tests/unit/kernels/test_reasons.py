@@ -8,7 +8,6 @@ import pytest
 
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.model.events import Event
-from rebalance_core.protocol.windows import NOTIFIED_MS, ORDER_LOCK_MS
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.strategies import parse_strategy
 from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
@@ -18,7 +17,6 @@ pytestmark = pytest.mark.unit
 
 BOTH = (topic(0, 4), join(0, "x"), join(9_000, "y"))
 LATER = (*BOTH, leave(99_000, "x"))
-LAST_LOCKS_MS = 99_000 + NOTIFIED_MS + ORDER_LOCK_MS
 FIRST, LAST = "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_LAST_OFFSET"
 ASCII = "CONSISTENT_HASH(virtual_nodes=2, platform_charset=US-ASCII)"
 ROOMS = "MACHINE_ROOM_NEARBY-AVG(client_rooms=x:r|y:r, broker_rooms=a:r)"
@@ -165,14 +163,14 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("MASTERLESS", "and everybody locks",
      later(event(10_000, "MASTER_DOWN", broker_name="a"), message_model="BROADCASTING",
            ordered=True)),
-    ("MASTERLESS", "and all are behind a proxy",
+    ("REGULAR", "and all are behind a proxy",
      later(event(10_000, "MASTER_DOWN", broker_name="a"), rebalance_mode="PROXY")),
-    ("MASTERLESS", "and one of them has two processes",
+    ("REGULAR", "and one of them has two processes",
      later(join(9, "x", channel_id="2"),
-           event(LAST_LOCKS_MS, "MASTER_DOWN", broker_name="a"))),
-    ("REGULAR", "two processes, in the window of the last change and a lock's life",
+           event(10_000, "MASTER_DOWN", broker_name="a"))),
+    ("MASTERLESS", "and one of them, which locks, has two processes",
      later(join(9, "x", channel_id="2"),
-           event(LAST_LOCKS_MS + 1, "MASTER_DOWN", broker_name="a"))),
+           event(10_000, "MASTER_DOWN", broker_name="a"), ordered=True)),
     ("REGULAR", "gone and back",
      later(event(300_000, "MASTER_DOWN", broker_name="a"), topic(0, 2, broker="b"),
            event(310_000, "MASTER_DOWN", broker_name="b"),

@@ -153,9 +153,11 @@ class PullStarts:
             starts, popped, mine, of_group.stored, handover.forgotten_ms, commits, self._offsets,
             handover.earliest_ms,
         )  # fmt: skip
-        chained &= popped < 0
+        starts.low[(popped >= 0) & switched.any & (starts.low >= 0)] = 0
+        of_broker = popped < 0
         if isinstance(piece, Shared):
-            chained &= ~self._put_others(commits, piece, adds, mine, starts)
+            of_broker &= ~self._put_others(commits, piece, adds, mine, starts)
+        chained &= of_broker
         self._open_deleted(mine, starts)
         decided_by = self._own_where_local(commits, mine, starts, of_group.stored)
         sent_back = self._first_pulls.sent_back(mine, starts, decided_by)
@@ -165,12 +167,12 @@ class PullStarts:
             else chain_lows(starts.low, sent_back, mine.queue, chained)
         )
         low = np.minimum(starts.low, np.maximum(before, 0))
-        lost = of_group.switched & ~unset
+        lost = of_group.switched & ~unset & of_broker
         if lost.any():
             lows = switched_lows(
-                self._prepared, steps, switches, adds, drops, mine, commits, self._offsets
+                self._prepared, piece, steps, switches, adds, drops, mine, commits, self._offsets
             )
-            before, low = lows.chained(starts.low, sent_back, mine.queue, chained, lost)
+            before, low = lows.chained(mine, starts.low, sent_back, chained, lost, handover.stays)
             chained |= lost
         np.copyto(starts.low, low, where=chained)
         unknown = chained & (starts.offset < 0)

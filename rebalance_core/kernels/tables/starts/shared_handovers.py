@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,8 +29,37 @@ def shared_handovers(
         drops: of the piece, by cell.
         offsets: what was seen of the queues.
     """
-    cells, wanted, from_ms = piece.cells, adds.kind != INITIAL, prepared.epochs.from_ms
-    cell, queue, earliest_ms = adds.cell[wanted], adds.queue[wanted], from_ms[adds.epoch[wanted]]
+    mine = adds.where(adds.kind != INITIAL)
+    queue, cell, at_ms = mine.queue, mine.cell, prepared.epochs.from_ms[mine.epoch]
+    gone_ms, dropped_ms = given_up(prepared, cell, queue, drops)
+    return replace(
+        shared_past(prepared, piece, queue, cell, at_ms, adds, drops, offsets),
+        client=mine.client,
+        latest_ms=mine.latest_ms,
+        stays=continued(held_by(piece.tenures), len(piece.cells))[cell] > 0,
+        dropped_ms=dropped_ms,
+        gone_ms=gone_ms,
+        others_start=others_start(prepared, adds)[adds.kind != INITIAL],
+    )
+
+
+def shared_past(
+    prepared: PreparedGroups, piece: Shared, queue: Ints, cell: Ints, at_ms: Ints,
+    adds: Changes, drops: Changes, offsets: SeenOffsets,
+) -> Handover:  # fmt: skip
+    """A handover to nobody at each moment, from whoever had the queue before the cell.
+
+    Args:
+        prepared: the groups.
+        piece: who holds what.
+        queue: one value a handover, as the two that follow.
+        cell: of the queue.
+        at_ms: the moment.
+        adds: of the piece, by cell.
+        drops: of the piece, by cell.
+        offsets: what was seen of the queues.
+    """
+    cells, from_ms = piece.cells, prepared.epochs.from_ms
     opening = cells.first[cells.segment[cell]]
     held = held_by(piece.tenures)
     last_held = last_true(piece.holders > 0, first_of_run(cells.segment))
@@ -37,30 +67,30 @@ def shared_handovers(
     holder_row, holder = _holders(held, last_cell)
     last_client = np.full(len(cell), NONE, np.int64)
     last_client[holder_row[::-1]] = holder[::-1]
-    gone_ms, dropped_ms = given_up(prepared, cell, queue, drops)
     stays = continued(held, len(cells)) > 0
     given = np.flatnonzero(~stays[adds.cell])
     since, taken = (_last_before(at, cell, opening) for at in (adds.cell[given], adds.cell))
     taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
+    nobody, no = np.full(len(cell), NONE, np.int64), np.zeros(len(cell), np.bool_)
     return Handover(
         queue=queue,
-        client=adds.client[wanted],
-        earliest_ms=earliest_ms,
-        latest_ms=adds.latest_ms[wanted],
+        client=nobody,
+        earliest_ms=at_ms,
+        latest_ms=at_ms,
         last_client=last_client,
         holder_row=holder_row,
         holder=holder,
         held_until_now=(last_cell >= 0) & (last_cell == cell - 1),
-        stays=stays[cell],
+        stays=no,
         since_ms=pick(from_ms[adds.epoch[given]], since),
         taken_ms=pick(taken_ms, taken),
         alone=(last_cell >= 0) & (piece.holders[last_cell] == 1),
         alone_ms=given_up(prepared, last_cell, queue, drops)[0],
-        dropped_ms=dropped_ms,
-        gone_ms=gone_ms,
-        others_start=others_start(prepared, adds)[wanted],
-        emptied_ms=offsets.emptied_ms(queue, earliest_ms),
-        forgotten_ms=offsets.forgotten_ms(queue, earliest_ms),
+        dropped_ms=nobody,
+        gone_ms=given_up(prepared, cell - 1, queue, drops)[0],
+        others_start=no,
+        emptied_ms=offsets.emptied_ms(queue, at_ms),
+        forgotten_ms=offsets.forgotten_ms(queue, at_ms),
     )
 
 

@@ -24,9 +24,11 @@ from rebalance_core.kernels.segments import (
     running_max,
     running_min,
 )
+from rebalance_core.kernels.state.cells import Block, Shared
 from rebalance_core.kernels.tables.starts.handovers import Handover, Inside, given_up
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.role_switches import RoleSwitches, Switched
+from rebalance_core.kernels.tables.starts.shared_handovers import shared_past
 from rebalance_core.kernels.tables.starts.stored_starts import BIGGEST, StoredStarts
 
 
@@ -73,21 +75,28 @@ class SwitchedLows:
     """It is bounded, too, by where the owner before can have started, from this row on."""
 
     def chained(
-        self, low: Ints, sent_back: Ints, queue: Ints, chained: Bools, switched: Bools
-    ) -> tuple[Ints, Ints]:
-        """The lowest start of the owner before each row, `NONE` if unknown; and the row's own.
+        self, mine: Changes, low: Ints, sent_back: Ints, chained: Bools, switched: Bools,
+        stays: Bools,
+    ) -> tuple[Ints, Ints]:  # fmt: skip
+        """The lowest start of whoever held the queue before each row, `NONE` if unknown; and the
+        row's own.
+
+        Rows of one step of a queue share what came before, and together bound what comes after.
 
         Args:
+            mine: the rows.
             low: as `stored_starts.chain_lows` takes it.
             sent_back: as `stored_starts.chain_lows` takes it.
-            queue: as `stored_starts.chain_lows` takes it.
             chained: as `stored_starts.chain_lows` takes it.
             switched: rows that all this bounds.
+            stays: by row, equal in a step: somebody else goes on holding the queue.
         """
-        before, least = np.full(len(low), NONE, np.int64), low.copy()
-        after, asked = before.copy(), np.full(len(low), BIGGEST)
-        first = np.flatnonzero(first_of_run(queue))
-        rank = np.arange(len(queue)) - np.repeat(first, np.diff(np.append(first, len(queue))))
+        least, begins = low.copy(), np.flatnonzero(first_of_run(mine.queue, mine.epoch))
+        count = np.diff(np.append(begins, len(low)))
+        asks = np.logical_or.reduceat(self.asks, begins) if len(begins) else self.asks
+        before = np.full(len(begins), NONE, np.int64)
+        after, asked = before.copy(), np.full(len(begins), BIGGEST)
+        rank = _rank(mine.queue[begins])
         order = np.argsort(rank, kind="stable")
         bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
         for turn, (begin, end) in enumerate(pairwise(bounds)):
@@ -95,17 +104,33 @@ class SwitchedLows:
             if turn:
                 before[at], asked[at] = after[at - 1], asked[at - 1]
             its = np.maximum(before[at], 0)
-            asked[at] = np.where(self.asks[at], np.minimum(asked[at], its), asked[at])
-            bound = np.where(chained[at], its, BIGGEST)
-            most = np.minimum(self.known[at], asked[at])
-            bound = np.where(switched[at], np.minimum(bound, most), bound)
-            least[at] = np.where(chained[at] | switched[at], np.minimum(low[at], bound), low[at])
-            after[at] = np.where(least[at] < 0, NONE, np.minimum(least[at], sent_back[at]))
-        return before, least
+            asked[at] = np.where(asks[at], np.minimum(asked[at], its), asked[at])
+            row, of = ranges(begins[at], count[at]), np.repeat(np.arange(len(at)), count[at])
+            bound = np.where(chained[row], its[of], BIGGEST)
+            most = np.minimum(self.known[row], asked[at][of])
+            bound = np.where(switched[row], np.minimum(bound, most), bound)
+            bounded = chained[row] | switched[row]
+            least[row] = np.where(bounded, np.minimum(low[row], bound), low[row])
+            opens = first_of_run(of)
+            unknown = np.logical_or.reduceat(least[row] < 0, np.flatnonzero(opens))
+            after[at] = np.minimum.reduceat(
+                np.minimum(least[row], sent_back[row]), np.flatnonzero(opens)
+            )
+            remain = stays[begins[at]]
+            after[at] = np.where(remain, np.minimum(after[at], before[at]), after[at])
+            after[at[unknown]] = NONE
+        return np.repeat(before, count), least
+
+
+def _rank(key: Ints) -> Ints:
+    """The number of each row among those with its key, which stand together."""
+    first = np.flatnonzero(first_of_run(key))
+    return np.arange(len(key)) - np.repeat(first, np.diff(np.append(first, len(key))))
 
 
 def switched_lows(
     prepared: PreparedGroups,
+    piece: Block | Shared,
     steps: Steps,
     switches: RoleSwitches,
     adds: Changes,
@@ -118,6 +143,7 @@ def switched_lows(
 
     Args:
         prepared: the groups.
+        piece: who holds what.
         steps: of the piece.
         switches: of the groups.
         adds: of the piece, by queue and cell, as the drops.
@@ -130,7 +156,12 @@ def switched_lows(
     switch = ranges(switches.first(steps.queue) + steps.count - steps.new, steps.new)
     queue, epoch = steps.queue[step], steps.epoch[step]
     at_ms = np.minimum(switches.kept_ms[switch], prepared.epochs.from_ms[epoch])
-    asked = _asked(prepared, queue, epoch, steps.cell[step], at_ms, adds, drops, offsets)
+    cell = steps.cell[step]
+    asked = (
+        shared_past(prepared, piece, queue, cell, at_ms, adds, drops, offsets)
+        if isinstance(piece, Shared)
+        else _past(prepared, queue, epoch, cell, at_ms, adds, drops, offsets)
+    )
     nothing = Switched(*(np.full(len(step), value, np.int64) for value in (0, 0, NONE)))
     base = StoredStarts(commits, offsets, asked, Inside.none(), switches, nothing).base()
     value = np.where(base >= 0, pick(commits.offset, base), np.where(asked.outlived, 0, BIGGEST))
@@ -147,7 +178,7 @@ def switched_lows(
     return SwitchedLows(np.where(of_queue, least[last], BIGGEST), asks[:-1])
 
 
-def _asked(
+def _past(
     prepared: PreparedGroups,
     queue: Ints,
     epoch: Ints,
