@@ -23,7 +23,8 @@ def sharing_notes(sharing: Sharing, worked: Worked, queue: MessageQueue) -> tupl
     if pulling:
         notes.append(
             f"{', '.join(pulling)} pulls while others pop: both commit to one offset, so messages "
-            "are consumed twice; set clientRebalance=false on every member, or the mode to PULL"
+            "are consumed twice; set clientRebalance=false on every member, restart one to 5.3.1 "
+            "that gave up asking, or set the mode to PULL"
         )
     if worked.agrees is not None and not sharing.mq_all_known:
         text = "the ledger has the number of readable queues and not which they are"
