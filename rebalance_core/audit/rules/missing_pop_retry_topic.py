@@ -10,14 +10,24 @@ from rebalance_core.audit.evidence.dumps import said_steadily
 from rebalance_core.audit.evidence.formatting import lasting, listed
 from rebalance_core.audit.evidence.persistence import subscribers
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
 from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.severities import INFO, WARNING
 from rebalance_core.model.time_text import utc
+from rebalance_core.model.versions import parse_version
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic whose pop retry topic was missing for long (rocketmq.md §14)."""
-    topics = {topic for row in case.rows("memberships") for topic in row["subscriptions"]}
+    """One finding a topic whose pop retry topic was missing for long (rocketmq.md §14).
+
+    Members before 5.2 go on with a pass every 20 s.
+    """
+    restless = [
+        row
+        for row in case.rows("memberships")
+        if parse_version(str(row["version"])) >= MIN_INTERVAL
+    ]
+    topics = {topic for row in restless for topic in row["subscriptions"]}
     for topic in sorted(topics):
         names = pop_retry_topics(case.consumer_group, topic)
         facts = [fact for fact in case.facts("MISSING_ROUTE") if fact["topic"] in names]
@@ -57,8 +67,8 @@ RULE = Rule(
     "MISSING_POP_RETRY_TOPIC",
     WARNING,
     "A member with clientRebalance = false whose topic is in PULL mode also reads the pop retry "
-    "topic. While that does not exist, its pass never succeeds and is repeated every second, with "
-    "a request to a broker for each topic.",
+    "topic. While that does not exist, its pass never succeeds and is repeated every second (from "
+    "5.2 on), with a request to a broker for each topic.",
     "facts MISSING_ROUTE (client log), memberships",
     "Create the topic named (mqadmin updateTopic, one queue a broker), set the mode to POP, or set "
     "clientRebalance = true in clients that do not pop.",

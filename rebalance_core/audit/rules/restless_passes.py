@@ -8,12 +8,10 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.severities import INFO
-from rebalance_core.model.versions import Version, parse_version
-
-RETRIES_SOON = Version(5, 2, 0)
-"""From here on a pass that is not balanced is repeated after a second (rocketmq.md §3.1)."""
+from rebalance_core.model.versions import parse_version
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -36,7 +34,7 @@ def _never_balanced(row: Row) -> bool:
     """True for CONFIG from 5.2 on; a suspended member runs no pass."""
     if row["strategy"].partition("(")[0] != "CONFIG" or row["suspended"]:
         return False
-    return parse_version(row["version"]) >= RETRIES_SOON
+    return parse_version(row["version"]) >= MIN_INTERVAL
 
 
 RULE = Rule(

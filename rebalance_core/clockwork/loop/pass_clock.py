@@ -11,6 +11,7 @@ from rebalance_core.model.timers import REBALANCE_MIN_INTERVAL_MS, REBALANCE_WAI
 from rebalance_core.model.versions import Version
 
 MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644
+"""From here on a pass that is not balanced is repeated after a second (rocketmq.md §3.1)."""
 WAIT_US = REBALANCE_WAIT_MS * 1_000
 
 

@@ -43,3 +43,11 @@ def test_it_is_there_by_now() -> None:
 def test_short_now_and_then_or_another_topic() -> None:
     for fact_ in (missing(until=130, times=30), missing(times=3), missing(name="%RETRY%g_U")):
         assert findings_of(RULE, case_of(*ASKING, settings=BROKER, facts=[fact_])) == []
+
+
+def test_clients_before_5_2_do_not_pass_sooner() -> None:
+    """Recorded on 5.0.0 and 5.1.4: the topic is asked for every 20 s, as always."""
+    old = topic(), join("x", version="5.1.4")
+    assert findings_of(RULE, case_of(*old, settings=BROKER, facts=[missing()])) == []
+    mixed = *old, join("y", version="5.2.0")
+    assert len(findings_of(RULE, case_of(*mixed, settings=BROKER, facts=[missing()]))) == 1
