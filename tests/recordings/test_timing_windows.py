@@ -45,8 +45,14 @@ def files_tables(name: str) -> Tables:
     return ingest_collection(DATA / name / "collection").tables
 
 
-# Told while one of its first passes takes queues for 1.9 s, it has 1 s to wait after that.
-LATE_PASSES = {("nightly", "derived_tables"): 1}
+LATE_PASSES = {
+    # Told while one of its first passes takes queues for 1.9 s, it has 1 s to wait after that.
+    ("nightly", "derived_tables"): 1,
+    # broker-a was registered in the second that ends 1.4 s before the first member is told of: in 9
+    # of 200 futures that member asked for the route before, and two queues wait for its next poll.
+    # No window holds it, as the registration is no event of a group that has no member yet.
+    ("silent-loss", "files_tables"): 18,
+}
 
 
 @pytest.mark.parametrize("tables", [derived_tables, files_tables])
