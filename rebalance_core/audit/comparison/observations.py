@@ -109,19 +109,11 @@ def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
     silent = silent_members(case)
     for row in case.facts("DUMP"):
         if row["details"]["command"] == "consumerStatus" and row["client_id"]:
-            if not _answered(row):
-                continue
             asked = row["client_id"], row["first_ms"]
             queues = frozenset(held.get(asked, ()))
             if not queues and (row["client_id"] in silent or _is_unanswered(row)):
                 continue
             yield ClientObservation(*asked, queues, row["source"], frozenset(popped.get(asked, ())))
-
-
-def _answered(dump: Row) -> bool:
-    """False where the command failed: a client that holds nothing still prints its settings."""
-    details = dump["details"]
-    return not details.get("error") and details.get("rows") != "0"
 
 
 def _is_unanswered(dump: Row) -> bool:
