@@ -45,6 +45,12 @@ class GroupStrategies:
     assumed: dict[str, str] = field(default_factory=dict)
     roomless: set[str] = field(default_factory=set)
 
+    def take_instead(self, text: str, other: str) -> None:
+        """Everywhere the other text instead of one."""
+        self.group = other if self.group == text else self.group
+        for texts in (self.members, self.assumed):
+            texts.update({key: other for key, its in texts.items() if its == text})
+
 
 def group_strategies(
     pieces: Iterable[Evidence],

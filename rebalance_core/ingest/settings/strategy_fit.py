@@ -23,7 +23,8 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.severities import WARNING
 from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.protocol.running_info import tells_queues
-from rebalance_core.strategies import allocate_group, parse_strategy
+from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
+from rebalance_core.strategies.machine_room_nearby import NEARBY
 
 LISTED = 5
 """Clients and brokers that a finding names at most."""
@@ -55,6 +56,30 @@ def fit_strategy(
         if all(_explains(text, clients, owners) for clients, owners in dumps):
             return text, [] if text == assumed else [_inferred(group, text)]
     return None, [_unknown(group, assumed)]
+
+
+def fit_rooms(
+    group: str,
+    pieces: Iterable[Evidence],
+    presence: Presence,
+    strategies: GroupStrategies,
+    context: ClusterContext,
+) -> list[Row]:
+    """Rooms that nobody tells are cut from names, and a finding, if that alone fits every dump.
+
+    So does the resolver that RocketMQ's own example of MACHINE_ROOM_NEARBY has.
+    """
+    text = strategies.group or ""
+    if not (text.startswith(NEARBY) and text in strategies.assumed.values()):
+        return []
+    from_names = str(make_strategy(text.partition("(")[0]))
+    dumps = [*_dumps(pieces, presence, context)]
+    if all(_explains(text, *dump) for dump in dumps):
+        return []
+    if not all(_explains(from_names, *dump) for dump in dumps):
+        return []
+    strategies.take_instead(text, from_names)
+    return [_inferred(group, from_names)]
 
 
 def check_parameters(
@@ -158,8 +183,9 @@ def _explains(text: str, clients: list[str], owners: Owners) -> bool:
 def _inferred(group: str, text: str) -> Row:
     return finding(
         "INGEST_STRATEGY_INFERRED",
-        f"No file names the strategy of {group}; its live ownership is that of {text}.",
-        "Collect a client's log or consumerStatus of the group to be sure.",
+        f"No file names the strategy of {group} with its parameters; its live ownership is that of "
+        f"{text}.",
+        "Name it in the collection's consumer_groups.jsonl to be sure.",
         consumer_group=group,
         evidence={"strategy": text},
     )

@@ -1,6 +1,7 @@
 """Strategies told from live ownership, with the recordings' logs of the clients taken away."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
-from rebalance_core.ingest.settings.strategy_fit import fit_strategy
+from rebalance_core.ingest.settings.group_strategies import GroupStrategies
+from rebalance_core.ingest.settings.strategy_fit import fit_rooms, fit_strategy
+from rebalance_core.strategies import parse_strategy
 from tests.recordings.tables import DATA, ledger_of
 
 
@@ -58,6 +61,7 @@ def test_a_dump_that_leaves_a_broker_out_proves_nothing(tmp_path: Path) -> None:
 
 
 NEARBY = "MACHINE_ROOM_NEARBY-AVG"
+ONE_ROOM = "(client_rooms=:unknown, broker_rooms=:unknown)"
 
 
 def strategies_without(folder: Path, *patterns: str) -> Path:
@@ -172,3 +176,40 @@ def test_rooms_of_members_that_show_their_queues_are_all(tmp_path: Path) -> None
         done = ingest_collection(folder)
         assert strategies(done)["s-room"] == "MACHINE_ROOM(consumer_idcs=room1)"
         assert not rules(done, "s-room") & {"INGEST_STRATEGY_UNKNOWN", "INGEST_ASSUMED"}
+
+
+@pytest.mark.parametrize(
+    ("owners", "taken"),
+    [
+        (("x", "x", "x", "x", "y", "y", "z", "z"), NEARBY),
+        (("x", "x", "x", "y", "y", "y", "z", "z"), f"{NEARBY}{ONE_ROOM}"),
+        (("x", "y", "z", "x", "y", "z", "x", "y"), f"{NEARBY}{ONE_ROOM}"),
+    ],
+    ids=["rooms in names", "one room", "neither"],
+)
+def test_rooms_are_cut_from_names_where_that_alone_fits(owners: Sequence[str], taken: str) -> None:
+    clients = {"x": "r1-x", "y": "r2-y", "z": "r2-z"}
+    names = {f"{host}@1": NEARBY for host in clients.values()}
+    joins = [
+        {"event_type": "CONSUMER_JOIN", "client_id": client, "event_ms": 0, "source": ""}
+        for client in names
+    ]
+    assumed = {f"parameters of {NEARBY}": f"{NEARBY}{ONE_ROOM}"}
+    text = f"{NEARBY}{ONE_ROOM}"
+    found = GroupStrategies(dict.fromkeys(names, text), text, assumed=assumed)
+    queues = [
+        Evidence(
+            "group", "g", "queue_progress", 900_000, "mqadmin", place, "dump:1",
+            {"with_clients": True, "topic": "T", "topic_truncated": False,
+             "broker_name": "r1-a" if place < 4 else "r2-b", "queue_id": place % 4,
+             "client_ip": clients[owner]},
+        )
+        for place, owner in enumerate(owners)
+    ]  # fmt: skip
+    context = ClusterContext("c", 0, 1_000_000, brokers=("r1-a", "r2-b"))
+    findings = fit_rooms("g", queues, Presence(joins), found, context)
+    assert {found.group, *found.members.values(), *found.assumed.values()} == {
+        str(parse_strategy(taken))
+    }
+    expected = ["INGEST_STRATEGY_INFERRED"] if taken == NEARBY else []
+    assert [row["rule_id"] for row in findings] == expected
