@@ -273,6 +273,7 @@ class _BrokerHistory:
     ends: dict[str, set[tuple[int, str]]] = field(default_factory=dict)
     registered: dict[str, int] = field(default_factory=dict)
     """When a name server's log first mentions each broker."""
+    _version_ms: dict[str, int] = field(default_factory=dict)
 
     def read(self, piece: Evidence) -> None:
         """Take what one piece of evidence on the cluster says."""
@@ -280,7 +281,11 @@ class _BrokerHistory:
         if piece.kind == "broker":
             version = plain_version(v["version"] or "")
             if is_modelled(version) and str(v["broker_id"]) == str(MASTER_ID):
-                self.versions[v["broker_name"]] = version
+                at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
+                since_ms = self._version_ms.get(v["broker_name"], at_ms)
+                if since_ms <= at_ms:  # it may have been upgraded between two dumps
+                    self.versions[v["broker_name"]] = version
+                    self._version_ms[v["broker_name"]] = at_ms
         elif piece.kind == "request_modes":
             if folder is not None and folder.authoritative:
                 at_ms = self.end_ms if piece.at_ms is None else piece.at_ms

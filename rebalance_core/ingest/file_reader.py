@@ -138,7 +138,7 @@ HEADS = {kind: CLIENT_HEAD if kind == CLIENT_LOG else SERVER_HEAD for kind in LI
 """What the lines of a log begin with; those of another kind of log are not understood."""
 _STACK = re.compile(STACK_LINE)
 
-SETTINGS = ("broker_property", "name_server_property")
+SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 
 
 @dataclass

@@ -26,6 +26,7 @@ VERDICTS = {
 
 NO_DUMP: Final = "NO_DUMP"
 NOT_TOLD: Final = "NOT_TOLD"
+ASSIGNED: Final = "ASSIGNED"
 STALE_DUMP: Final = "STALE_DUMP"
 LOG_ENDED: Final = "LOG_ENDED"
 STRATEGY: Final = "STRATEGY"
@@ -35,6 +36,8 @@ REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
     NOT_TOLD: "the group's clients tell nobody which queues they hold (lite pull before 5.1.1, "
     "DefaultMQPullConsumer)",
+    ASSIGNED: "no member subscribes anything: the applications name the queues that each reads "
+    "(assign() of lite pull, DefaultMQPullConsumer)",
     STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
     LOG_ENDED: "a broker's log ends before the dump: what it lacks may be why live owners differ",

@@ -27,9 +27,11 @@ from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.sharing import is_proxied, reach
 from rebalance_core.audit.evidence.strategy import strategy_is_known
+from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.verdicts import (
+    ASSIGNED,
     DIFFERS,
     EQUAL,
     INCOMPLETE,
@@ -80,6 +82,8 @@ def compare(case: GroupCase) -> ComparisonResult:
 def _compared(case: GroupCase) -> ComparisonResult:
     if is_system_group(case.consumer_group):
         return ComparisonResult(UNKNOWN, SYSTEM)
+    if {row["client_id"] for row in case.members} <= assigned_members(case):
+        return ComparisonResult(UNKNOWN, ASSIGNED)
     prediction = Prediction(case)
     observed = observations(case, proxied_members(case, prediction))
     run = case.run

@@ -14,6 +14,7 @@ from typing import Any
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, pop_retry_topics
 from rebalance_core.protocol.running_info import tells_queues
@@ -106,8 +107,10 @@ def address_of(client_id: str) -> str:
 
 def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
     held, popped = _tables_of_clients(case, "HELD_QUEUE"), _tables_of_clients(case, "POP_QUEUE")
-    silent = silent_members(case)
+    silent, assigned = silent_members(case), assigned_members(case)
     for row in case.facts("DUMP"):
+        if row["client_id"] in assigned:
+            continue
         if row["details"]["command"] == "consumerStatus" and row["client_id"]:
             asked = row["client_id"], row["first_ms"]
             queues = frozenset(held.get(asked, ()))
@@ -145,7 +148,8 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut.
 
     A queue of nobody may be that of a member that does not tell its queues, or could not be asked:
-    mqadmin asks each member for them, and goes on without a word where that fails.
+    mqadmin asks each member for them, and goes on without a word where that fails. One that reads
+    the queues that its application names (`assigned_members`) is no owner.
     """
     not_ours, silent = _pop_retries(case), silent_members(case)
     unanswered = [
@@ -154,6 +158,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
         if row["details"]["command"] == "consumerStatus" and _is_unanswered(row)
     ]
     ours = {queue_of(row) for row in case.rows("ownership")}
+    assigned = {address_of(client_id) for client_id in assigned_members(case)}
     for row in case.facts("QUEUE_PROGRESS"):
         details = row["details"]
         if details.get("names_cut") == "true" and queue_of(row) not in ours:
@@ -163,7 +168,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
             unsure = silent or any(
                 abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS for at_ms in unanswered
             )
-            if not address and unsure:
+            if address in assigned or (not address and unsure):
                 continue
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.sharing import is_proxied
 from rebalance_core.model.events import UNSUBSCRIBE
+from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import is_retry_topic
 
 
@@ -49,6 +51,21 @@ def unsubscribed(case: GroupCase) -> list[Unsubscribed]:
                 Unsubscribed(row["client_id"], topic, *gone[topic]) for topic in sorted(gone)
             )
     return topics_left
+
+
+def assigned_members(case: GroupCase) -> set[str]:
+    """Members that never subscribed a topic: each reads the queues that the application names.
+
+    So do ``assign()`` of lite pull, and DefaultMQPullConsumer without ``setRegisterTopics``; a push
+    consumer always subscribes.
+    """
+    if (case.settings.get("consumer_type") or PUSH) == PUSH:
+        return set()
+    ever: dict[str, bool] = {}
+    for row in case.rows("memberships"):
+        subscribes = bool(row["subscriptions"]) or is_proxied(row)
+        ever[row["client_id"]] = ever.get(row["client_id"], False) or subscribes
+    return {client_id for client_id, subscribed in ever.items() if not subscribed}
 
 
 def _walked(case: GroupCase) -> Iterator[tuple[Row, set[str], dict[str, tuple[int, int]]]]:

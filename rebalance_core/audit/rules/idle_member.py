@@ -9,6 +9,7 @@ from rebalance_core.audit.evidence.configurations.topic_configs import subscribe
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, span_of
 from rebalance_core.audit.evidence.sharing import shared_topics
+from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import WARNING
 from rebalance_core.model.statuses import FROZEN
@@ -23,10 +24,12 @@ def find(case: GroupCase) -> Iterator[Finding]:
     if is_broadcasting(case) or last is None or last["status"] == FROZEN:
         return
     processes = {row["client_id"]: row for row in case.members}
-    idle = []
+    assigned, idle = assigned_members(case), []
     for row in case.rows("consumer_load"):
         member = processes.get(row["client_id"])
         if row["to_ms"] is not None or not row["idle"] or row["suspended"] or member is None:
+            continue
+        if row["client_id"] in assigned:
             continue
         if not member["strategy"].startswith(BY_DESIGN) and has_settled(case, span_of(row).epoch):
             idle.append(row)
@@ -62,7 +65,8 @@ RULE = Rule(
     "IDLE_MEMBER",
     WARNING,
     "A queue is pulled by one member at a time, so members beyond the number of queues hold "
-    "nothing and do nothing. Who pops a shared topic is not idle.",
+    "nothing and do nothing. Who pops a shared topic is not idle, nor who reads queues that the "
+    "application names.",
     "consumer_load (idle), memberships, ownership",
     "Add queues to the topic (updateTopic with more read and write queues), or stop the idle "
     "members. If they are meant as spares, accept this finding.",

@@ -46,5 +46,9 @@ NAME_SERVER_LOG = (
         "name_server_property", NAME_SERVER, CLUSTER, "",
         "name (supportActingMaster) and value, at the start (5.x)",
     ),
+    LogFact(
+        "name_server_starting", NAME_SERVER, CLUSTER, "",
+        "no field: a name server starts, and knows no broker yet",
+    ),
     LogFact("broker_expired", NAME_SERVER, CLUSTER, "", "address: no registration for 120 s"),
 )  # fmt: skip

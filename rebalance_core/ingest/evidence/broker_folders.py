@@ -216,7 +216,13 @@ def _replicas(
     acting = name in directory.acting
     roles = {folder: _is_slave(its, directory, acting) for folder, its in clues.items()}
     rank = {False: 0, None: 1, True: 2}
-    first = min(clues, key=lambda folder: (rank[roles[folder]], folder != name, folder))
+    # of two masters the one that started last: the broker was moved to another machine
+    booted = {
+        f: max(c.booted)[0] if c.booted and roles[f] is False else 0 for f, c in clues.items()
+    }
+    first = min(
+        clues, key=lambda folder: (rank[roles[folder]], -booted[folder], folder != name, folder)
+    )
     place = f"brokers/{first}" if roles[first] else name
     replicas = {}
     for folder, its in clues.items():

@@ -9,10 +9,8 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.masters.process_turns import dumped_turns
 from rebalance_core.ingest.masters.replicas import Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
-from rebalance_core.model.timers import REGISTRATION_MS
+from rebalance_core.ingest.name_servers.silences import HEARD_MS
 
-HEARD_MS = 2 * REGISTRATION_MS
-"""Every broker that lives has registered by then with a name server that started (60 s at most)."""
 _ALIVE = ("broker_booted", "broker_starting", "broker_stopping", "broker_property", "broker_local")
 """What a process states in its own log while it runs."""
 

@@ -16,6 +16,7 @@ from rebalance_core.ingest.masters.process_turns import dumped_turns, process_tu
 from rebalance_core.ingest.masters.replicas import MIDDLE_OF_SECOND_MS, Replicas
 from rebalance_core.ingest.masters.slave_modes import SlaveModes
 from rebalance_core.ingest.masters.turn import MasterTurn
+from rebalance_core.ingest.name_servers.silences import silences
 
 _REGISTERED = ("broker_registered", "broker_address")
 _REMOVED = ("replica_removed", "broker_removed")
@@ -93,7 +94,11 @@ def _registered_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[M
         (p.place, p.values["broker"], p.at_ms) for p in ordered if p.kind == "broker_removed"
     ]
     registries: dict[str, _Registry] = {}
-    for piece in ordered:
+    silent = silences(ordered)
+    for number, piece in enumerate(ordered):
+        if number - 1 in silent:
+            for its in registries.values():
+                its.servers.discard(silent[number - 1])
         at_ms, source = (piece.at_ms or 0) + MIDDLE_OF_SECOND_MS, piece.source
         address = piece.values.get("address", "")
         name = piece.values.get("broker") or replicas.names.get(address)

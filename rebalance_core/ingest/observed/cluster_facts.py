@@ -22,6 +22,7 @@ from rebalance_core.ingest.collection.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.name_servers.silences import HEARD_MS, STARTS
 from rebalance_core.ingest.observed.document_facts import dump
 from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.observed.log_rows import add_log_rows
@@ -187,6 +188,10 @@ def _registered(
                 last[piece.place, broker] = (piece, True)
         elif piece.kind == "broker_removed":
             last[piece.place, piece.values["broker"]] = (piece, False)
+        elif piece.kind == STARTS and context.end_ms - context.time_of(piece) > HEARD_MS:
+            for place, broker in last:
+                if place == piece.place:
+                    last[place, broker] = (piece, False)
     for (place, broker), (piece, registered) in sorted(last.items()):
         details = {"name": name_server(collection, place), "registered": registered}
         at_ms = context.time_of(piece)

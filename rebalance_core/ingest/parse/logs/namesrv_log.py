@@ -96,7 +96,7 @@ def _property(message: str) -> Fields:
     return {"name": name, "value": value} if value else NOTHING
 
 
-_PROPERTY = "supportActingMaster="
+_PROPERTY, _STARTS = "supportActingMaster=", "kvConfigPath="
 """What a name server prints at its start stands in other lines too: without a time not ours."""
 TEMPLATES: tuple[Template, ...] = (
     ("broker_registered", "new broker registered, ", _registered),
@@ -110,9 +110,10 @@ TEMPLATES: tuple[Template, ...] = (
     ("topic_route", "topic changed, ", _topic_route),
     ("broker_expired", "The broker channel expired, ", _expired),
     ("name_server_property", _PROPERTY, _property),
+    ("name_server_starting", _STARTS, lambda message: {}),
 )
 WORDS = tuple(words for _, words, _ in TEMPLATES)
-_HEADLESS_WORDS = tuple(words for words in WORDS if words != _PROPERTY)
+_HEADLESS_WORDS = tuple(words for words in WORDS if words not in (_PROPERTY, _STARTS))
 
 
 def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:

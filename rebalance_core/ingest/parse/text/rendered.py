@@ -42,14 +42,15 @@ def _subscriptions(text: str) -> dict[str, Any]:
     """Topics, sorted, and expressions of ``SubscriptionData […, topic=…, subString=…, …]``.
 
     ``versions`` has the subVersion of each topic: a client sets it when it subscribes and again
-    when its queues of the topic change. It was there at the lowest, ``known_ms``.
+    when its queues of the topic change. It was there at the lowest, ``known_ms``. A
+    DefaultMQPullConsumer sends 0, which tells nothing.
     """
     topics = subscribed_topics(text)
     versions: dict[str, int] = {}
     for part in text.split("SubscriptionData [classFilterMode=")[1:]:
         pieces = between(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
         version = whole(pieces[3], MS_MAX) if pieces is not None and pieces[1] else None
-        if pieces is not None and version is not None:
+        if pieces is not None and version:
             versions[pieces[1]] = version
     return {
         "topics": sorted(topics),

@@ -15,6 +15,7 @@ from rebalance_core.audit.comparison.difference import (
 )
 from rebalance_core.audit.comparison.findings import comparison_findings
 from rebalance_core.model.verdicts import (
+    ASSIGNED,
     DIFFERS,
     EQUAL,
     INCOMPLETE,
@@ -55,6 +56,20 @@ def test_a_client_that_answers_with_no_queue_is_an_observation_too() -> None:
     result = compare(case(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS)))
     assert result.verdict == DIFFERS
     assert {one.queue.queue_id for one in result.differences} == {2, 3}
+
+
+def test_queues_that_the_application_names_are_compared_with_nothing() -> None:
+    alone = member(A, 0) | {"subscriptions": []}
+    held = status(A, DUMPED_MS, 0, 1), progress(DUMPED_MS, "10.0.0.1", "", "", "")
+    pulls = [{"consumer_type": "LITE_PULL"}]
+    tables: dict[str, Any] = {"consumer_groups": pulls, "memberships": [alone], "ownership": []}
+    result = compare(case(*held[0], *held[1], **tables))
+    assert (result.verdict, result.reason) == (UNKNOWN, ASSIGNED)
+    beside = [member(A, 0), member(B, JOINED_MS), member(C, 0) | {"subscriptions": []}]
+    all_ = [*HEALTHY, *status(C, DUMPED_MS, 0, 3)]
+    shown = progress(DUMPED_MS, "10.0.0.3", "10.0.0.1", "10.0.0.2", "10.0.0.3")
+    mixed = case(*all_, *shown, memberships=beside, consumer_groups=pulls)
+    assert compare(mixed).verdict == EQUAL
 
 
 def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() -> None:

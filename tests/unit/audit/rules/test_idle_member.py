@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 from rebalance_core.model.events import CONSUMER_SUSPEND
+from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import case_of, findings_of, join, of_member, severities, topic
 
 RULE = "IDLE_MEMBER"
@@ -20,6 +23,12 @@ def test_suspended_broadcasting_and_config_members_are_not_idle() -> None:
     assert findings_of(RULE, case_of(topic(read=2), *THREE, paused)) == []
     alone = join("x", strategy="CONFIG"), join("y", strategy="CONFIG(queues=T/a/0)")
     assert findings_of(RULE, case_of(topic(read=1), *alone)) == []
+
+
+def test_members_that_subscribe_nothing_read_what_their_applications_name() -> None:
+    named = replace(join("x"), subscriptions=())
+    pulls = GroupSettings(consumer_type="LITE_PULL")
+    assert findings_of(RULE, case_of(topic(read=2), named, settings=pulls)) == []
 
 
 def test_a_member_that_came_just_now() -> None:

@@ -168,3 +168,11 @@ def test_a_slave_that_acts_stays_a_slave_when_a_list_has_it_under_the_master_s_i
     assert not folders("x", boot, role, listed("b", 0, SLAVE, at_ms=5_000))["x"].slave
     line = said("min_broker", "x", broker_id=1, address=SLAVE)
     assert folders("x", boot, line, listed("b", 0, SLAVE, at_ms=5_000))["x"].slave
+
+
+def test_of_two_masters_the_one_that_started_last_speaks_for_the_broker() -> None:
+    """It was moved to another machine, and both machines' files were collected."""
+    roles = [listed("b", 0, MASTER, 1_000), listed("b", 0, SLAVE, 5_000)]
+    found = folders("b new", booted("b", "b", MASTER), booted("new", "b", SLAVE, 4_000), *roles)
+    assert (found["new"].place, found["new"].authoritative) == ("b", True)
+    assert (found["b"].place, found["b"].slave, found["b"].role_known) == ("brokers/b", False, True)

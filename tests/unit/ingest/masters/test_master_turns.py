@@ -63,6 +63,15 @@ def test_it_is_there_while_any_name_server_has_it() -> None:
     assert turns(*two, removed(9, MASTER, "n1"), removed(10, MASTER, "n2")) == ["down 10.5 None"]
 
 
+def test_a_name_server_that_was_down_when_the_master_went_did_not_keep_it() -> None:
+    two = (registered(1, MASTER, "n1"), registered(1, MASTER, "n2"), registered(2, SLAVE))
+    lost = (*two, removed(9, MASTER, "n1"))
+    assert turns(*lost) == []
+    assert turns(*lost, said(30, "name_server_starting", "n2")) == ["down 9.5 None"]
+    again = (said(30, "name_server_starting", "n1"), registered(40, MASTER, "n1"))
+    assert turns(*two, *again) == []
+
+
 def test_the_last_replica_is_the_broker_s_end_not_its_master_s() -> None:
     ended = (*BOTH, removed(8, SLAVE), removed(9, MASTER), gone(9))
     assert turns(*ended, registered(20, MASTER), registered(21, SLAVE)) == []

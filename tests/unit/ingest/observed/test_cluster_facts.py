@@ -101,6 +101,19 @@ def test_a_broker_is_registered_as_each_name_server_said_last(tmp_path: Path) ->
     ]  # fmt: skip
 
 
+def test_a_name_server_that_starts_knows_the_brokers_that_register_with_it(tmp_path: Path) -> None:
+    log = [KNOWN.format(b, f"1.1.1.{b}:1") for b in ("a", "b")]
+    log.append("2026-11-21 11:28:40 INFO main - kvConfigPath=/root/namesrv/kvConfig.json")
+    log.append(
+        "2026-11-21 11:28:50 INFO t - cluster [c] brokerName [b] master address change from null "
+        "to 1.1.1.b:1"
+    )
+    later = {"brokers/a/config-1795233000000/topics.json": '{"topicConfigTable":{}}'}
+    found = facts(tmp_path, {"namesrv/namesrv.log": "\n".join(log), **later}, "BROKER_REGISTERED")
+    stated = {r["broker_name"]: r["details"]["registered"] for r in found}
+    assert stated == {"a": "false", "b": "true"}
+
+
 def test_failures_of_clients_without_a_group(tmp_path: Path) -> None:
     head = "2026-11-21 11:47:37.769 WARN  [32265] [t] [o.a.r#?:?] - "
     log = [

@@ -57,6 +57,13 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
     return parse_broker_line(AT + message, "broker.log:1", ServerClock())
 
 
+def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
+    data = DATA.replace("subVersion=7", "subVersion=0").replace("subVersion=5", "subVersion=0")
+    (fact,) = read(f"registerConsumer info changed {data} 10.0.0.7:1234")
+    assert isinstance(fact, Fact)
+    assert (fact.values["versions"], fact.values["known_ms"]) == ({}, None)
+
+
 @pytest.mark.parametrize(
     ("message", "kind", "fields"),
     [
