@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.comparison.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.comparison.prediction import Prediction, holds
+from rebalance_core.audit.evidence.dumps import broker_answers, proxy_answers
 from rebalance_core.audit.evidence.duplicate_ids import duplicate_ids_at
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.model.errors import AllocationError
@@ -131,10 +132,12 @@ class Explanations:
 
     @cached_property
     def _lists(self) -> Mapping[str, tuple[str, ...]]:
-        """The members as a broker lists them now, where they are others than the ledger's."""
+        """The members as a broker or proxy lists them now, where they are others than the
+        ledger's.
+        """
         lists: dict[str, list[str]] = {}
-        for row in self._case.rows("observed_members"):
-            if row["asked_broker"] and abs(row["observed_ms"] - self._at_ms) <= NEAR_MS:
+        for row in (*broker_answers(self._case), *proxy_answers(self._case)):
+            if row["client_id"] and abs(row["observed_ms"] - self._at_ms) <= NEAR_MS:
                 lists.setdefault(row["asked_broker"], []).append(row["client_id"])
         members = sorted(self._allocations.members)
         return {

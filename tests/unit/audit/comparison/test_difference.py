@@ -19,6 +19,8 @@ from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.audit.cases import case_of, fact, join, leave, listed_at, topic
 from tests.unit.audit.comparison.group_rows import A, B, progress, status
 from tests.unit.audit.comparison.group_rows import case as group_case
+from tests.unit.audit.sharing import listed_by
+from tests.unit.audit.sharing import status as status_of
 
 CLIENTS = "10.0.0.1@1", "10.0.0.2@2", "10.0.0.3@3"
 EVENTS = (
@@ -91,3 +93,21 @@ def test_a_stale_holder_is_told_with_the_time_of_the_day() -> None:
     ])  # fmt: skip
     notes = {one.note for one in compare(case).differences if one.live}
     assert notes == {f"{CLIENTS[1]} should have given it up at 2026-11-18 11:11:40Z"}
+
+
+def test_a_proxy_s_list_of_members_explains_what_a_client_behind_it_holds() -> None:
+    x, y = CLIENTS[:2]
+    held = [
+        *listed_by("p1", 502, y),
+        *(
+            row
+            for at, who in ((500, x), (501, y))
+            for row in status_of(who, at, pulled="a:0 a:1 a:2 a:3", retry="a")
+        ),
+    ]
+    case = case_of(topic(), join(x), join(y), members=listed_at("a", 499, x), facts=held)
+    found = {(one.asked, one.why, one.note) for one in compare(case).differences}
+    assert found == {
+        (x, STALE, f"a lists other members: {x}"),
+        (y, STALE, f"p1 lists other members: {y}"),
+    }
