@@ -34,6 +34,8 @@ class BrokerFolder:
         identified: False if no file says whose it is: it is taken as the broker of its own name.
         role_known: False if another folder is authoritative for the broker and no file tells how
             the two are related.
+        until_ms: of the machine that a broker was moved from: when the other one first started,
+            until when it speaks for the broker.
     """
 
     broker_name: str
@@ -43,6 +45,12 @@ class BrokerFolder:
     addresses: frozenset[str] = frozenset()
     identified: bool = True
     role_known: bool = True
+    until_ms: int | None = None
+
+    def speaks(self, at_ms: int | None) -> bool:
+        """True if what it says of that time counts as the broker's."""
+        moved = self.until_ms is not None and at_ms is not None and at_ms < self.until_ms
+        return self.authoritative or moved
 
 
 @dataclass
@@ -235,8 +243,15 @@ def _replicas(
             roles[folder] is True,
             frozenset(its.addresses),
             role_known=authoritative or roles[folder] is not None or another,
+            until_ms=_moved_at(its, clues[first]) if another and roles[folder] is False else None,
         )
     return replicas
+
+
+def _moved_at(old: _Clues, new: _Clues) -> int | None:
+    """When the new machine's broker first started, if the old one's was never started since."""
+    first_ms, last_ms = min(new.booted, default=(0,))[0], max(old.booted, default=(0,))[0]
+    return first_ms if first_ms > last_ms else None
 
 
 def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool | None:

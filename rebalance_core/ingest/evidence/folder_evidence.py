@@ -32,7 +32,7 @@ def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Ev
             yield piece
         elif _of_process(piece.kind):
             yield _at(folder.place, piece)
-        elif folder.authoritative or piece.kind == "dump":
+        elif folder.speaks(piece.at_ms) or piece.kind == "dump":
             yield _at(folder.broker_name, piece)
 
 
@@ -51,7 +51,7 @@ def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterato
         folder = _folder(piece, context)
         if folder is None:
             yield piece
-        elif folder.authoritative:
+        elif folder.speaks(piece.at_ms):
             yield _at(folder.broker_name, piece)
 
 

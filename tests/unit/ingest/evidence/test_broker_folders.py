@@ -175,4 +175,9 @@ def test_of_two_masters_the_one_that_started_last_speaks_for_the_broker() -> Non
     roles = [listed("b", 0, MASTER, 1_000), listed("b", 0, SLAVE, 5_000)]
     found = folders("b new", booted("b", "b", MASTER), booted("new", "b", SLAVE, 4_000), *roles)
     assert (found["new"].place, found["new"].authoritative) == ("b", True)
-    assert (found["b"].place, found["b"].slave, found["b"].role_known) == ("brokers/b", False, True)
+    old = found["b"]
+    assert (old.place, old.slave, old.role_known, old.authoritative) == (
+        "brokers/b", False, True, False,
+    )  # fmt: skip
+    assert [old.speaks(at_ms) for at_ms in (3_999, 4_000, None)] == [True, False, False]
+    assert found["new"].speaks(None)
