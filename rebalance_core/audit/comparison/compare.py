@@ -195,6 +195,8 @@ def _differences(observation: Observation, prediction: Prediction) -> Iterator[D
     owners = prediction.owners(observation.queue, observation.at_ms)
     if not observation.address and not owners:
         return
+    if prediction.is_deleted(observation.queue.topic, observation.at_ms):
+        return
     if observation.address in {address_of(owner) for owner in owners}:
         return
     asked = min(owners, default=None)
@@ -213,6 +215,8 @@ def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Diffe
     wrong = prediction.held(one.client_id, one.at_ms) ^ one.held
     shared = prediction.popped(one.client_id, one.at_ms) ^ one.popped
     for queue in sorted(wrong | shared):
+        if prediction.is_deleted(queue.topic, one.at_ms):
+            continue
         owners = prediction.owners(queue, one.at_ms) | prediction.takers(queue, one.at_ms)
         holder = one.client_id if queue in one.held | one.popped else None
         note = ""

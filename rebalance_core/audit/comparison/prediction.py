@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from itertools import chain
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.configurations.topic_configs import is_deleted
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.sharing import Readers, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -115,6 +116,24 @@ class Prediction:
         """The queues of a topic that the group has at this time, owned or not."""
         of_topic = (item for item in self._of_queue.items() if item[0].topic == topic)
         return [queue for queue, rows in of_topic if any(holds(row, at_ms) for row in rows)]
+
+    def is_deleted(self, topic: str, at_ms: int) -> bool:
+        """True if the topic is gone from every broker.
+
+        Clients that know its old route divide it anew when members change (rocketmq.md §6.3),
+        those that came since do not: who holds its queues says nothing, and nobody reads them.
+        """
+        rows = self._topics.get(topic)
+        return rows is not None and all(
+            is_deleted(row) and row["event_ms"] <= at_ms for row in rows
+        )
+
+    @cached_property
+    def _topics(self) -> dict[str, list[Row]]:
+        rows: dict[str, list[Row]] = {}
+        for row in self._case.rows("topics"):
+            rows.setdefault(row["topic"], []).append(row)
+        return rows
 
     def earlier(self, queue: MessageQueue, client_id: str, at_ms: int) -> Row | None:
         """The last holding of the queue by the client that ended before; None: it never had it."""

@@ -72,6 +72,15 @@ def test_queues_that_the_application_names_are_compared_with_nothing() -> None:
     assert compare(mixed).verdict == EQUAL
 
 
+def test_who_keeps_queues_of_a_deleted_topic_is_no_difference() -> None:
+    """Recorded on 4.9.4: those who know its route divide it again when a member leaves."""
+    gone = {"topic": "T", "broker_name": "b", "event_type": "TOPIC_DELETED"}
+    other = [*status(A, DUMPED_MS, 0), *progress(DUMPED_MS, "10.0.0.2", "", "", "")]
+    for at_ms, verdict in ((DUMPED_MS - 1, EQUAL), (DUMPED_MS + 1, DIFFERS)):
+        tables: dict[str, Any] = {"topics": [gone | {"event_ms": at_ms}]}
+        assert compare(case(*other, **tables)).verdict == verdict
+
+
 def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() -> None:
     def filling(topic: str, *addresses: str) -> list[dict[str, Any]]:
         dump, *rows = progress(DUMPED_MS, *addresses)
