@@ -16,7 +16,7 @@ from rebalance_core.audit.evidence.dumps import (
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.sharing import is_proxied
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.queue import retry_topic
+from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.timers import HEARTBEAT_MS
@@ -140,8 +140,15 @@ def _lasts(fact: Row) -> bool:
 
 
 def find_no_list(case: GroupCase) -> Iterator[Finding]:
-    """One finding for all times at which clients got no list of members."""
-    facts = case.facts("NO_MEMBER_LIST")
+    """One finding for all times at which clients got no list of members.
+
+    A retry topic that no broker has is divided by nobody: behind a proxy nothing creates it.
+    """
+    facts = [
+        fact
+        for fact in case.facts("NO_MEMBER_LIST")
+        if not is_retry_topic(fact["topic"] or "") or configs(case, fact["topic"])
+    ]
     if not facts:
         return
     long = [fact for fact in facts if _lasts(fact)]

@@ -18,7 +18,7 @@ from rebalance_core.ingest.collection.collected_file import PROXIES
 from rebalance_core.ingest.events.connections import RETURN_MS
 from rebalance_core.ingest.events.timed_evidence import beat_ms
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.parse.channels.proxied_channel import GRPC
+from rebalance_core.ingest.parse.channels.proxied_channel import GRPC, REMOTING
 from rebalance_core.ingest.proxies.proxy_topics import GroupTopics
 from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
 
@@ -169,8 +169,21 @@ class _Members:
         channel.known_at.discard(piece.place)
         if channel.own in (None, piece.place) or self._dead(channel.own, piece):
             others = channel.known_at - {channel.own}
-            if channel.own == piece.place or not others:
+            alive = any(not self._dead(place, piece) for place in others)
+            if alive and self._counts_elsewhere(channel):
+                channel.own = None  # it is gone with the last that knows it
+            elif channel.own == piece.place or not others:
                 self._gone(key, piece)
+
+    def _counts_elsewhere(self, gone: _Channel) -> bool:
+        """True if remoting members behind other proxies go on dividing by lists that have it.
+
+        A proxy tells the others who unregistered, not whose connection broke.
+        """
+        return gone.protocol == REMOTING and any(
+            channel.protocol == REMOTING and channel.own not in (None, gone.own)
+            for channel in self._channels.values()
+        )
 
     def _dead(self, place: str | None, piece: Evidence) -> bool:
         now = self.context.time_of(piece)

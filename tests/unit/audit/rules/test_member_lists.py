@@ -1,5 +1,5 @@
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
+from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, Event
 from tests.unit.audit.cases import (
     case_of,
     event,
@@ -71,3 +71,12 @@ def test_no_list_for_long_or_for_a_moment() -> None:
     assert severities(NO_LIST, refused(300, 340, 2)) == ["INFO"]
     assert severities(NO_LIST, refused(300, 590, 2)) == ["INFO"]  # two moments, not a long time
     assert findings_of(NO_LIST, refused(12, 20, 2)) == []  # a join explains it
+
+
+def test_a_retry_topic_that_does_not_exist() -> None:
+    def refused(*also: Event) -> GroupCase:
+        told = fact(NO_LIST, 300, 700, 20, topic="%RETRY%g", client_id="x")
+        return case_of(*TWO, *also, facts=[told])
+
+    assert findings_of(NO_LIST, refused()) == []
+    assert severities(NO_LIST, refused(topic("%RETRY%g"))) == ["WARNING"]

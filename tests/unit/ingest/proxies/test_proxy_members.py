@@ -161,6 +161,41 @@ def test_remoting_clients_are_classic_members(tmp_path: Path) -> None:
     assert tables["consumer_groups"][0]["rebalance_mode"] == "CLIENT"
 
 
+def test_a_remoting_client_that_died_counts_until_the_last_proxy_drops_it(tmp_path: Path) -> None:
+    """Proxies tell each other who unregistered, and nothing of a connection that broke."""
+    dead, other = "10.0.0.1@7#1", "10.0.0.2@8#1"
+    channels = remoting(dead, 4001), remoting(other, 4002, "proxy-2")
+    noise = beats(*range(20, 150, 10))
+    tables = ingested_files(
+        tmp_path,
+        logs(
+            proxy_1=starting(0) + connected(10, channels[0], dead)
+            + connected(11, remote(4002, "proxy-2", "REMOTING"), other) + noise
+            + closed(60, channels[0], dead),
+            proxy_2=starting(0) + connected(10, remote(4001, "proxy-1", "REMOTING"), dead)
+            + connected(11, channels[1], other) + noise + expired(170),
+        ),
+    )  # fmt: skip
+    assert members(tables) == [
+        ("JOIN", dead, 10, None), ("JOIN", other, 11, None), ("LOST", dead, 170, "EXPIRED"),
+    ]  # fmt: skip
+
+
+def test_a_remoting_client_that_leaves_is_gone_at_once(tmp_path: Path) -> None:
+    one, other = "10.0.0.1@7#1", "10.0.0.2@8#1"
+    channels = remoting(one, 4001), remoting(other, 4002, "proxy-2")
+    told = remote(4001, "proxy-1", "REMOTING")
+    tables = ingested_files(
+        tmp_path,
+        logs(
+            proxy_1=starting(0) + connected(10, channels[0], one) + left(60, channels[0], one),
+            proxy_2=starting(0) + connected(10, told, one) + connected(11, channels[1], other)
+            + left(60, told, one),
+        ),
+    )  # fmt: skip
+    assert members(tables)[2:] == [("LEAVE", one, 60, None)]
+
+
 def test_a_proxy_inside_the_brokers(tmp_path: Path) -> None:
     """LOCAL mode: a client has a connection to each broker's proxy and is one process."""
     logged = {
