@@ -19,6 +19,7 @@ from rebalance_core.ingest.evidence.store_copies import BrokerStore, rocksdb_sto
 from rebalance_core.ingest.masters.master_turns import master_turns, modes_at_end
 from rebalance_core.ingest.masters.replicas import Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
+from rebalance_core.ingest.name_servers.silences import heard
 from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
 from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
 from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
@@ -199,7 +200,7 @@ def cluster_context(
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
     expected = sorted({_broker_of(name, of_folders, directory) for name in expected})
     history = _BrokerHistory(of_folders, directory.names, end_ms)
-    for piece in pieces:
+    for piece in heard(pieces):
         history.read(piece)
         history.note_mention(piece)
     slaves = directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave))

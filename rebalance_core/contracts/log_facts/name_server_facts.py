@@ -50,5 +50,6 @@ NAME_SERVER_LOG = (
         "name_server_starting", NAME_SERVER, CLUSTER, "",
         "no field: a name server starts, and knows no broker yet",
     ),
+    LogFact("name_server_stopping", NAME_SERVER, CLUSTER, "", "no field: it shuts down"),
     LogFact("broker_expired", NAME_SERVER, CLUSTER, "", "address: no registration for 120 s"),
 )  # fmt: skip

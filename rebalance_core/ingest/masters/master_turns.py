@@ -16,7 +16,7 @@ from rebalance_core.ingest.masters.process_turns import dumped_turns, process_tu
 from rebalance_core.ingest.masters.replicas import MIDDLE_OF_SECOND_MS, Replicas
 from rebalance_core.ingest.masters.slave_modes import SlaveModes
 from rebalance_core.ingest.masters.turn import MasterTurn
-from rebalance_core.ingest.name_servers.silences import silences
+from rebalance_core.ingest.name_servers.silences import heard, silences
 
 _REGISTERED = ("broker_registered", "broker_address")
 _REMOVED = ("replica_removed", "broker_removed")
@@ -34,7 +34,7 @@ def master_turns(
         replicas: of its brokers.
         start_ms: begin of the period; a master that was gone from the first on is gone since then.
     """
-    timed = [piece for piece in pieces if piece.at_ms is not None]
+    timed = [piece for piece in heard(pieces) if piece.at_ms is not None]
     ordered = sorted(timed, key=lambda p: (p.at_ms or 0, p.place, p.position))
     if any(piece.kind in (*_REGISTERED, *_REMOVED) for piece in ordered):
         found = list(_registered_turns(ordered, replicas))

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.name_servers.silences import HEARD_MS, STARTS, silences
+from rebalance_core.ingest.name_servers.silences import (
+    HEARD_MS,
+    STARTS,
+    STOPS,
+    heard,
+    silences,
+)
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, event
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, EXPIRED
@@ -38,6 +44,7 @@ class BrokerRegistry:
 
     def read(self, ordered: Sequence[Evidence]) -> list[Row]:
         """BROKER_UP and BROKER_DOWN; evidence on the cluster by time."""
+        ordered = heard(ordered)
         silent = silences(ordered)
         for number, piece in enumerate(ordered):
             at_ms = self.context.time_of(piece)
@@ -54,6 +61,8 @@ class BrokerRegistry:
                 self._removed(piece, at_ms)
             elif piece.kind == STARTS:
                 self._started(piece, at_ms)
+            elif piece.kind == STOPS:
+                self._stopped(piece.place)
             if number in silent:
                 self._stopped(silent[number])
         self._give_up(self.context.end_ms)

@@ -1,15 +1,16 @@
-"""Name servers that were down for a while: they log no stop, and what they knew is gone."""
+"""Name servers that were down for a while: what they knew is gone, and no broker with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.model.timers import REGISTRATION_MS
 
 HEARD_MS = 2 * REGISTRATION_MS
 """Every broker that lives has registered by then with a name server that started (60 s at most)."""
-STARTS = "name_server_starting"
+STARTS, STOPS = "name_server_starting", "name_server_stopping"
+_LOSSES = ("broker_removed", "replica_removed", "broker_channel_closed", "broker_expired")
 
 
 def silences(ordered: Sequence[Evidence]) -> dict[int, str]:
@@ -28,3 +29,22 @@ def silences(ordered: Sequence[Evidence]) -> dict[int, str]:
             silent[last[piece.place]] = piece.place
         last[piece.place] = number
     return silent
+
+
+def heard(pieces: Iterable[Evidence]) -> list[Evidence]:
+    """The evidence without brokers that a name server lost by shutting down.
+
+    Those of 4.9 close all connections at a graceful stop, and log each broker as removed; clients
+    keep the routes that they have.
+    """
+    pieces = list(pieces)
+    turns: dict[str, list[tuple[int, bool]]] = {}
+    for piece in pieces:
+        if piece.kind in (STARTS, STOPS) and piece.at_ms is not None:
+            turns.setdefault(piece.place, []).append((piece.at_ms, piece.kind == STOPS))
+    return [piece for piece in pieces if piece.kind not in _LOSSES or not _stops(piece, turns)]
+
+
+def _stops(piece: Evidence, turns: dict[str, list[tuple[int, bool]]]) -> bool:
+    before = [turn for turn in turns.get(piece.place, ()) if turn[0] <= (piece.at_ms or 0)]
+    return max(before, default=(0, False))[1]

@@ -22,7 +22,7 @@ from rebalance_core.ingest.collection.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.file_reader import FileStats
-from rebalance_core.ingest.name_servers.silences import HEARD_MS, STARTS
+from rebalance_core.ingest.name_servers.silences import HEARD_MS, STARTS, heard
 from rebalance_core.ingest.observed.document_facts import dump
 from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.observed.log_rows import add_log_rows
@@ -180,7 +180,7 @@ def _registered(
 ) -> None:
     """BROKER_REGISTERED: what the log of each name server said last of each broker."""
     last: dict[tuple[str, str], tuple[Evidence, bool]] = {}
-    for piece in ordered:
+    for piece in heard(ordered):
         if piece.kind in _REGISTERS:
             address = piece.values["address"]
             broker = piece.values.get("broker") or context.addresses.get(address)

@@ -97,7 +97,8 @@ def _property(message: str) -> Fields:
 
 
 _PROPERTY, _STARTS = "supportActingMaster=", "kvConfigPath="
-"""What a name server prints at its start stands in other lines too: without a time not ours."""
+_STOPS = "shutdown hook was invoked"
+"""What it prints at its start and end stands in other lines too: without a time not ours."""
 TEMPLATES: tuple[Template, ...] = (
     ("broker_registered", "new broker registered, ", _registered),
     ("broker_address", "cluster [", _named),
@@ -111,9 +112,10 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_expired", "The broker channel expired, ", _expired),
     ("name_server_property", _PROPERTY, _property),
     ("name_server_starting", _STARTS, lambda message: {}),
+    ("name_server_stopping", _STOPS, lambda message: {}),
 )
 WORDS = tuple(words for _, words, _ in TEMPLATES)
-_HEADLESS_WORDS = tuple(words for words in WORDS if words not in (_PROPERTY, _STARTS))
+_HEADLESS_WORDS = tuple(words for words in WORDS if words not in (_PROPERTY, _STARTS, _STOPS))
 
 
 def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:

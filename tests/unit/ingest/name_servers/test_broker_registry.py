@@ -69,3 +69,15 @@ def test_a_name_server_that_is_there_still_has_it_while_another_restarts() -> No
     pieces = [registered(5), registered(5, "n2"), starts(20, "n2"), removed(30)]
     assert events(*pieces) == [UP, ("BROKER_DOWN", 30_500, "STOPPED")]
     assert events(*pieces[:3], registered(25, "n2"), removed(30)) == [UP]
+
+
+def test_brokers_that_a_name_server_loses_by_shutting_down_are_up() -> None:
+    """4.9.4: a graceful stop logs every broker as removed."""
+    stop = said(20, "name_server_stopping")
+    lost = [said(20, "broker_channel_closed"), removed(20)]
+    assert events(registered(5), stop, *lost, starts(22), registered(53)) == [UP]
+    assert events(registered(5), stop, *lost) == [UP]
+    away = [starts(22), registered(53), removed(60)]
+    assert events(registered(5), stop, *lost, *away)[1:] == [("BROKER_DOWN", 60_500, "STOPPED")]
+    two = [registered(5), registered(5, "n2"), stop, *lost, removed(60, "n2")]
+    assert events(*two)[1:] == [("BROKER_DOWN", 60_500, "STOPPED")]

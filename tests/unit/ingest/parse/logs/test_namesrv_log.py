@@ -47,6 +47,7 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
             "replica_removed",
             {"address": "[::1]:2"},
         ),
+        ("shutdown hook was invoked, 1 times.", "name_server_stopping", {}),
         ("kvConfigPath=/root/namesrv/kvConfig.json", "name_server_starting", {}),
         (
             "cluster [C] brokerName [b] master address change from null to 127.0.0.1:28040",
