@@ -39,10 +39,14 @@ _Key = tuple[str, str]
 
 @dataclass
 class _Channel:
-    """One client's connection: its own proxy if that logs it, and all that know of it."""
+    """One client's connection: its own proxy if that logs it, and all that know of it.
+
+    ``broken``: its own proxy lost it, and others still count it.
+    """
 
     protocol: str
     own: str | None = None
+    broken: bool = False
     known_at: set[str] = field(default_factory=set)
 
 
@@ -129,7 +133,7 @@ class _Members:
         channel.known_at.add(piece.place)
         self._at[piece.place, v["channel"]] = key
         self._orphans.pop(key, None)
-        if not v["remote"]:
+        if not v["remote"] and not channel.broken:  # else a late heartbeat of a dead connection
             channel.own = piece.place
         if new:
             self._replace(key, piece)
@@ -152,7 +156,8 @@ class _Members:
             channel = self._channels[other]
             again = not piece.values["remote"] and channel.own == piece.place
             grpc = channel.protocol == GRPC
-            if other in self._orphans or (again and grpc):
+            back = channel.broken and not piece.values["remote"]
+            if other in self._orphans or back or (again and grpc):
                 # one process all the time: the old connection goes once the new one is there
                 at_ms = self.context.time_of(piece) + (SECOND_MS if grpc else 0)
                 self._gone(other, replace(piece, kind="consumer_closed", at_ms=at_ms))
@@ -171,7 +176,7 @@ class _Members:
             others = channel.known_at - {channel.own}
             alive = any(not self._dead(place, piece) for place in others)
             if alive and self._counts_elsewhere(channel):
-                channel.own = None  # it is gone with the last that knows it
+                channel.own, channel.broken = None, True  # gone with the last that knows it
             elif channel.own == piece.place or not others:
                 self._gone(key, piece)
 

@@ -181,6 +181,22 @@ def test_a_remoting_client_that_died_counts_until_the_last_proxy_drops_it(tmp_pa
     ]  # fmt: skip
 
 
+def test_a_remoting_client_that_reconnects_is_one_process(tmp_path: Path) -> None:
+    one, other = "10.0.0.1@7#1", "10.0.0.2@8#1"
+    channels = [remoting(one, port) for port in (4001, 4003)]
+    tables = ingested_files(
+        tmp_path,
+        logs(
+            proxy_1=starting(0) + connected(10, channels[0], one) + closed(60, channels[0], one)
+            + connected(61, channels[0], one) + connected(62, channels[1], one),
+            proxy_2=starting(0) + connected(10, remote(4001, "proxy-1", "REMOTING"), one)
+            + connected(11, remoting(other, 4002, "proxy-2"), other) + beats(*range(20, 150, 10))
+            + expired(170),
+        ),
+    )  # fmt: skip
+    assert sorted(members(tables)[2:]) == [("JOIN", one, 62, None), ("LOST", one, 62, None)]
+
+
 def test_a_remoting_client_that_leaves_is_gone_at_once(tmp_path: Path) -> None:
     one, other = "10.0.0.1@7#1", "10.0.0.2@8#1"
     channels = remoting(one, 4001), remoting(other, 4002, "proxy-2")
