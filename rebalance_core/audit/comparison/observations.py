@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.dumps import proxy_answers
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.model.group_settings import PUSH
@@ -157,6 +158,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
         for row in case.facts("DUMP")
         if row["details"]["command"] == "consumerStatus" and _is_unanswered(row)
     ]
+    unanswered += [row["observed_ms"] for row in proxy_answers(case) if row["client_id"]]
     ours = {queue_of(row) for row in case.rows("ownership")}
     assigned = {address_of(client_id) for client_id in assigned_members(case)}
     for row in case.facts("QUEUE_PROGRESS"):

@@ -16,7 +16,7 @@ from rebalance_core.audit.comparison.difference import (
 from rebalance_core.audit.comparison.observations import ClientObservation, observations
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.strategies import allocate_group, parse_strategy
-from tests.unit.audit.cases import case_of, fact, join, leave, listed_at, topic
+from tests.unit.audit.cases import Row, case_of, fact, join, leave, listed_at, topic
 from tests.unit.audit.comparison.group_rows import A, B, progress, status
 from tests.unit.audit.comparison.group_rows import case as group_case
 from tests.unit.audit.sharing import listed_by
@@ -111,3 +111,14 @@ def test_a_proxy_s_list_of_members_explains_what_a_client_behind_it_holds() -> N
         (x, STALE, f"a lists other members: {x}"),
         (y, STALE, f"p1 lists other members: {y}"),
     }
+
+
+def test_queues_of_a_client_behind_a_proxy_show_no_holder() -> None:
+    def shown(*lists: Row) -> GroupCase:
+        nobody = fact("QUEUE_PROGRESS", 500, topic="T", broker_name="a", queue_id=0,
+                      with_clients=True, client_ip="")  # fmt: skip
+        dump = fact("DUMP", 500, command="consumerProgress")
+        return case_of(topic(), join(CLIENTS[0]), facts=[dump, nobody, *lists])
+
+    assert len(compare(shown()).differences) == 1
+    assert compare(shown(*listed_by("p1", 502, CLIENTS[0]))).differences == ()
