@@ -26,7 +26,7 @@ from rebalance_core.ingest.settings.group_settings_row import MemberSettings, se
 from rebalance_core.ingest.settings.group_strategies import CONFIG, MACHINE_ROOM, group_strategies
 from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
 from rebalance_core.ingest.settings.request_modes import request_mode_events
-from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_rooms, fit_strategy
+from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
 from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import PROXY_REBALANCE
@@ -69,7 +69,6 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)
         findings += more
     else:
-        findings += fit_rooms(group, evidence, presence, strategies, context)
         findings += check_parameters(group, evidence, presence, strategies, context)
     modes = rebalance_modes(evidence)
     stated = _versions(evidence, modes) | timeline.versions

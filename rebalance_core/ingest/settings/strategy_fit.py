@@ -58,30 +58,6 @@ def fit_strategy(
     return None, [_unknown(group, assumed)]
 
 
-def fit_rooms(
-    group: str,
-    pieces: Iterable[Evidence],
-    presence: Presence,
-    strategies: GroupStrategies,
-    context: ClusterContext,
-) -> list[Row]:
-    """Rooms that nobody tells are cut from names, and a finding, if that alone fits every dump.
-
-    So does the resolver that RocketMQ's own example of MACHINE_ROOM_NEARBY has.
-    """
-    text = strategies.group or ""
-    if not (text.startswith(NEARBY) and text in strategies.assumed.values()):
-        return []
-    from_names = str(make_strategy(text.partition("(")[0]))
-    dumps = [*_dumps(pieces, presence, context)]
-    if all(_explains(text, *dump) for dump in dumps):
-        return []
-    if not all(_explains(from_names, *dump) for dump in dumps):
-        return []
-    strategies.take_instead(text, from_names)
-    return [_inferred(group, from_names)]
-
-
 def check_parameters(
     group: str,
     pieces: Iterable[Evidence],
@@ -89,11 +65,12 @@ def check_parameters(
     strategies: GroupStrategies,
     context: ClusterContext,
 ) -> list[Row]:
-    """A finding if the group's strategy is known by name only.
+    """A finding if the group's strategy is known by name only, or its rooms by live ownership.
 
-    So it is where live ownership is not that of the assumed parameters; where these are rooms,
-    which have no default, and no dump confirms them; and where members whose allocation worked
-    have no room by the given text.
+    By name only it is where live ownership is not that of the assumed parameters; where these are
+    rooms, which have no default, and no dump confirms them; and where members whose allocation
+    worked have no room by the given text. Assumed rooms are replaced by those that names begin
+    with where these alone fit every dump.
     """
     text = strategies.group or ""
     if strategies.roomless:
@@ -103,7 +80,13 @@ def check_parameters(
     if not strategies.assumed:
         return []
     dumps = [*_dumps(pieces, presence, context)]
-    if not all(_explains(text, clients, owners) for clients, owners in dumps):
+    if not all(_explains(text, *dump) for dump in dumps):
+        if text.startswith(NEARBY) and text in strategies.assumed.values():
+            # so does the resolver that RocketMQ's own example has
+            from_names = str(make_strategy(text.partition("(")[0]))
+            if all(_explains(from_names, *dump) for dump in dumps):
+                strategies.take_instead(text, from_names)
+                return [_inferred(group, from_names)]
         why = f"The live ownership of {group} is not that of {text}, whose parameters are assumed"
         return [_without_parameters(group, text, why)]
     if not dumps and any(one.startswith(MACHINE_ROOM) for one in strategies.assumed.values()):
