@@ -34,7 +34,11 @@ ADVICE: Mapping[str, str] = {
     events.CONSUMER_SUSPEND: "A suspended member keeps its share: stop it instead.",
     events.CONSUMER_RESUME: "A suspended member kept its share: stop it instead.",
     events.MASTER_DOWN: "Orderly queues that move wait for the master, which gives the locks.",
-    events.MASTER_UP: "Orderly queues that moved get their locks in the next pass, 20 s at most.",
+    events.MASTER_UP: (
+        "A master that came back knows a member from its next heartbeat on (30 s): until then "
+        "passes that ask it see few members, and few have all queues. Return masters one by one, "
+        "no faster than `99 % by`."
+    ),
 }
 """By event type; the first of a cause that is here decides."""
 MOST_ADVICE = 4

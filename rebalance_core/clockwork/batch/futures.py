@@ -73,6 +73,7 @@ class Futures:
         held: (topics, lives, S) numbers of the sets of queues that are held.
         asks_us: (lives, S) when a pass under way asks for order locks; `NEVER`.
         asked: (topics, lives, S) the share that it wants then.
+        masterless: (masters, lives, S) it has no address of the master, in `Script.masters`' order.
         ends_us: (lives, S) when that pass ends.
         balances: (lives, S) it is balanced if it gets all locks.
         beats: (lives, S) it sends a heartbeat even if it gets none.
@@ -93,6 +94,7 @@ class Futures:
     fetched: NDArray[np.int16] = field(init=False)
     asks_us: Times = field(init=False)
     asked: NDArray[np.int32] = field(init=False)
+    masterless: NDArray[np.bool_] = field(init=False)
     ends_us: Times = field(init=False)
     balances: NDArray[np.bool_] = field(init=False)
     beats: NDArray[np.bool_] = field(init=False)
@@ -109,6 +111,7 @@ class Futures:
         self.held = np.zeros((len(self.script.topics), *shape), np.int32)
         self.asks_us = np.full(shape, NEVER, np.int64)
         self.asked = np.zeros(self.held.shape, np.int32)
+        self.masterless = np.zeros((len(self.script.masters), *shape), bool)
         self.ends_us = np.full(shape, BEFORE_ALL, np.int64)
         self.balances = np.ones(shape, bool)
         self.beats = np.zeros(shape, bool)

@@ -229,8 +229,8 @@ def _span(
 
 
 def _has_broker(versions: tuple[RouteVersion, ...], brokers: int) -> NDArray[np.bool_]:
-    """(brokers, versions + 1); the last column, of `UNKNOWN`, is empty."""
+    """(brokers, versions + 1) who hears of clients; the last column, of `UNKNOWN`, is empty."""
     found = np.zeros((brokers, len(versions) + 1), bool)
     for number, version in enumerate(versions):
-        found[list(version.brokers), number] = True
+        found[list(version.hearing), number] = True
     return found

@@ -22,15 +22,20 @@ _LOCK_LIFE_US = BROKER_LOCK_LIFE_MS * 1_000
 _UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000
 
 
-def broker_answers(world: World, *, no_locks: bool = False) -> BrokerAnswers:
+def broker_answers(
+    world: World, *, masterless: Collection[int] = (), no_locks: bool = False
+) -> BrokerAnswers:
     """What brokers answer to a pass now.
 
     Args:
         world: the moment.
+        masterless: brokers whose master the pass has no address of.
         no_locks: refuse every lock: a look at what the pass wants.
     """
     names = world.script.brokers
-    silent = (b for b in world.brokers if no_locks or not b.up or b.lockless)
+    silent = (
+        b for b in world.brokers if no_locks or not b.up or b.lockless or b.number in masterless
+    )
     locks = {
         world.script.queues[queue]: lock.client_id
         for broker in world.brokers

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from rebalance_core.client.pass_record import PassRecord, PassView
 from rebalance_core.client.rebalance_pass import run_pass
@@ -99,7 +100,9 @@ def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
     if not world.lives(client):
         return
     before = set(client.process.table)
-    record = run_pass(client.process, one.view, broker_answers(world))
+    known = [route.masterless for route in one.routes.values() if route is not None]
+    answers = broker_answers(world, masterless=set(chain(*known)))
+    record = run_pass(client.process, one.view, answers)
     new = client.process.table.keys() - before
     granted(world, client, record, new)
     if not new:  # offsets, first pulls and all that follows a lock are left out

@@ -32,9 +32,9 @@ def known_route(world: World, client: Client, topic: str) -> RouteVersion | None
 
 
 def known_brokers(world: World, client: Client) -> list[int]:
-    """``brokerAddrTable``: brokers in the routes that the client knows of its topics."""
+    """``brokerAddrTable``: who hears of the client by the routes that it knows of its topics."""
     routes = (known_route(world, client, topic) for topic in client.member.subscriptions)
-    return sorted({broker for route in routes if route is not None for broker in route.brokers})
+    return sorted({broker for route in routes if route is not None for broker in route.hearing})
 
 
 def adopt(client: Client, versions: Mapping[int, int]) -> None:

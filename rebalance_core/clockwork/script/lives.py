@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.clockwork.script.parts import Ending, Life, Moment, Sighting
+from rebalance_core.clockwork.script.replicas import Replicas
 from rebalance_core.model import events
 from rebalance_core.model.events import EXPIRED, OBSERVED, Event
 from rebalance_core.replay.group_state import GroupState
@@ -19,7 +21,7 @@ class LifeBook:
 
     cluster: str
     consumer_group: str
-    brokers: Mapping[str, int]
+    replicas: Replicas
     moment_of: Callable[[Event], Moment]
     lives: list[Life] = field(default_factory=list)
     _open: dict[ProcessKey, int] = field(default_factory=dict)
@@ -34,7 +36,7 @@ class LifeBook:
         if key not in self._open:
             self._begin(key, event, state)
         elif event.broker_name is not None and (ends or event.event_type == events.CONSUMER_JOIN):
-            self._see(key, event, listed=not ends)
+            self._see(key, event, state, listed=not ends)
         elif ends:
             self._end(key, event)
         else:
@@ -46,13 +48,14 @@ class LifeBook:
             life = self.lives[index]
             if life.only_broker is None:
                 names = _reachable(state, life.states[0][1])
-                known = tuple(sorted(self.brokers[name] for name in names))
-                self.lives[index] = replace(life, first_brokers=known)
+                masterless = state.routes.masterless
+                known = chain(*(self.replicas.hearing(name, masterless) for name in names))
+                self.lives[index] = replace(life, first_brokers=tuple(sorted(known)))
         self._new.clear()
 
     def _begin(self, key: ProcessKey, event: Event, state: GroupState) -> None:
         client_id, channel_id = key
-        only = None if event.broker_name is None else self.brokers.get(event.broker_name)
+        only = self._one_broker(event, state)
         stay = self._stays[key] = self._stays.get(key, -1) + 1
         moment, member = self.moment_of(event), state.members[key]
         self._open[key] = len(self.lives)
@@ -78,8 +81,12 @@ class LifeBook:
         return any(client_id == key[0] and (client_id, channel) != key
                    for client_id, channel in self._open)  # fmt: skip
 
-    def _see(self, key: ProcessKey, event: Event, *, listed: bool) -> None:
-        broker = self.brokers.get(event.broker_name or "")
+    def _one_broker(self, event: Event, state: GroupState) -> int | None:
+        name = event.broker_name
+        return None if name is None else self.replicas.asked(name, state.routes.masterless)
+
+    def _see(self, key: ProcessKey, event: Event, state: GroupState, *, listed: bool) -> None:
+        broker = self._one_broker(event, state)
         if broker is not None:
             index = self._open[key]
             life = self.lives[index]

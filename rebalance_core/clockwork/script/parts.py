@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from rebalance_core.clockwork.delays import OUT_OF_STEP
@@ -105,6 +106,8 @@ class RouteVersion:
         entity: whose the draw of its way to the name server is.
         queues: numbers of the readable queues, in Java order (mqAll).
         brokers: numbers of the brokers in it, in Java order: a pass asks one of them.
+        hearing: numbers of those that heartbeats go to: slaves, too.
+        masterless: brokers in it that it has no master of, whom nobody asks for order locks.
         gone: no broker is left, so no client ever adopts it.
     """
 
@@ -112,6 +115,8 @@ class RouteVersion:
     entity: int
     queues: tuple[int, ...]
     brokers: tuple[int, ...]
+    hearing: tuple[int, ...]
+    masterless: tuple[int, ...]
     gone: bool
 
 
@@ -171,7 +176,7 @@ class Script:
         cluster: its cluster.
         consumer_group: its name.
         settings: the group's.
-        brokers: names, in Java order.
+        brokers: names, in Java order; then the masters of `masters`.
         topics: names, in Java order; retry topics and topics that are popped are left out.
         queues: every queue that is ever readable, sorted as clients sort.
         lives: processes in order of their joins.
@@ -180,6 +185,7 @@ class Script:
         lockless: stretches without order locks.
         changes: in order of time.
         initial: queues by life that are held before the first change.
+        masters: numbers of masters that come or go, by that of their broker (`replicas`).
         popped: topics left out because some member pops them.
         unknown_members: events that name a process that is not there.
         known: what somebody knows beside the log; None: nobody does.
@@ -197,6 +203,7 @@ class Script:
     lockless: tuple[Lockless, ...]
     changes: tuple[Change, ...]
     initial: tuple[frozenset[int], ...]
+    masters: Mapping[int, int] = field(default_factory=dict)
     popped: tuple[str, ...] = ()
     unknown_members: tuple[Event, ...] = ()
     known: Known | None = None
@@ -210,6 +217,11 @@ class Script:
     def begin_us(self) -> int:
         """Nothing that happens comes earlier; `changes` must not be empty."""
         return min(change.earliest_us for change in self.changes)
+
+    @property
+    def broker_names(self) -> tuple[str, ...]:
+        """In Java order; a name's place is the broker's number."""
+        return self.brokers[: len(self.brokers) - len(self.masters)]
 
     @cached_property
     def broker_entities(self) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
 from rebalance_core.clockwork.script.changes import changes_of
 from rebalance_core.clockwork.script.lives import LifeBook
 from rebalance_core.clockwork.script.parts import Life, Moment, RouteVersion, Script
+from rebalance_core.clockwork.script.replicas import MASTER, MASTER_EVENTS, replicas_of
 from rebalance_core.clockwork.script.routes import BrokerBook, NamedRoute, RouteBook, numbered
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
@@ -54,13 +55,10 @@ class _Builder:
         self._popped = popped
         self._partial: dict[int, str] = {}
         self._ordered = sorted(history.events, key=lambda e: (e.event_ms, e.sequence))
-        self._routes = RouteBook(self._topics())
-        names = {e.broker_name for e in self._ordered if e.broker_name is not None}
-        self._broker_names = tuple(sorted(names, key=java_string_key))
-        brokers = {name: number for number, name in enumerate(self._broker_names)}
-        self._brokers = brokers
-        self._broker_book = BrokerBook(brokers)
-        self._lives = LifeBook(history.cluster, history.consumer_group, brokers, self._moment)
+        self._replicas = replicas = replicas_of(self._ordered, self._topics())
+        self._routes = RouteBook(self._topics(), replicas)
+        self._broker_book = BrokerBook(replicas)
+        self._lives = LifeBook(history.cluster, history.consumer_group, replicas, self._moment)
 
     def script(self) -> Script:
         unknown = self._walk()
@@ -71,11 +69,12 @@ class _Builder:
         )
         numbers = {queue: number for number, queue in enumerate(queues)}
         lives = tuple(self._lives.lives)
+        names = tuple(self._replicas.numbers)
         return Script(
             cluster=self._history.cluster,
             consumer_group=self._history.consumer_group,
             settings=self._history.settings,
-            brokers=self._broker_names,
+            brokers=(*names, *(f"{names[broker]}{MASTER}" for broker in self._replicas.masters)),
             topics=topics,
             queues=tuple(queues),
             lives=lives,
@@ -86,6 +85,7 @@ class _Builder:
                 self._replay.epochs, self._partial, self._broker_book.lives, self._since_us
             ),
             initial=self._initial(lives, numbers),
+            masters=self._replicas.masters,
             popped=tuple(sorted(self._popped, key=java_string_key)),
             unknown_members=unknown,
         )
@@ -121,6 +121,9 @@ class _Builder:
             self._lives.take(event, state)
         else:
             self._broker_book.take(event, self._moment(event))
+        if event.event_type in MASTER_EVENTS and self._routes.reads(event.broker_name or ""):
+            # Brokers tell of other members, though the ledger's shares are as before.
+            self._partial.setdefault(event.event_ms, event.event_type)
         return True
 
     def _moment(self, event: Event) -> Moment:
@@ -155,7 +158,6 @@ class _Builder:
                 each,
                 entity_of(its.cluster, "route", topic, str(each.moment and each.moment.event_us)),
                 queues,
-                self._brokers,
             )
             for each in versions
         )

@@ -46,11 +46,18 @@ class ListTimes(ClientTimes):
     @cached_property
     def broker_rank(self) -> NDArray[np.int64]:
         """(brokers,): the order in which every client goes through them: that of its Java map."""
+        names, masters = self.script.broker_names, self.script.masters
         walk = ConcurrentMapOrder[str](java_hash, _ADDRESS_BUCKETS)
-        for name in self.script.brokers:
+        for name in names:
             walk.add(name)
-        order = list(walk)
-        return np.array([order.index(name) for name in self.script.brokers], np.int64)
+        # A broker's own addresses are walked by id; the master's is 0.
+        order = [
+            number
+            for broker in map(names.index, walk)
+            for number in (masters.get(broker), broker)
+            if number is not None
+        ]
+        return np.argsort(order)
 
     @cached_property
     def registered(self) -> Times:
@@ -81,7 +88,8 @@ class ListTimes(ClientTimes):
             draws = uniforms(self.seeds, life.entity, Timer.REGISTRATION_LEAD)
             steps = self._steps(life, len(given) - 1 - rank, 0, REGISTRATION_STEP)
             at = joined - LAST_LEAD.many(draws) - steps
-        times: Times = np.maximum(at, earliest + rank)
+        # No two registrations are at one time, or it would matter who is told of whom.
+        times: Times = np.maximum(at, earliest + rank + life.index * len(given))
         return times
 
     @cached_property

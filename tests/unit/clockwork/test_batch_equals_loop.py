@@ -27,7 +27,7 @@ pytestmark = pytest.mark.unit
 T0_MS = 1_700_000_000_000
 FUTURES = 4
 EXAMPLES, MANY_EXAMPLES = 40, 10_000
-TRAITS = ("twins", "own strategies", "own models")
+TRAITS = ("twins", "own strategies", "own models", "masters")
 
 OPTIONS = st.builds(
     ClockOptions,
@@ -97,7 +97,7 @@ def equal_in(
         max_examples=examples, deadline=None, database=None, print_blob=False,
         phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    any_groups = groups(traits=("twins",) if mixed else TRAITS) | groups()
+    any_groups = groups(traits=("twins", "masters") if mixed else TRAITS) | groups()
     arguments = given(any_groups, OPTIONS, AFTER_MS, versions, versions)
     quiet(hypothesis.seed(seed)(arguments(check)))()
     return tally

@@ -6,6 +6,7 @@ import pytest
 
 from rebalance_core.clockwork.loop import rebalancing
 from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.protocol.windows import MASTER_BACK_MS
 from tests.unit.clockwork.futures import EXACT, Future, futures, happens, joins, ms, two_brokers
 from tests.unit.replay.histories import event, topic
 
@@ -86,6 +87,48 @@ def test_from_5_2_on_a_fresh_broker_hears_of_a_client_with_its_first_question(
 def woken(future: Future) -> list[int]:
     """When members run passes because they are told something."""
     return sorted(one.begin_us for one in future.played.passes if one.trigger == "woken")
+
+
+@pytest.mark.parametrize("detail", [None, "REFUSED", "ACTING"])
+@pytest.mark.parametrize("versions", [V4, V5], ids=["4.9", "5.3"])
+def test_a_master_that_comes_back_lists_few_members_for_a_while(
+    versions: dict[str, Any], detail: str | None
+) -> None:
+    """Its slaves list all of them, and are asked until a poll has the master's address."""
+    away = event(90_300, "MASTER_DOWN", broker_name="b", detail=detail)
+    back = event(200_300, "MASTER_UP", broker_name="b")
+    alone = shared = 0
+    for future in futures(*THREE, away, back, **versions):
+        assert [change.causes for change in future.script.changes][-2:] == [
+            ("MASTER_DOWN",), ("MASTER_UP",),
+        ]  # fmt: skip
+        assert [at for client in "xyz" for at, _ in future.drops(client, 90_300)
+                if at < 200_300] == []  # fmt: skip
+        moments = range(200_300, 260_300, 100)
+        alone += any(len(future.queues_of(client, at)) == 8 for client in "xyz" for at in moments)
+        shared += any(future.shared(at) for at in moments)
+        end_ms = 200_300 + MASTER_BACK_MS
+        assert [len(who) for who in future.owners(end_ms).values()] == [1] * 8
+    assert alone >= 5
+    assert shared >= 10
+
+
+def test_members_that_come_and_go_while_a_master_is_away_are_told_of_by_its_slaves() -> None:
+    away = event(90_300, "MASTER_DOWN", broker_name="a"), event(90_301, "MASTER_DOWN",
+                                                                broker_name="b")  # fmt: skip
+    changes = joins(140_300, "w"), happens(170_300, "CONSUMER_LEAVE", "x")
+    for future in futures(*THREE, *away, *changes, **V5):
+        assert len(future.queues_of("w", 165_000)) == 2
+        assert [len(who) for who in future.owners(175_000).values()] == [1] * 8
+        assert future.queues_of("x", 175_000) == []
+
+
+def test_a_master_that_a_group_does_not_read_from_is_nothing_to_it() -> None:
+    away = event(90_300, "MASTER_DOWN", broker_name="c"), event(150_300, "MASTER_UP",
+                                                                broker_name="c")  # fmt: skip
+    for with_it, without in zip(futures(*THREE, *away, **V5), futures(*THREE, **V5), strict=True):
+        assert not with_it.script.masters
+        assert with_it.held == without.held
 
 
 @pytest.mark.parametrize("versions", [V4, V5], ids=["4.9", "5.3"])

@@ -9,6 +9,7 @@ import pytest
 from rebalance_core.clockwork.delays import ADD_AFTER, DROP_AFTER, PASS_LENGTH
 from rebalance_core.clockwork.draws import Timer, uniform
 from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.protocol.windows import MASTER_BACK_MS
 from tests.unit.clockwork.futures import (
     EXACT,
     SECOND,
@@ -167,7 +168,9 @@ def test_without_a_master_no_order_lock_is_given() -> None:
     ]
     for future in futures(*THREE, *events, **V5, **ORDERLY):
         assert [queue for queue, who in future.owners(150_000).items() if not who] == ["b2", "b3"]
-        assert future.orphans(153_000) == 0
+        # Members ask the master once their poll has its address, in a pass, for 30 s or more.
+        assert future.orphans(150_350) == 2
+        assert future.orphans(150_300 + MASTER_BACK_MS) == 0
 
 
 def test_a_pass_begins_where_the_formula_says() -> None:

@@ -67,14 +67,19 @@ class OrderLocks:
         """Queues are given up, and unlocked at once or later."""
         self._stays.end(queues * self._seeds + seeds, lives, at_us)
 
-    def ask(self, lives: Ints, queues: Ints, seeds: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """Ask for the locks of queues; no two rows are of one queue and future."""
+    def ask(
+        self, lives: Ints, queues: Ints, seeds: Ints, at_us: Times, asked: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Ask for the locks of queues; no two rows are of one queue and future.
+
+        ``asked`` is False where a member has no address to ask.
+        """
         at = queues * self._seeds + seeds
         self._advance(at, at_us)
         owner, client = self._owner[at], self._client[lives]
         free = (owner == _NOBODY) | (owner == client)
         free |= at_us - self._renewed[at] > _LOCK_LIFE_US
-        granted: NDArray[np.bool_] = free & self._givers.give(at, at_us)
+        granted: NDArray[np.bool_] = asked & free & self._givers.give(at, at_us)
         got = at[granted]
         self._owner[got], self._renewed[got] = client[granted], at_us[granted]
         self._stays.begin(got, lives[granted], at_us[granted])

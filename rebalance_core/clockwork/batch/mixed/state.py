@@ -76,7 +76,7 @@ class MixedState:
         """Some topic that the life ever subscribes is, at some time, on the broker."""
         ever = self.subscriptions.has[self.subscriptions.codes[:, life]].any(axis=0)
         return any(
-            broker in version.brokers
+            broker in version.hearing
             for topic in np.flatnonzero(ever).tolist()
             for version in self.script.routes[topic]
         )

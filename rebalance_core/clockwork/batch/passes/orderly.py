@@ -12,6 +12,7 @@ from rebalance_core.clockwork.batch.passes.moves import Holdings
 from rebalance_core.clockwork.batch.passes.outcome import Outcome
 from rebalance_core.clockwork.batch.shares import QueueSets
 from rebalance_core.clockwork.options import MS_US
+from rebalance_core.clockwork.script import RouteVersion
 from rebalance_core.clockwork.ticks import NEVER, Times
 from rebalance_core.model.timers import REBALANCE_LATER_MS
 
@@ -40,6 +41,10 @@ class OrderlyPasses:
         self._elements, self._answers = elements, answers
         self._sets, self._holdings, self._locks = sets, holdings, locks
         self._topics = elements.futures.topics
+        script = elements.futures.script
+        self._broker = np.array(script.broker_of_queue, np.int64)
+        self._masters = list(script.masters)
+        self._masterless = [_masterless(versions, self._masters) for versions in script.routes]
 
     def drop(
         self,
@@ -68,6 +73,15 @@ class OrderlyPasses:
                 self._holdings.move(topic, mine[rows], kept[rows], drop_us[rows], drop_us[rows])
         return dropped
 
+    def note_masters(self, mine: Ints, knowns: list[Ints]) -> None:
+        """Put down which masters passes know no address of; ``knowns`` are versions by topic."""
+        for number in range(len(self._masters)):
+            lacks = [
+                self._masterless[topic][number, known]
+                for topic, known in zip(self._topics, knowns, strict=True)
+            ]
+            self._elements.masterless[number, mine] = np.any(lacks, axis=0)
+
     def wait_for_locks(self, who: Ints, outcome: Outcome) -> None:
         """Put down what passes that are to ask for locks have come to."""
         its = self._elements
@@ -90,7 +104,10 @@ class OrderlyPasses:
             if not len(places):
                 continue
             lives = its.lives[its.life[who]][places]
-            granted = self._locks.ask(lives, queues, its.seed[who][places], at[places])
+            asked = np.ones(len(queues), bool)
+            for number, broker in enumerate(self._masters):
+                asked &= ~its.masterless[number, who][places] | (self._broker[queues] != broker)
+            granted = self._locks.ask(lives, queues, its.seed[who][places], at[places], asked)
             got = self._sets.granted(wanted, places, queues, granted)
             refused |= got != wanted
             rows = np.flatnonzero(got != 0)
@@ -117,3 +134,11 @@ class OrderlyPasses:
 
 def _added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
     return after - before
+
+
+def _masterless(versions: tuple[RouteVersion, ...], brokers: list[int]) -> NDArray[np.bool_]:
+    """(brokers, versions + 2); the last two columns, UNSUBSCRIBED and UNKNOWN, are empty."""
+    found = np.zeros((len(brokers), len(versions) + 2), bool)
+    for number, version in enumerate(versions):
+        found[:, number] = [broker in version.masterless for broker in brokers]
+    return found
