@@ -110,10 +110,15 @@ A process that shuts down consumers of several groups does so one after the othe
 come seconds after a leave that is logged for all at once (3.2 s were recorded). That is left out:
 no window of the ledger is so long.
 """
-UNREGISTRATION_STEP: Final = delay_ms((0, 2), (0.5, 5), (0.9, 8), (0.99, 25), (1, 60))
-"""From the shutdown to the first broker's unregistration, and on to each next one."""
+UNREGISTRATION_STEP: Final = delay_ms(
+    (0, 0), (0.3, 0.3), (0.4, 3), (0.6, 5), (0.9, 8), (0.99, 25), (1, 60)
+)
+"""From the shutdown to the first broker's unregistration, and on to each next one.
+
+Almost nothing where the log dates the leave by what a broker told of it.
+"""
 CHANNEL_CLOSE: Final = delay_ms(
-    (0, 0), (0.03, 5), (0.04, 10), (0.3, 13), (0.5, 15), (0.7, 22), (0.9, 42), (0.97, 60), (1, 300)
+    (0, 0), (0.06, 4), (0.08, 10), (0.3, 13), (0.5, 15), (0.7, 22), (0.9, 42), (0.97, 60), (1, 300)
 )
 """From a process's death until brokers see connections close; one draw a process.
 

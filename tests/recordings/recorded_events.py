@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 
 from tests.recordings.tables import DATA, Row, Tables
 
+PUSH: Row = {"subscriptions": ("OrderTopic",), "client_version": "5.5.0", "broker_version": "5.5.0"}
+REPLICATED = ("slave", "slave-read")
+"""Recordings with masters and slaves, of two groups."""
+REPLICATED_GROUPS = {"order-service": PUSH, "ledger": PUSH | {"ordered": True}}
+
 
 def tables_of(name: str, groups: dict[str, Row]) -> Tables:
     """Input tables from what the recorder did, and when its clients said that they had started.
@@ -96,7 +101,8 @@ def _of_suspensions(
             for group in event["args"]:
                 at_ms = event["t"]
                 known = [one for since, one in ids[event["client"], group] if since <= at_ms]
-                yield _of_member(f"CONSUMER_{event['event'].upper()}", at_ms, group, known[-1])
+                row = _of_member(f"CONSUMER_{event['event'].upper()}", at_ms, group, known[-1])
+                yield row | {"channel_id": event["client"]}
 
 
 def _of_recorder(events: list[Row]) -> Iterator[Row]:
@@ -131,7 +137,7 @@ def _of_clients(name: str, events: list[Row], groups: dict[str, Row]) -> Iterato
                       for at_ms in left[path.stem] for group in groups_of]  # fmt: skip
         for row in _of_client(lines, killed[path.stem]):
             if row["consumer_group"] in groups:
-                yield row
+                yield row | {"channel_id": path.stem}
 
 
 def _of_client(lines: list[Row], killed: list[int]) -> Iterator[Row]:

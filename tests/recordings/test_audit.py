@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.recordings.audited import audit_folder, audited
+from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import DATA, Tables
 from tests.recordings.tables import RECORDINGS as DERIVED
-from tests.recordings.test_ingest_slaves import REPLICATED
 
 RECORDINGS = (*DERIVED, "grpc", "pop")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.in_process import ingest_collection
-from tests.recordings.recorded_events import tables_of
+from tests.recordings.recorded_events import REPLICATED, REPLICATED_GROUPS, tables_of
 from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
 from tests.recordings.truth import (
     BEFORE_MS,
@@ -24,7 +24,6 @@ from tests.recordings.truth import (
     read_truth,
 )
 
-REPLICATED = ("slave", "slave-read")
 BROKERS = {"broker-a", "broker-b"}
 CHANGES = {
     "broker_killed", "broker_restarted", "broker_stopped", "client_started", "client_shutdown",
@@ -39,8 +38,6 @@ LEAVES = {
 """c2 of order-service, when its shutdown() began, and c2 of ledger, which follows."""
 FROM_FILES, FROM_EVENTS = "the operators' files", "the recorder's events"
 SOURCES = (FROM_FILES, FROM_EVENTS)
-PUSH: Row = {"subscriptions": ("OrderTopic",), "client_version": "5.5.0", "broker_version": "5.5.0"}
-GROUPS = {"order-service": PUSH, "ledger": PUSH | {"ordered": True}}
 SHUTDOWN_MS = 1_000
 REST_POINTS = {"slave": 7, "slave-read": 5}
 
@@ -55,7 +52,7 @@ def ledger(name: str, source: str = FROM_FILES) -> Tables:
     if source == FROM_FILES:
         return ledger_of(tables(name))
     offsets = {table: tables(name)[table] for table in ("queue_offsets", "committed_offsets")}
-    return ledger_of(tables_of(name, GROUPS) | offsets)
+    return ledger_of(tables_of(name, REPLICATED_GROUPS) | offsets)
 
 
 def events_of(found: Tables, *kinds: str) -> list[Row]:
@@ -307,7 +304,8 @@ def test_a_slave_s_store_is_used_while_it_answers(name: str) -> None:
 @pytest.mark.parametrize("name", REPLICATED)
 def test_the_recorder_and_the_files_tell_of_the_same_turns(name: str) -> None:
     kinds = ("BROKER_UP", "BROKER_DOWN", "MASTER_DOWN", "MASTER_UP")
-    told = [events_of(found, *kinds) for found in (tables(name), tables_of(name, GROUPS))]
+    recorded = tables_of(name, REPLICATED_GROUPS)
+    told = [events_of(found, *kinds) for found in (tables(name), recorded)]
     files, recorder = (
         sorted((r["broker_name"], r["event_ms"], r["event_type"], r.get("detail")) for r in found)
         for found in told
@@ -316,13 +314,13 @@ def test_the_recorder_and_the_files_tell_of_the_same_turns(name: str) -> None:
         (b, kind, detail) for b, _, kind, detail in recorder
     ]
     assert sum(kind.startswith("MASTER") for _, _, kind, _ in recorder) == len(recorder) - 2
-    suspended = events_of(tables_of(name, GROUPS), "CONSUMER_SUSPEND", "CONSUMER_RESUME")
+    suspended = events_of(tables_of(name, REPLICATED_GROUPS), "CONSUMER_SUSPEND", "CONSUMER_RESUME")
     assert len(suspended) == (6 if name == "slave-read" else 0)
 
 
 @pytest.mark.parametrize("name", REPLICATED)
 def test_without_the_masters_turns_the_ledger_would_be_wrong(name: str) -> None:
-    given = tables_of(name, GROUPS)
+    given = tables_of(name, REPLICATED_GROUPS)
     given["cluster_events"] = [
         row for row in given["cluster_events"] if not row["event_type"].startswith("MASTER")
     ]

@@ -13,6 +13,7 @@ import pytest
 from rebalance_core.clockwork.batch import play_seeds
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import script_of
+from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import DATA, derived_tables, histories, rows
 from tests.recordings.timings import thawed
 from tests.recordings.timings.__main__ import PAGE
@@ -22,7 +23,7 @@ from tests.recordings.timings.client_logs import marks_of
 from tests.recordings.timings.compared import Compared, Given, client_names, compared
 from tests.recordings.timings.corrections import corrected_tables
 from tests.recordings.timings.explained import why
-from tests.recordings.timings.figures import window_s
+from tests.recordings.timings.figures import by_kind, window_s
 from tests.recordings.timings.page import BEGIN, END
 from tests.recordings.timings.timeline import (
     GAP,
@@ -78,6 +79,25 @@ def test_what_is_simulated_is_no_wider_than_the_window() -> None:
         and one.middle_ms[1] - one.middle_ms[0] > window_s(one.change.kind) * 1_000
     ]
     assert not wide
+
+
+def test_a_master_that_is_back_lists_members_one_by_one() -> None:
+    """19 latencies and 23 gaps; queues have two owners until it knows all of its members."""
+    its = [
+        one
+        for name in REPLICATED
+        for one in compared(name, 5 * SEEDS, given=Given.FILES)
+        if one.change.kind.startswith("master up")
+    ]
+    latencies = [one for one in its if one.what != GAP]
+    gaps = [one for one in its if one.what == GAP]
+    assert (len(latencies), len(gaps)) == (19, 23)
+    assert sum(not one.is_inside for one in latencies) <= 2
+    assert all(one.is_inside for one in gaps)
+    assert sum(one.observed_ms < 0 for one in gaps) >= 10
+    for kind in by_kind(its):
+        seen, made = kind.median_s
+        assert abs(seen - made) < max(1.5, 0.1 * abs(seen)), kind
 
 
 def test_gaps_after_route_changes_cluster_at_whole_waits() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tests.recordings.tables import RECORDINGS
-from tests.recordings.timings.compared import Compared, Given, compared
+from tests.recordings.timings.compared import TIMED, Compared, Given, compared
 from tests.recordings.timings.page import BEGIN, END, page
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "fidelity.md"
@@ -19,7 +18,7 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=PAGE, help="file to change between its marks")
     options = parser.parse_args()
     found: dict[Given, list[Compared]] = {given: [] for given in Given}
-    for name in RECORDINGS:
+    for name in TIMED:
         for given, its in found.items():
             its += compared(name, options.seeds, given=given)
         print(f"{name}: done", flush=True)

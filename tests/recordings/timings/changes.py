@@ -17,6 +17,8 @@ KINDS = {
     "CONSUMER_LOST": "kill",
     "BROKER_UP": "broker up",
     "BROKER_DOWN": "broker down",
+    "MASTER_UP": "master up",
+    "MASTER_DOWN": "master down",
     "TOPIC_CONFIG": "queues",
     "TOPIC_DELETED": "topic deleted",
     "SUBSCRIBE": "subscribe",
@@ -79,7 +81,7 @@ def changes_of(
     found = []
     for row in tables["consumer_groups"]:
         group = row["consumer_group"]
-        parts = list(_together(_of_group(tables["cluster_events"], group)))
+        parts = list(_together(_of_group(tables["cluster_events"], row)))
         ordered = ", orderly" if row.get("ordered") else ""
         begins = [_begin_ms(part) - before_ms for part in parts]
         for part, begin, until in zip(parts, begins, [*begins[1:], end_ms], strict=True):
@@ -95,13 +97,14 @@ def _client(event: Row) -> str:
     return str(event["channel_id"]).split("/")[0]
 
 
-def _of_group(events: list[Row], group: str) -> Iterator[Row]:
+def _of_group(events: list[Row], settings: Row) -> Iterator[Row]:
     """Its own events, and those of brokers and of its topics once it has a member."""
+    group = settings["consumer_group"]
     topics: set[str] = set()
     known: set[str] = set()
     for event in events:
         if event.get("consumer_group") == group:
-            topics.update(event.get("subscriptions", ()))
+            topics.update(event.get("subscriptions") or settings.get("subscriptions") or ())
             if event.get("topic"):
                 topics.add(event["topic"])
             yield event | {"kind": _kind(event, known)}

@@ -17,7 +17,8 @@ from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import Script, script_of
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.group_settings import BROADCASTING
-from tests.recordings.tables import DATA, Tables, histories
+from tests.recordings.recorded_events import REPLICATED
+from tests.recordings.tables import DATA, RECORDINGS, Tables, histories
 from tests.recordings.timings.actions import observed_actions, observed_runs
 from tests.recordings.timings.changes import Change, changes_of
 from tests.recordings.timings.client_logs import marks_of
@@ -35,8 +36,9 @@ from tests.recordings.truth import Truth, read_truth
 
 Play = Callable[[Script, Sequence[int], ClockOptions], OwnershipLog]
 
-OVERLOADED = ("join-leave-5.5",)
-"""Its host was (README of the recordings): delays are no evidence."""
+TIMED = (*RECORDINGS, *REPLICATED)
+OVERLOADED = ("join-leave-5.5", *REPLICATED)
+"""Their hosts were (README of the recordings): delays are no evidence."""
 
 
 class Given(StrEnum):
@@ -130,7 +132,7 @@ def compared(
             continue
         script = script_of(history, ClockOptions())
         names = client_names(truth, derived, script)
-        if given == Given.RECORDER:
+        if given == Given.RECORDER and name not in REPLICATED:  # of whom that is in no file
             script = replace(script, known=known_of(name, script, names))
         log = play(script, range(seeds), ClockOptions())
         simulated = simulated_timeline(script, log, seeds, names)

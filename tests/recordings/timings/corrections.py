@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.recordings.recorded_events import REPLICATED, REPLICATED_GROUPS, tables_of
 from tests.recordings.tables import Row, Tables, derived_tables
 from tests.recordings.truth import Truth, read_truth
 
@@ -12,10 +13,12 @@ LONGEST_SHUTDOWN_MS = 5_000
 
 
 def corrected_tables(name: str) -> Tables:
-    """The derived tables of a recording, corrected.
+    """The derived tables of a recording, corrected; of one without any, of what the recorder did.
 
     `WRONG_SUBSCRIPTIONS` is put right, and each leave is at the ``shutdown()`` of its own consumer.
     """
+    if name in REPLICATED:
+        return tables_of(name, REPLICATED_GROUPS)
     tables, truth = derived_tables(name), read_truth(name)
     for row in tables["cluster_events"]:
         right = WRONG_SUBSCRIPTIONS.get((name, row["sequence"]))

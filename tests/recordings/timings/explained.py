@@ -46,6 +46,7 @@ OVERLOADED = (
 DATED_BY_EFFECT = (
     "Nothing is sent, so the files date the event by what followed from it: some ms too late."
 )
+BUSY_HOST = "The host was overloaded: five JVMs of brokers and name server, four of clients."
 EXPLANATIONS = (
     Explanation("timing", frozenset({20, 23, 34, 41, 53, 66}), FREEZES),
     Explanation("timing", frozenset({25, 45, 46, 47}), DATED_BY_EFFECT, Given.FILES),
@@ -54,6 +55,8 @@ EXPLANATIONS = (
     Explanation("pathologies", frozenset({22}), DATED_BY_EFFECT, Given.FILES),
     Explanation("scale-out-4.9", frozenset(), OVERLOADED),
     Explanation("join-leave-5.5", frozenset(), "The host was overloaded (load 30 to 50)."),
+    Explanation("slave", frozenset(), BUSY_HOST),
+    Explanation("slave-read", frozenset(), BUSY_HOST),
     Explanation("nightly", frozenset({19, 22, 28, 32}), "Eleven JVMs were started at once on two "
                 "cores: first passes took up to 1.7 s."),
     Explanation("start-offsets", frozenset({23}), "A lite pull consumer started a queue while it "

@@ -27,6 +27,8 @@ WINDOWS_S = {
     "broker down": 50.0,
     "broker expiry": 50.0,
     "broker up": 48.7,
+    "master down": 50.0,
+    "master up": 80.0,  # and each client's first heartbeat to it, 30 s later at most
     "subscribe": 50.0,
     "unsubscribe": 50.0,
     "resume": 20.0,
