@@ -139,7 +139,10 @@ class BrokerLife:
 
 @dataclass(frozen=True, slots=True)
 class Lockless:
-    """A stretch in which a broker gives no order lock: it has no master."""
+    """A stretch in which a broker gives no order lock: it has no master.
+
+    Of no length where a slave takes over, and where the master is back: the locks given are gone.
+    """
 
     broker: int
     since: Moment

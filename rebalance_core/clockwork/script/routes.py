@@ -91,10 +91,13 @@ class BrokerBook:
             case events.MASTER_DOWN:
                 self._masterless.add(broker)
                 self._down(master, moment, host_lost=False)
-                if event.detail != ACTING and not self._is_lockless(broker):
-                    self.lockless.append(Lockless(broker, moment))
-            case events.MASTER_UP:
+                if not self._is_lockless(broker):
+                    acting = event.detail == ACTING
+                    self.lockless.append(Lockless(broker, moment, moment if acting else None))
+            case events.MASTER_UP if broker in self._masterless:
                 self._masterless.discard(broker)
+                if not self._is_lockless(broker):
+                    self.lockless.append(Lockless(broker, moment, moment))
                 if self._life(broker).down is None:
                     self._up(master, moment)
                 self.lockless = [

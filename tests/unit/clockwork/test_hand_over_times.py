@@ -173,6 +173,20 @@ def test_without_a_master_no_order_lock_is_given() -> None:
         assert future.orphans(150_300 + MASTER_BACK_MS) == 0
 
 
+def test_a_slave_that_acts_as_master_gives_locks_and_knows_none_of_the_masters() -> None:
+    events = [
+        event(60_300, "MASTER_DOWN", broker_name="b", detail="ACTING"),
+        happens(80_300, "CONSUMER_LEAVE", "z"),
+        event(150_300, "MASTER_UP", broker_name="b"),
+    ]
+    shared = 0
+    for future in futures(*THREE, *events, seeds=60, **V5, **ORDERLY):
+        assert future.orphans(150_000) == future.orphans(150_300 + MASTER_BACK_MS) == 0
+        assert future.shared(150_000) == future.shared(150_300 + MASTER_BACK_MS) == 0
+        shared += any(future.shared(at) for at in range(150_300, 210_300, 100))
+    assert 0 < shared < 60
+
+
 def test_a_pass_begins_where_the_formula_says() -> None:
     """min(end of last + 20 s, max(wake-up, end of last + 1 s)); idle passes are as long as ever."""
     for future in futures(*THREE, seeds=5, **V5):
