@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from rebalance_core.model.events import MASTER_DOWN, MASTER_UP, TOPIC_CONFIG, Event
+from rebalance_core.model.events import MASTER_EVENTS, TOPIC_CONFIG, Event
 from rebalance_core.model.ordering import java_string_key
 
-MASTER_EVENTS = (MASTER_DOWN, MASTER_UP)
 MASTER = "/master"
 """After the name of its broker, the name of a master."""
 

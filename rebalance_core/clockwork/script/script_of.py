@@ -11,7 +11,7 @@ from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
 from rebalance_core.clockwork.script.changes import changes_of
 from rebalance_core.clockwork.script.lives import LifeBook
 from rebalance_core.clockwork.script.parts import Life, Moment, RouteVersion, Script
-from rebalance_core.clockwork.script.replicas import MASTER, MASTER_EVENTS, replicas_of
+from rebalance_core.clockwork.script.replicas import MASTER, replicas_of
 from rebalance_core.clockwork.script.routes import BrokerBook, NamedRoute, RouteBook, numbered
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
@@ -121,7 +121,7 @@ class _Builder:
             self._lives.take(event, state)
         else:
             self._broker_book.take(event, self._moment(event))
-        if event.event_type in MASTER_EVENTS and self._routes.reads(event.broker_name or ""):
+        if event.event_type in events.MASTER_EVENTS and self._routes.reads(event.broker_name or ""):
             # Brokers tell of other members, though the ledger's shares are as before.
             self._partial.setdefault(event.event_ms, event.event_type)
         return True

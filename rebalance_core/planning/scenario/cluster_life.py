@@ -19,11 +19,24 @@ ConfigRule = Callable[[str, str, TopicSettings], TopicSettings]
 
 
 @dataclass(slots=True)
-class Broker:
-    """A broker as the log has it, and how many edits hold it down."""
+class Absence:
+    """Whether something is away as the log has it, and how many edits hold it away."""
 
-    recorded_down: bool = False
+    recorded: bool = False
     held: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """It is there again."""
+        return self.held == 0 and not self.recorded
+
+
+@dataclass(slots=True)
+class Broker:
+    """A broker without a replica left, or without its master."""
+
+    down: Absence = field(default_factory=Absence)
+    masterless: Absence = field(default_factory=Absence)
     version: str | None = None
 
 
@@ -39,8 +52,9 @@ class ClusterNames:
 class ClusterLife(Timeline):
     """The brokers and topics of one cluster from event to event.
 
-    Recorded ups and downs of a broker that an edit holds down are dropped; it comes back as the
-    log has it then. A recorded TOPIC_CONFIG after an edit of the topic is changed as the edit says.
+    Recorded ups and downs of a broker, or of its master, that an edit holds down are dropped; it
+    comes back as the log has it then. A recorded TOPIC_CONFIG after an edit of the topic is changed
+    as the edit says.
     """
 
     def __init__(self, cluster: str, *, end_ms: int) -> None:
@@ -52,14 +66,27 @@ class ClusterLife(Timeline):
 
     def lose(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
         """The broker is lost now, and back after that time if there is one."""
-        broker = self.brokers[name]
-        if broker.recorded_down and not broker.held:
+        down = self.brokers[name].down
+        if down.recorded and not down.held:
             self.log.warn(f"{source}: broker {name} is down already")
-        elif not broker.held:
+        elif not down.held:
             self.log.add(self.now_ms, events.BROKER_DOWN, source, broker_name=name, detail=detail)
-        broker.held += 1
+        down.held += 1
         if back_after_ms is not None:
             self.after(back_after_ms, self._come_back, name, source)
+
+    def lose_master(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
+        """The broker's master is lost now, and back after that time; its slaves live."""
+        masterless = self.brokers[name].masterless
+        if not self.brokers[name].down.is_over:
+            self.log.warn(f"{source}: broker {name} is down already")
+        if masterless.recorded and not masterless.held:
+            self.log.warn(f"{source}: broker {name} has no master already")
+        elif not masterless.held:
+            self.log.add(self.now_ms, events.MASTER_DOWN, source, broker_name=name, detail=detail)
+        masterless.held += 1
+        if back_after_ms is not None:
+            self.after(back_after_ms, self._master_back, name, source)
 
     def configure(self, topic: str, broker: str, settings: TopicSettings, source: str) -> None:
         """The topic is created or changed on a broker now."""
@@ -73,6 +100,8 @@ class ClusterLife(Timeline):
         name = row["broker_name"]
         if row["event_type"] in events.BROKER_EVENTS:
             self._recorded_broker(row, name)
+        elif row["event_type"] in events.MASTER_EVENTS:
+            self._recorded_master(row, name)
         elif row["event_type"] == events.TOPIC_CONFIG:
             self._recorded_config(row)
         else:
@@ -84,9 +113,17 @@ class ClusterLife(Timeline):
 
     def _recorded_broker(self, row: Row, name: str) -> None:
         broker = self.brokers.setdefault(name, Broker())
-        broker.recorded_down = row["event_type"] == events.BROKER_DOWN
+        broker.down.recorded = row["event_type"] == events.BROKER_DOWN
         broker.version = row["version"] or broker.version
-        if broker.held:
+        self._keep_unless(broker.down.held, row)
+
+    def _recorded_master(self, row: Row, name: str) -> None:
+        masterless = self.brokers.setdefault(name, Broker()).masterless
+        masterless.recorded = row["event_type"] == events.MASTER_DOWN
+        self._keep_unless(masterless.held, row)
+
+    def _keep_unless(self, held: int, row: Row) -> None:
+        if held:
             self.log.drop(row)
         else:
             self.log.keep(row)
@@ -106,11 +143,17 @@ class ClusterLife(Timeline):
 
     def _come_back(self, name: str, source: str) -> None:
         broker = self.brokers[name]
-        broker.held -= 1
-        if broker.held == 0 and not broker.recorded_down:
+        broker.down.held -= 1
+        if broker.down.is_over:
             self.log.add(
                 self.now_ms, events.BROKER_UP, source, broker_name=name, version=broker.version
             )
+
+    def _master_back(self, name: str, source: str) -> None:
+        masterless = self.brokers[name].masterless
+        masterless.held -= 1
+        if masterless.is_over:
+            self.log.add(self.now_ms, events.MASTER_UP, source, broker_name=name)
 
 
 def topic_settings(read: int, write: int, perm: int = DEFAULT_PERM) -> TopicSettings:

@@ -7,6 +7,7 @@ May import: other modules of `planning.scenario`, `model`, `strategies`. Begin w
 from rebalance_core.planning.scenario.edits.add_consumers import AddConsumers
 from rebalance_core.planning.scenario.edits.edit import Edit
 from rebalance_core.planning.scenario.edits.lose_broker import LoseBroker
+from rebalance_core.planning.scenario.edits.lose_master import LoseMaster
 from rebalance_core.planning.scenario.edits.lose_room import LoseRoom
 from rebalance_core.planning.scenario.edits.mixed_subscriptions import MixedSubscriptions
 from rebalance_core.planning.scenario.edits.new_topic import NewTopic
@@ -23,6 +24,7 @@ EDIT_KINDS: dict[str, type[Edit]] = {
         RemoveConsumers,
         RollingRestart,
         LoseBroker,
+        LoseMaster,
         ScaleQueues,
         NewTopic,
         SwitchStrategy,

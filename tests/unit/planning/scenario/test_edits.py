@@ -8,6 +8,7 @@ from tests.unit.planning.scenario.groups import (
     END_MS,
     dump,
     edited,
+    event,
     gone,
     join,
     numbered,
@@ -114,6 +115,40 @@ def test_lose_broker_and_back() -> None:
     assert (rows[-2]["detail"], rows[-1]["version"]) == ("STOPPED", "5.3.3")
     queues = [row["queues"] - 2 + (i == 1) for i, row in enumerate(replayed(rows)["epochs"])]
     assert queues == [16, 8, 16]  # without the retry topic's queue on each broker that is up
+
+
+@pytest.mark.parametrize("slaves", ["refused", "slave_read", "acting"])
+def test_lose_master_and_back(slaves: str) -> None:
+    before = dump()
+    rows, warnings = edited(
+        before, f'kind = "lose_master"; broker = "a"; slaves = "{slaves}"; back_after = "5m"'
+    )
+    assert types(rows, before) == ["MASTER_DOWN", "MASTER_UP"]
+    assert (rows[-2]["detail"], rows[-2]["broker_name"]) == (slaves.upper(), "a")
+    assert rows[-1]["event_ms"] - rows[-2]["event_ms"] == 5 * MINUTE_MS
+    assert warnings == ()
+    assert len(replayed(rows)["epochs"]) == 1  # nobody's queues move
+
+
+def test_a_recorded_return_of_a_master_that_an_edit_holds_away_is_dropped() -> None:
+    away = event(MINUTE_MS, "MASTER_DOWN", broker_name="a", detail="ACTING")
+    back = event(3 * MINUTE_MS, "MASTER_UP", broker_name="a")
+    before = numbered([topic(0, 4), join(5, 1), away, back])
+    lose = 'kind = "lose_master"; at = "-1m"; broker = "a"; back_after = "5m"'
+    rows, warnings = edited(before, lose)
+    assert [r["event_type"] for r in rows[2:]] == ["MASTER_DOWN", "MASTER_UP"]
+    assert rows[2]["detail"] == "ACTING"
+    assert rows[3]["event_ms"] == 7 * MINUTE_MS
+    assert warnings == ("s#1: broker a has no master already",)
+
+
+def test_a_master_that_the_log_has_away_stays_away() -> None:
+    before = numbered([topic(0, 4), join(5, 1), event(MINUTE_MS, "MASTER_DOWN", broker_name="a")])
+    rows, _ = edited(before, 'kind = "lose_master"; at = "-30s"; broker = "a"; back_after = "1m"')
+    assert [r["event_type"] for r in rows[2:]] == ["MASTER_DOWN"]
+    down = 'kind = "lose_broker"; broker = "a"', 'kind = "lose_master"; broker = "a"'
+    _, warnings = edited(dump(), *down)
+    assert warnings == ("s#2: broker a is down already",)
 
 
 @pytest.mark.parametrize(
