@@ -14,7 +14,7 @@ from rebalance_core.replay.settle import CONFIG_STRATEGY
 REGULAR = "REGULAR"
 """The futures are played at once."""
 MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
-"""A member of an orderly group changes its topics, or somebody comes or changes unseen."""
+"""A member of an orderly group changes its topics, or somebody or a route changes unseen."""
 EDITED_MEMBER = "EDITED_MEMBER"
 """A process joins again in place, with other settings."""
 SUSPENDED = "SUSPENDED"
@@ -70,10 +70,11 @@ def takes_locks(script: Script) -> bool:
 
 
 def _changes_unseen(script: Script) -> bool:
-    """Somebody comes, or changes topics, while nothing is followed."""
+    """Somebody comes, or changes topics, or a route does, while nothing is followed."""
     stretches = list(stretches_of(script))
     moments = [life.joined for life in script.lives if not life.observed]
     moments += [moment for life in script.lives for moment, _ in life.states[1:]]
+    moments += [each.moment for versions in script.routes for each in versions[1:] if each.moment]
     return not all(
         any(
             each.begin_us <= moment.event_us

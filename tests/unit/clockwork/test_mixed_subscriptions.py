@@ -179,3 +179,15 @@ def test_what_the_loop_plays() -> None:
     told.append(subscribes(1_000, "c1", "U"))
     assert reason_of(script(told)) == REGULAR
     assert reason_of(script(told, ordered=True)) == MIXED_SUBSCRIPTIONS
+
+
+def test_a_route_that_changes_while_nothing_is_followed_is_left_to_the_loop() -> None:
+    """Members that never find one of their topics are not at rest meanwhile."""
+    said = {"topic": "T", "broker_name": "b", "read_queue_nums": 3, "detail": OBSERVED}
+    found = (500_000, events.TOPIC_CONFIG, said)
+    told = [
+        topic("T", "a"), topic("U", "a"), member("c1", "T"), member("c2", "U", at_ms=0), found,
+        (1_000_000, events.CONSUMER_LEAVE, {"client_id": "c1"}),
+    ]  # fmt: skip
+    assert reason_of(script(told)) == MIXED_SUBSCRIPTIONS
+    assert reason_of(script(told[:4])) == REGULAR
