@@ -47,6 +47,7 @@ class Timer(IntEnum):
     PASS_TAIL = 23
     OUT_OF_STEP = 24
     SILENCE = 25
+    BROKER_POLL = 26
     SAMPLE = 1 << 16
     """Plus the number of the topic: which broker a pass asks for the members."""
 

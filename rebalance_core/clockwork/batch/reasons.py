@@ -8,7 +8,13 @@ from rebalance_core.clockwork.batch.mixed.state import is_mixed
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.stretches import stretches_of
-from rebalance_core.model.group_settings import BROADCASTING, PUSH
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_STRATEGIES,
+    PUSH,
+    GroupSettings,
+)
+from rebalance_core.replay.member import Member
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 
 REGULAR = "REGULAR"
@@ -30,6 +36,8 @@ BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
 CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
+BROKER_DIVIDES = "BROKER_DIVIDES"
+"""Brokers divide for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
 STOPPED = "STOPPED"
 """Somebody knows when processes stood still."""
 
@@ -47,6 +55,8 @@ def reason_of(script: Script) -> str:
         for a, b in pairwise(each)
     ):
         return EDITED_MEMBER
+    if any(_has_a_broker_divide(member, script.settings) for each in members for member in each):
+        return BROKER_DIVIDES
     if any(member.suspended for each in members for member in each):
         return SUSPENDED
     if any(life.sightings or life.only_broker is not None for life in lives):
@@ -67,6 +77,11 @@ def takes_locks(script: Script) -> bool:
     """The group's members take order locks."""
     its = script.settings
     return its.ordered and its.consumer_type == PUSH
+
+
+def _has_a_broker_divide(member: Member, settings: GroupSettings) -> bool:
+    """It asks brokers, and they know its strategy."""
+    return member.asks_broker(settings) and member.strategy in BROKER_STRATEGIES
 
 
 def _changes_unseen(script: Script) -> bool:

@@ -7,8 +7,8 @@ from functools import cache, cached_property
 import numpy as np
 
 from rebalance_core.clockwork.delays import ROUTE_ANSWER
-from rebalance_core.clockwork.draws import Timer, uniform
-from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.draws import Timer, below, uniform
+from rebalance_core.clockwork.options import SECOND_US, ClockOptions
 from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import (
     FIRST_HEARTBEAT_US,
@@ -19,6 +19,9 @@ from rebalance_core.clockwork.ticks import (
     POLL_US,
     Ticks,
 )
+
+BROKERS_FIRST_POLL_US = SECOND_US
+"""TopicRouteInfoManager; then as often as a client."""
 
 
 class Future:
@@ -57,6 +60,19 @@ class Future:
     def states_us(self, life: Life) -> list[int]:
         """Since when each state of a life holds."""
         return [int(since[0]) for since in self._ticks.states_us(life)]
+
+    def visible_to_brokers_us(self, topic: int) -> list[int]:
+        """Since when the name servers of brokers answer with each version of a route."""
+        return self._visible[topic]
+
+    def brokers_poll_us(self, broker: int, life: int, at_us: int) -> int | None:
+        """A broker's last route poll until a time; None: its process had none yet."""
+        up_us, _ = self.broker_lives[life]
+        if self.script.broker_lives[life].up is None:
+            draw = uniform(self.seed, self.script.broker_entities[broker], Timer.BROKER_POLL)
+            return at_us - (at_us - below(draw, POLL_US)) % POLL_US
+        first_us = up_us + BROKERS_FIRST_POLL_US
+        return None if at_us < first_us else at_us - (at_us - first_us) % POLL_US
 
     @cache  # noqa: B019 - lives as long as the future
     def visible_us(self, life: int, topic: int) -> list[int]:

@@ -18,7 +18,7 @@ from rebalance_core.clockwork.loop.membership import member_list, register
 from rebalance_core.clockwork.loop.order_locks import broker_answers, note_backlog
 from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
 from rebalance_core.clockwork.loop.pass_effects import RunningPass, act, draw_of, end
-from rebalance_core.clockwork.loop.routes import known_route, subscribed, visible
+from rebalance_core.clockwork.loop.routes import brokers_route, known_route, subscribed, visible
 from rebalance_core.clockwork.loop.world import RESUMED, Broker, Client, PassBegun, World
 from rebalance_core.clockwork.script import RouteVersion
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
@@ -70,11 +70,15 @@ def _decide(world: World, one: RunningPass) -> None:
         return
     queues: dict[str, tuple[MessageQueue, ...] | None] = {}
     members: dict[str, tuple[str, ...] | None] = {}
+    divides = client.member.asks_broker(world.script.settings)
     for topic, route in one.routes.items():
+        broker = _asked(world, one, topic, route)
+        if divides and broker is not None:
+            route = brokers_route(world, broker, topic)
         queues[topic] = (
             None if route is None else tuple(map(world.script.queues.__getitem__, route.queues))
         )
-        members[topic] = _members(world, one, topic, route)
+        members[topic] = None if broker is None else member_list(world, broker)
     one.view = PassView(queues, members)
     locks = client.process.locks_on_addition
     one.end_us += one.timed_out_us
@@ -88,10 +92,10 @@ def _decide(world: World, one: RunningPass) -> None:
         end(world, one, record, heartbeat_due=record.heartbeats > 0)
 
 
-def _members(
+def _asked(
     world: World, one: RunningPass, topic: str, route: RouteVersion | None
-) -> tuple[str, ...] | None:
-    """The member list of one broker of the route, any of them; no other is asked in this pass."""
+) -> Broker | None:
+    """One broker of the route, any of them; no other is asked in this pass."""
     client = one.client
     if route is None or client.process.is_broadcasting:
         return None
@@ -103,14 +107,13 @@ def _members(
     broker = world.brokers[route.brokers[below(draw, len(route.brokers))]]
     if broker.silent:
         one.timed_out_us += REQUEST_TIMEOUT_US
-    found = member_list(world, broker)
     if client.version >= CHANNEL_ACTIVE and not broker.lists(client.index):
         world.agenda.put(
             one.begin_us + CHANNEL_AFTER_US, Kind.MEMBERSHIP,
             partial(_channel_active, world, client, broker),
             process=client.index, broker=broker.number,
         )  # fmt: skip
-    return found
+    return broker
 
 
 def brokers_know(process: ClientProcess) -> bool:

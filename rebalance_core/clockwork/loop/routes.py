@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from rebalance_core.clockwork.loop.agenda import Kind
-from rebalance_core.clockwork.loop.world import Client, World
+from rebalance_core.clockwork.loop.world import Broker, Client, World
 from rebalance_core.clockwork.script import RouteVersion
 
 
@@ -22,6 +22,20 @@ def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
     if version < 0 or world.script.routes[topic][version].gone:
         return None
     return version
+
+
+def brokers_route(world: World, broker: Broker, topic: str) -> RouteVersion | None:
+    """The route that a broker divides by: of its last poll, or fetched when it is asked first."""
+    number = world.topic_numbers.get(topic)
+    if number is None:
+        return None
+    since = world.future.visible_to_brokers_us(number)
+    polled_us = world.future.brokers_poll_us(broker.number, broker.life, world.now_us)
+    version = -1 if polled_us is None else bisect_right(since, polled_us) - 1
+    if version < 0:
+        version = bisect_right(since, world.now_us) - 1
+    route = world.script.routes[number][version] if version >= 0 else None
+    return None if route is None or route.gone else route
 
 
 def known_route(world: World, client: Client, topic: str) -> RouteVersion | None:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.clockwork.batch.reasons import BROKER_DIVIDES, reason_of
+from rebalance_core.clockwork.loop import future as loop_future
 from rebalance_core.clockwork.loop import rebalancing
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.protocol.windows import MASTER_BACK_MS
@@ -129,6 +131,29 @@ def test_a_master_that_a_group_does_not_read_from_is_nothing_to_it() -> None:
     for with_it, without in zip(futures(*THREE, *away, **V5), futures(*THREE, **V5), strict=True):
         assert not with_it.script.masters
         assert with_it.held == without.held
+
+
+def test_a_broker_that_divides_for_members_does_so_by_its_own_route_poll(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It polls each 30 s, and members ask one broker or the other in their next pass."""
+    more = [*THREE, topic(100_300, 8, broker="a")]
+    by_broker = {**V5, "rebalance_mode": "BROKER"}
+
+    def first_takes() -> list[float]:
+        found = []
+        for future in futures(*more, seeds=40, **by_broker):
+            assert reason_of(future.script) == BROKER_DIVIDES
+            assert [len(who) for who in future.owners(190_000).values()] == [1] * 12
+            found.append(min(at for client in "xyz" for at, _ in future.takes(client, 100_300)))
+        return found
+
+    polled = first_takes()
+    assert max(polled) > 100_300 + 25_000
+    monkeypatch.setattr(loop_future.Future, "brokers_poll_us", lambda self, broker, life, at: at)
+    prompt = first_takes()
+    assert max(prompt) < 100_300 + 22_000
+    assert min(polled) >= min(prompt)
 
 
 @pytest.mark.parametrize("versions", [V4, V5], ids=["4.9", "5.3"])
