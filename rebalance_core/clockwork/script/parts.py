@@ -206,7 +206,7 @@ class Script:
     lockless: tuple[Lockless, ...]
     changes: tuple[Change, ...]
     initial: tuple[frozenset[int], ...]
-    masters: Mapping[int, int] = field(default_factory=dict)
+    masters: Mapping[int, int] = field(default_factory=dict, hash=False)
     popped: tuple[str, ...] = ()
     unknown_members: tuple[Event, ...] = ()
     known: Known | None = None
