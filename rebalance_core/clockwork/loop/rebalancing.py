@@ -92,9 +92,7 @@ def _decide(world: World, one: RunningPass) -> None:
         end(world, one, record, heartbeat_due=record.heartbeats > 0)
 
 
-def _asked(
-    world: World, one: RunningPass, topic: str, route: RouteVersion | None
-) -> Broker | None:
+def _asked(world: World, one: RunningPass, topic: str, route: RouteVersion | None) -> Broker | None:
     """One broker of the route, any of them; no other is asked in this pass."""
     client = one.client
     if route is None or client.process.is_broadcasting:

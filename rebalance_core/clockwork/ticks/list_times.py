@@ -37,6 +37,8 @@ _ADDRESS_BUCKETS = 16
 """MQClientInstance.brokerAddrTable, a ConcurrentHashMap: heartbeats and unregistrations walk it."""
 _HEARTBEAT_ONLY_BY_TIMER = (LITE_PULL, PULL)
 """Their ``start()`` sends none."""
+_APART_US = 100 * MS_US
+"""Earliest registrations of many members are spread over so much."""
 _LEAVING = 1_000  # ticks of BROKER_STEP at the end of a life; below: at its join
 
 
@@ -88,8 +90,9 @@ class ListTimes(ClientTimes):
             draws = uniforms(self.seeds, life.entity, Timer.REGISTRATION_LEAD)
             steps = self._steps(life, len(given) - 1 - rank, 0, REGISTRATION_STEP)
             at = joined - LAST_LEAD.many(draws) - steps
-        # No two registrations are at one time, or it would matter who is told of whom.
-        times: Times = np.maximum(at, earliest + rank + life.index * len(given))
+        # At one time it would matter which of two came first.
+        own = life.index * len(given) % _APART_US
+        times: Times = np.maximum(at, earliest + rank + own)
         return times
 
     @cached_property
