@@ -85,7 +85,13 @@ def _has_a_broker_divide(member: Member, settings: GroupSettings) -> bool:
 
 
 def _changes_unseen(script: Script) -> bool:
-    """Somebody comes, or changes topics, or a route does, while nothing is followed."""
+    """Somebody comes, or changes topics, or a route does, while nothing is followed.
+
+    Who is only observed later, has come at a time that nobody knows.
+    """
+    observed_us = [life.joined.event_us for life in script.lives if life.observed]
+    if len(set(observed_us)) > 1:
+        return True
     stretches = list(stretches_of(script))
     moments = [life.joined for life in script.lives if not life.observed]
     moments += [moment for life in script.lives for moment, _ in life.states[1:]]

@@ -191,3 +191,9 @@ def test_a_route_that_changes_while_nothing_is_followed_is_left_to_the_loop() ->
     ]  # fmt: skip
     assert reason_of(script(told)) == MIXED_SUBSCRIPTIONS
     assert reason_of(script(told[:4])) == REGULAR
+
+
+def test_members_that_are_observed_later_than_others_are_left_to_the_loop() -> None:
+    told = [topic("T", "a"), topic("U", "a"), member("c1", "T"), member("c2", "U", at_ms=0)]
+    assert reason_of(script([*told, member("c3", "U", at_ms=-1_000)])) == MIXED_SUBSCRIPTIONS
+    assert reason_of(script([*told, member("c3", "U")])) == REGULAR
