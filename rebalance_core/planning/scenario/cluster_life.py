@@ -66,27 +66,28 @@ class ClusterLife(Timeline):
 
     def lose(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
         """The broker is lost now, and back after that time if there is one."""
-        down = self.brokers[name].down
-        if down.recorded and not down.held:
+        if self._hold(self.brokers[name].down, events.BROKER_DOWN, name, detail, source):
             self.log.warn(f"{source}: broker {name} is down already")
-        elif not down.held:
-            self.log.add(self.now_ms, events.BROKER_DOWN, source, broker_name=name, detail=detail)
-        down.held += 1
         if back_after_ms is not None:
             self.after(back_after_ms, self._come_back, name, source)
 
     def lose_master(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
         """The broker's master is lost now, and back after that time; its slaves live."""
-        masterless = self.brokers[name].masterless
-        if not self.brokers[name].down.is_over:
+        broker = self.brokers[name]
+        if not broker.down.is_over:
             self.log.warn(f"{source}: broker {name} is down already")
-        if masterless.recorded and not masterless.held:
+        if self._hold(broker.masterless, events.MASTER_DOWN, name, detail, source):
             self.log.warn(f"{source}: broker {name} has no master already")
-        elif not masterless.held:
-            self.log.add(self.now_ms, events.MASTER_DOWN, source, broker_name=name, detail=detail)
-        masterless.held += 1
         if back_after_ms is not None:
             self.after(back_after_ms, self._master_back, name, source)
+
+    def _hold(self, away: Absence, event_type: str, name: str, detail: str, source: str) -> bool:
+        """One more edit holds it away; true if the log has it away as it is."""
+        was_away = away.recorded and not away.held
+        if away.is_over:
+            self.log.add(self.now_ms, event_type, source, broker_name=name, detail=detail)
+        away.held += 1
+        return was_away
 
     def configure(self, topic: str, broker: str, settings: TopicSettings, source: str) -> None:
         """The topic is created or changed on a broker now."""

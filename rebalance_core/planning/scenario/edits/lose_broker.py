@@ -11,7 +11,23 @@ from rebalance_core.planning.scenario.time import read_duration
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoseBroker(Edit):
+class BrokerLoss(Edit):
+    """What brokers lose for ``back_after``, or until the end."""
+
+    broker: tuple[str, ...]
+    back_after: int | None
+
+    def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
+        """The brokers."""
+        return {"broker": ("brokers", self.broker)}
+
+    def matched(self, life: ClusterLife) -> list[str]:
+        """The brokers that ``broker`` matches."""
+        return [name for name in sorted(life.brokers) if matches(name, self.broker)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoseBroker(BrokerLoss):
     """Every broker that ``broker`` matches goes down, for ``back_after`` or until the end.
 
     ``how``: ``stopped`` in order, its connection ``closed``, or ``expired`` for the name server.
@@ -24,16 +40,9 @@ class LoseBroker(Edit):
         "back_after": Key(read_duration),
     }
 
-    broker: tuple[str, ...]
     how: str
-    back_after: int | None
-
-    def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
-        """The brokers."""
-        return {"broker": ("brokers", self.broker)}
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Take them down."""
-        for name in sorted(life.brokers):
-            if matches(name, self.broker):
-                life.lose(name, self.how.upper(), self.back_after, source)
+        for name in self.matched(life):
+            life.lose(name, self.how.upper(), self.back_after, source)

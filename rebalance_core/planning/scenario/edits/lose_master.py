@@ -1,17 +1,17 @@
 """lose_master: brokers whose slaves live on without a master, and its return."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from rebalance_core.planning.scenario.cluster_life import ClusterLife
-from rebalance_core.planning.scenario.edits.edit import Edit, matches
+from rebalance_core.planning.scenario.edits.lose_broker import BrokerLoss
 from rebalance_core.planning.scenario.keys import Key, one_of, patterns, required
 from rebalance_core.planning.scenario.time import read_duration
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoseMaster(Edit):
+class LoseMaster(BrokerLoss):
     """Every broker that ``broker`` matches loses its master, for ``back_after`` or until the end.
 
     ``slaves``: ``refused`` to be read (RocketMQ's default), read (``slave_read``),
@@ -25,16 +25,9 @@ class LoseMaster(Edit):
         "back_after": Key(read_duration),
     }
 
-    broker: tuple[str, ...]
     slaves: str
-    back_after: int | None
-
-    def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
-        """The brokers."""
-        return {"broker": ("brokers", self.broker)}
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Take their masters away."""
-        for name in sorted(life.brokers):
-            if matches(name, self.broker):
-                life.lose_master(name, self.slaves.upper(), self.back_after, source)
+        for name in self.matched(life):
+            life.lose_master(name, self.slaves.upper(), self.back_after, source)
