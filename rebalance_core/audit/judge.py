@@ -11,16 +11,16 @@ from rebalance_core.audit.accepted import Acceptance, accept
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.comparison.compare import ComparisonResult, compare
 from rebalance_core.audit.comparison.findings import COMPARISON_RULES, comparison_findings
-from rebalance_core.audit.completeness import (
-    COLLECTION_INCOMPLETE,
-    UNASKED,
-    audit_run_of,
-    incomplete_groups,
-)
+from rebalance_core.audit.completeness import audit_run_of
 from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
 from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.audit.known.matching import of_cluster, of_group, of_java_clients, with_known
+from rebalance_core.audit.missing_files import (
+    COLLECTION_INCOMPLETE,
+    UNASKED,
+    incomplete_groups,
+)
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
     BROKER_FLAPS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.audit.missing_files import COLLECTION_INCOMPLETE
 from rebalance_core.model.severities import INFO, SEVERITIES
 from rebalance_core.model.verdicts import FAILED, FINDINGS, INCOMPLETE, OK, RunVerdict
 
