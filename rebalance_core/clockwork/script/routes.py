@@ -14,6 +14,8 @@ from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.routes import Routes
 
+_MASTER = "MASTER"
+
 
 @dataclass(frozen=True, slots=True)
 class NamedRoute:
@@ -68,11 +70,13 @@ class BrokerBook:
     replicas: Replicas
     lives: list[BrokerLife] = field(default_factory=list)
     lockless: list[Lockless] = field(default_factory=list)
-    _masterless: set[int] = field(default_factory=set)
+    _locks_by: dict[int, str | None] = field(default_factory=dict)
+    """Who gives order locks for each broker: `_MASTER`, `ACTING`, None: nobody."""
 
     def __post_init__(self) -> None:
         numbers = (*self.replicas.numbers.values(), *self.replicas.masters.values())
         self.lives = [BrokerLife(number, None) for number in numbers]
+        self._locks_by = dict.fromkeys(self.replicas.numbers.values(), _MASTER)
 
     def take(self, event: Event, moment: Moment) -> None:
         """Take a broker or master event; others, and brokers without queues, pass by."""
@@ -86,25 +90,15 @@ class BrokerBook:
                 self._down(master, moment, event.detail == EXPIRED)
             case events.BROKER_UP:
                 self._up(broker, moment)
-                if broker not in self._masterless:
+                if self._locks_by[broker] == _MASTER:
                     self._up(master, moment)
             case events.MASTER_DOWN:
-                self._masterless.add(broker)
                 self._down(master, moment, host_lost=False)
-                if not self._is_lockless(broker):
-                    acting = event.detail == ACTING
-                    self.lockless.append(Lockless(broker, moment, moment if acting else None))
-            case events.MASTER_UP if broker in self._masterless:
-                self._masterless.discard(broker)
-                if not self._is_lockless(broker):
-                    self.lockless.append(Lockless(broker, moment, moment))
+                self._locks_go_to(ACTING if event.detail == ACTING else None, broker, moment)
+            case events.MASTER_UP:
                 if self._life(broker).down is None:
                     self._up(master, moment)
-                self.lockless = [
-                    replace(each, until=moment)
-                    if each.broker == broker and each.until is None else each
-                    for each in self.lockless
-                ]  # fmt: skip
+                self._locks_go_to(_MASTER, broker, moment)
 
     def _up(self, number: int | None, moment: Moment) -> None:
         if number is not None and self._life(number).down is not None:
@@ -115,8 +109,16 @@ class BrokerBook:
         if life is not None and life.down is None:
             self.lives[self.lives.index(life)] = replace(life, down=moment, host_lost=host_lost)
 
-    def _is_lockless(self, broker: int) -> bool:
-        return any(each.broker == broker and each.until is None for each in self.lockless)
+    def _locks_go_to(self, giver: str | None, broker: int, moment: Moment) -> None:
+        """Another process gives locks, or nobody does; what was given before is gone."""
+        before, self._locks_by[broker] = self._locks_by[broker], giver
+        if before == giver:
+            return
+        if before is not None:
+            self.lockless.append(Lockless(broker, moment, None if giver is None else moment))
+            return
+        begun = next(each for each in reversed(self.lockless) if each.broker == broker)
+        self.lockless[self.lockless.index(begun)] = replace(begun, until=moment)
 
     def _life(self, number: int) -> BrokerLife:
         return next(life for life in reversed(self.lives) if life.broker == number)

@@ -235,3 +235,26 @@ def test_what_happens_to_a_broker_within_a_second_keeps_its_order() -> None:
     assert len(moments) == 4
     for earlier, later in pairwise(moments):
         assert (earlier <= later).all()
+
+
+def test_order_locks_are_lost_whenever_another_process_gives_them() -> None:
+    """rocketmq.md §15: a slave that acts, and the master that is back, know none."""
+    told = (
+        (events.MASTER_DOWN, "REFUSED"), (events.MASTER_DOWN, "SLAVE_READ"),
+        (events.MASTER_DOWN, "ACTING"), (events.MASTER_DOWN, "ACTING"),
+        (events.MASTER_UP, None), (events.MASTER_UP, None),
+        (events.MASTER_DOWN, "ACTING"), (events.MASTER_UP, None),
+    )  # fmt: skip
+    made = script(
+        config(T0, 0, "a"),
+        member(T0, 1, "c1"),
+        *(
+            Event(T0 + 60_000 * (1 + n), 2, kind, broker_name="a", detail=detail)
+            for n, (kind, detail) in enumerate(told)
+        ),
+    )
+    found = [
+        tuple(at and (at.event_us // 1_000 - T0) // 60_000 for at in (each.since, each.until))
+        for each in made.lockless
+    ]
+    assert found == [(1, 3), (5, 5), (7, 7), (8, 8)]

@@ -73,11 +73,11 @@ class OrderlyPasses:
                 self._holdings.move(topic, mine[rows], kept[rows], drop_us[rows], drop_us[rows])
         return dropped
 
-    def note_masters(self, mine: Ints, knowns: list[Ints]) -> None:
+    def note_masters(self, mine: Ints, acts: Ints, knowns: list[Ints]) -> None:
         """Put down which masters passes know no address of; ``knowns`` are versions by topic."""
         for number in range(len(self._masters)):
             lacks = [
-                self._masterless[topic][number, known]
+                self._masterless[topic][number, known[acts]]
                 for topic, known in zip(self._topics, knowns, strict=True)
             ]
             self._elements.masterless[number, mine] = np.any(lacks, axis=0)

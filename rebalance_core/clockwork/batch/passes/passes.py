@@ -119,7 +119,7 @@ class Passes:
         locks = its.takes_locks[mine]
         if self._orderly is not None and locks.any():
             dropped = self._orderly.drop(mine[locks], acts[locks], shares, changes, drop_us[locks])
-            self._orderly.note_masters(mine[locks], [known[acts[locks]] for known in knowns])
+            self._orderly.note_masters(mine[locks], acts[locks], knowns)
             outcome.notifies[acts[locks]] = dropped | told[locks]
             its.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
         for topic, share, changed in zip(self._topics, shares, changes, strict=True):
