@@ -8,7 +8,7 @@ import numpy as np
 
 from rebalance_core.clockwork.delays import ROUTE_ANSWER
 from rebalance_core.clockwork.draws import Timer, below, uniform
-from rebalance_core.clockwork.options import SECOND_US, ClockOptions
+from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import (
     FIRST_HEARTBEAT_US,
@@ -19,9 +19,6 @@ from rebalance_core.clockwork.ticks import (
     POLL_US,
     Ticks,
 )
-
-BROKERS_FIRST_POLL_US = SECOND_US
-"""TopicRouteInfoManager; then as often as a client."""
 
 
 class Future:
@@ -66,13 +63,14 @@ class Future:
         return self._visible[topic]
 
     def brokers_poll_us(self, broker: int, life: int, at_us: int) -> int | None:
-        """A broker's last route poll until a time; None: its process had none yet."""
-        up_us, _ = self.broker_lives[life]
-        if self.script.broker_lives[life].up is None:
-            draw = uniform(self.seed, self.script.broker_entities[broker], Timer.BROKER_POLL)
-            return at_us - (at_us - below(draw, POLL_US)) % POLL_US
-        first_us = up_us + BROKERS_FIRST_POLL_US
-        return None if at_us < first_us else at_us - (at_us - first_us) % POLL_US
+        """A broker's last route poll until a time; None: its process had none yet.
+
+        It polls as often as a client. Logs have when it registered, up to 10 s after its start, so
+        the phase is not known.
+        """
+        draw = uniform(self.seed, self.script.broker_entities[broker], Timer.BROKER_POLL, life)
+        polled_us = at_us - (at_us - below(draw, POLL_US)) % POLL_US
+        return polled_us if polled_us >= self.broker_lives[life][0] else None
 
     @cache  # noqa: B019 - lives as long as the future
     def visible_us(self, life: int, topic: int) -> list[int]:
