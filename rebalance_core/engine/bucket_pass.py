@@ -36,14 +36,15 @@ def bucket_pass(
         engine: See `EngineOptions`.
         options: Of the simulation.
     """
-    grouped = fan_out(_with_events(tables), group_pattern(options))
+    grouped = fan_out(with_events(tables), group_pattern(options))
     for begin, end, part in _pieces(grouped, giants):
         rows = grouped.of(begin, end)
         made = prepare_tables(rows, engine, LEDGER_TABLES, part)
         yield from within(rows_of(made, names_coded=True), options)
 
 
-def _with_events(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
+def with_events(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
+    """The tables of a bucket; one without an event has no row of cluster_events."""
     if EVENTS in tables:
         return tables
     schema = INPUT_TABLES[EVENTS].arrow_schema()

@@ -33,7 +33,7 @@ def row_forecast(
     counts, known = checked.counts, complaints(checked.rejected)
     try:
         refuse_bad_rows(counts, limits, lambda: known)
-        more = unknown_members(checked, options) if simulated is None else simulated()
+        more = unknown_members(checked.tables, options) if simulated is None else simulated()
         rejected = [*checked.rejected.to_batches(), *more]
         known = complaints(pa.Table.from_batches(rejected, checked.rejected.schema))
         unknown = sum(each.times for each in known if each.code == UNKNOWN_MEMBER)

@@ -75,6 +75,11 @@ def object_store(location: Location) -> Place | None:
     return place_of(text) if in_store and is_reached(text) else None
 
 
+def is_here(location: str) -> bool:
+    """True for a place that driver and tasks reach without Spark: local, or an object store."""
+    return is_local(location) or object_store(location) is not None
+
+
 def reached() -> str:
     """The kinds of places, in words."""
     return "local folders, " + ", ".join(f"{scheme}://" for scheme in _MAKERS)

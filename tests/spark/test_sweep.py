@@ -6,8 +6,7 @@ One plan in each place is what all tests look at.
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,11 @@ from pyspark.sql import SparkSession
 from rebalance_core.contracts import INPUT_TABLES, PLAN_OUTPUT_TABLES
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.scenario.scenario import edit_history
-from rebalance_core.planning.sweep.plan_options import SweepOptions
+from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.replay.group_replay import replay_group
-from rebalance_core.spark import InputTables
-from rebalance_core.spark.plan.prepare import prepare_sweep
-from rebalance_core.spark.tables.quarantine import quarantine
+from rebalance_core.spark.tables import task_tables
 from tests.plans import PLACES, Place, Row, differing, rows_of
 from tests.recordings.tables import Tables, derived_tables, histories, strategy_for
 
@@ -108,6 +105,10 @@ def rates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+FEW = PlanConfig(futures=2)
+"""A plan of every group in 20 futures takes 12 s, nearly all of them for the futures."""
+
+
 def planned(place: Place, folder: Path, variants: Variants, output: Path, rates: Path) -> Planned:
     told: list[Mapping[str, int]] = []
 
@@ -115,7 +116,7 @@ def planned(place: Place, folder: Path, variants: Variants, output: Path, rates:
         told.append(dict(rows))
         assert not output.exists()
 
-    result = place.plan(folder, variants, output, rates=rates, before_writing=begin)
+    result = place.plan(folder, variants, output, FEW, rates=rates, before_writing=begin)
     return Planned(result, {name: rows_of(output, name) for name in result.tables}, told)
 
 
@@ -280,34 +281,46 @@ def test_both_places_give_the_same_tables_and_results(
     assert any(row["shared"] for row in here.scenarios)
 
 
+@pytest.fixture(scope="module")
+def reversed_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The input with its lines in the opposite order."""
+    target = tmp_path_factory.mktemp("reversed") / "input"
+    shutil.copytree(folder, target)
+    for path in target.iterdir():
+        path.write_text("\n".join(reversed(path.read_text().splitlines())))
+    return target
+
+
 @pytest.mark.unit
 def test_any_order_of_rows_gives_the_same_tables(
-    in_process: Planned, folder: Path, variants: Variants, rates: Path, tmp_path: Path
+    in_process: Planned, reversed_folder: Path, variants: Variants, rates: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(folder, tmp_path / "input")
-    for path in (tmp_path / "input").iterdir():
-        path.write_text("\n".join(reversed(path.read_text().splitlines())))
-    again = planned(Place(), tmp_path / "input", variants, tmp_path / "plan", rates)
+    again = planned(Place(), reversed_folder, variants, tmp_path / "plan", rates)
     assert again.tables.keys() == in_process.tables.keys()
     for name, rows in again.tables.items():
         assert differing(rows, in_process.tables[name]) == [], name
 
 
 @pytest.mark.spark
-def test_any_order_and_partitioning_gives_the_same_steps_and_nothing_stays(
-    spark: SparkSession, on_spark: Planned, folder: Path, variants: Variants
+def test_any_order_partitioning_and_writer_give_the_same_tables_and_nothing_stays(
+    spark: SparkSession,
+    in_process: Planned,
+    reversed_folder: Path,
+    variants: Variants,
+    rates: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = kept(spark)
-    with closing(quarantine(InputTables.read(spark, str(folder)))) as checked:
-        mixed = {
-            name: frame.orderBy(*INPUT_TABLES[name].key, ascending=False).repartition(3)
-            for name, frame in checked.tables.items()
-        }
-        with prepare_sweep(mixed, variants, SweepOptions(partitions=3)) as sweep:
-            rows = [row.asDict() for row in sweep.steps().collect()]
-            assert kept(spark) > before
+    """With more tasks than groups, each with some histories, and where Spark must write."""
+    monkeypatch.setattr(task_tables, "is_here", lambda folder: False)
+    before, output = kept(spark), tmp_path / "plan"
+    config = replace(FEW, partitions=16)
+    result = Place(spark).plan(reversed_folder, variants, output, config, rates=rates)
     assert kept(spark) == before
-    assert by_text(rows) == by_text(on_spark.tables["plan_steps"])
+    for name, rows in in_process.tables.items():
+        assert differing(rows_of(output, name), rows) == [], name
+    for name in ("plan_steps", "plan_ownership", "rejected"):
+        assert astuple(result.tables[name]) == astuple(in_process.result.tables[name]), name
 
 
 def kept(spark: SparkSession) -> int:

@@ -20,7 +20,7 @@ from rebalance_core.cli.run.engine_settings import (
 )
 from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.output_run import OutputRun
-from rebalance_core.cli.run.running import check_free, is_here, open_for, running
+from rebalance_core.cli.run.running import check_free, open_for, running
 from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import LEDGER_TABLES
@@ -40,7 +40,7 @@ from rebalance_core.spark.tables.check_rows import check_rows
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 from rebalance_core.spark.tables.observed import Observed, read_observed, stored_observed
 from rebalance_core.spark.tables.written import read_written
-from rebalance_core.storage.locations import object_store
+from rebalance_core.storage.locations import is_here, object_store
 
 
 def audit(request: AuditRequest) -> AuditWritten:

@@ -17,12 +17,11 @@ from rebalance_core.cli.run.session import open_session, versions
 from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.spark_progress import spark_progress
-from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
-from rebalance_core.storage.locations import object_store
+from rebalance_core.storage.locations import is_here
 
-_PYTHON_COMPUTES = ("simulate",)
+_PYTHON_COMPUTES = ("simulate", "plan")
 """Jobs whose rows the JVM only moves, where tasks write the output."""
 
 
@@ -56,11 +55,6 @@ def open_for(job: str, options: WritingOptions, settings: Settings) -> SparkSess
         show_spark=options.debug,
         rows_in_jvm=job not in _PYTHON_COMPUTES or not is_here(options.output),
     )
-
-
-def is_here(location: str) -> bool:
-    """True for an output that driver and tasks reach without Spark: local, or an object store."""
-    return is_local(location) or object_store(location) is not None
 
 
 def check_free(job: str, options: WritingOptions, settings: Settings) -> None:

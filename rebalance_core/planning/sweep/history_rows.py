@@ -61,21 +61,27 @@ class HistoryRows:
         Raises:
             InputRefused: As `HistoryEdits.edited`.
         """
+        lacking, added = self.changes(history)
         kept = np.ones(self._chunk.num_rows, np.bool_)
+        kept[lacking] = False
+        recorded = self._chunk.filter(pa.array(kept))
+        recorded = recorded.filter(pc.not_equal(recorded[TABLE], CLUSTER))
+        return pa.concat_tables([_without_no_group(recorded), added])
+
+    def changes(self, history: int) -> tuple[list[int], pa.Table]:
+        """What is different in a history: positions of rows that it lacks, and its new rows.
+
+        The new rows, columns and errors are as `of` says; a row that an edit changes is in both.
+        """
+        lacking: list[int] = []
         added: list[Row] = []
         for unit in self._units:
             if self._edits.touches(history, unit.cluster, unit.group):
                 stay, new = self._edited(history, unit)
-                kept[unit.first : unit.first + unit.rows] = False
-                kept[stay] = True
+                rows = range(unit.first, unit.first + unit.rows)
+                lacking += sorted(set(rows).difference(stay))
                 added += new
-        recorded = self._chunk.filter(pa.array(kept))
-        recorded = recorded.filter(pc.not_equal(recorded[TABLE], CLUSTER))
-        made = pa.Table.from_pylist(added, self._chunk.schema)
-        rows = pa.concat_tables([recorded, made])
-        group = rows["consumer_group"]
-        group = pc.if_else(pc.equal(group, NO_GROUP), pa.scalar(None, pa.string()), group)
-        return rows.set_column(rows.column_names.index("consumer_group"), "consumer_group", group)
+        return lacking, _without_no_group(pa.Table.from_pylist(added, self._chunk.schema))
 
     def _edited(self, history: int, unit: _Unit) -> tuple[list[int], list[Row]]:
         """Positions of the rows that stay, and the new ones."""
@@ -99,6 +105,13 @@ class HistoryRows:
             {"cluster": unit.cluster, TABLE: WARNING, "source": text} for text in edited.warnings
         ]
         return stay, new
+
+
+def _without_no_group(rows: pa.Table) -> pa.Table:
+    """The rows, with null for `NO_GROUP`."""
+    group = rows["consumer_group"]
+    group = pc.if_else(pc.equal(group, NO_GROUP), pa.scalar(None, pa.string()), group)
+    return rows.set_column(rows.column_names.index("consumer_group"), "consumer_group", group)
 
 
 def _units(chunk: pa.Table) -> Iterator[_Unit]:

@@ -24,15 +24,12 @@ from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.shared_figures import with_shared_figures
 from rebalance_core.planning.sweep.sweep_rows import counted, marked, start_sums, step_rows
 from rebalance_core.planning.sweep.transitions import (
-    TRANSITION_DDL,
     TRANSITION_SCHEMA,
     TRANSITIONS,
     Transitions,
 )
 from rebalance_core.planning.variants import Variants
 
-NUMBER = "_strategy"
-"""Which of the sweep's strategies a row is of."""
 STARTS = "starts"
 """The pass of messages read twice and never read; the others are `STEPS` and `OWNERSHIP`."""
 LEDGER_OF = {
@@ -113,18 +110,6 @@ def schema_of(made: str) -> pa.Schema:
         return TRANSITION_SCHEMA
     fields = [pa.field(name, pa.string()) for name in GROUP]
     return pa.schema([*fields, *(pa.field(name, pa.int64()) for name in _SUMS)])
-
-
-def ddl_of(made: str) -> str:
-    """`schema_of` as Spark DDL."""
-    if made == STEPS:
-        return ", ".join(f"`{column.name}` {column.type}" for column in _STEP)
-    if made == OWNERSHIP:
-        return LEDGER_TABLES["ownership"].plain_ddl
-    if made == TRANSITIONS:
-        return TRANSITION_DDL
-    fields = [f"{name} STRING" for name in GROUP] + [f"{name} BIGINT" for name in _SUMS]
-    return ", ".join(fields)
 
 
 def pass_rows(

@@ -25,7 +25,6 @@ from rebalance_core.engine.propagation.pieces import played
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.time_units import HOUR_MS, SECOND_MS
-from rebalance_core.planning.sweep.history_names import given_name
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 
 TRANSITIONS = "transitions"
@@ -51,13 +50,6 @@ TRANSITION_SCHEMA = pa.schema(
 )
 FIGURES = {field.name: field.type for field in TRANSITION_SCHEMA if field.name not in GROUP}
 """The columns of ``plan_summary`` that the pass makes, with their types."""
-TRANSITION_DDL = ", ".join(
-    [
-        *(f"{name} STRING" for name in GROUP),
-        *(f"{name} DOUBLE" for name in SUMS),
-        f"{SLOWEST} BIGINT",
-    ]
-)
 
 Row = dict[str, Any]
 
@@ -75,10 +67,10 @@ class Transitions:
     groups: frozenset[tuple[str, str]] | None = None
 
     def wants(self, cluster: str, consumer_group: str) -> bool:
-        """True if this group is simulated; the cluster may be a history's."""
+        """True if this group is simulated."""
         if not self.futures:
             return False
-        return self.groups is None or (given_name(cluster), consumer_group) in self.groups
+        return self.groups is None or (cluster, consumer_group) in self.groups
 
     def rows(
         self,
@@ -89,15 +81,13 @@ class Transitions:
         """(number of the strategy, the group's row of `TRANSITION_SCHEMA`).
 
         Args:
-            history: of the group; its cluster may be a history's.
+            history: of the group.
             strategies: (number, text) of RocketMQ's; None keeps every member's own.
             first_ms: by cluster: the first edit; steps before it do not count.
         """
         first = first_ms.get(history.cluster, -1)
-        # draws are made of names: those of the given cluster, whoever edits it
-        own = replace(history, cluster=given_name(history.cluster))
         for number, text in strategies:
-            row = transition_row(_under(own, text), self.futures, first)
+            row = transition_row(_under(history, text), self.futures, first)
             yield number, row | {"cluster": history.cluster}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,26 +13,13 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import RAW, SOURCE, TABLE
 from rebalance_core.engine.units import GROUP, PART, chunks
 from rebalance_core.model import events
-from rebalance_core.planning.scenario.cluster_life import ClusterNames
-from rebalance_core.planning.sweep.history_rows import (
-    CLUSTER,
-    EVENTS,
-    GROUPS,
-    NO_GROUP,
-    WARNING,
-    HistoryRows,
-)
-from rebalance_core.planning.variants import (
-    HistoryEdits,
-    Variants,
-    first_edits,
-    scenarios_of,
-    unmatched_patterns,
-)
+from rebalance_core.planning.sweep.event_facts import is_type
+from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS, WARNING, HistoryRows
+from rebalance_core.planning.sweep.plan_edits import EVENT_KEY, PlanEdits, SharedEdits
+from rebalance_core.planning.variants import first_edits
 
 COMMITS = "committed_offsets"
 _COLUMNS = INPUT_TABLES[EVENTS].column_names
-_NAMED = {"groups": "consumer_group", "topics": "topic", "brokers": "broker_name"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +30,7 @@ class HistoryTables:
         tables: Its input tables. Of the commits before the first edit only the last one of each
             queue is there: no counted step needs the others.
         first_ms: By cluster: its first edit.
-        warnings: What edits could not do, in words.
+        warnings: What edits of groups could not do, in words.
     """
 
     tables: Mapping[str, pa.Table]
@@ -52,32 +39,30 @@ class HistoryTables:
 
 
 class Histories:
-    """All histories of a plan. Memory: the events twice, and those of the history in use.
+    """All histories of some groups. Memory: the events twice, and those of the history in use.
 
     Args:
-        tables: The used rows by table name, with ``_source`` and ``_raw``.
-        variants: What to compute.
+        tables: The used rows by table name, with ``_source`` and ``_raw``: all that concerns the
+            groups in any history.
+        edits: What histories change.
+        group_pattern: SQL LIKE pattern of the groups that are edited; None: all.
     """
 
-    def __init__(self, tables: Mapping[str, pa.Table], variants: Variants) -> None:
+    def __init__(
+        self, tables: Mapping[str, pa.Table], edits: PlanEdits, group_pattern: str | None = None
+    ) -> None:
         self._given = tables
-        self._variants = variants
-        self._ends = _event_ends(tables[EVENTS])
-        self._edits = HistoryEdits(variants.histories, self._ends)
-        changed = any(history.scenario is not None for history in variants.histories)
-        self._rows = _by_unit(tables, self._ends) if changed else None
+        self._edits = edits
+        changed = any(history.scenario is not None for history in edits.edits.histories)
+        self._rows = _by_group(tables, group_pattern) if changed else None
+        of_group = is_type(tables[EVENTS], events.GROUP_EVENTS)
+        self._shared = tables[EVENTS].filter(pc.invert(of_group)).select(_COLUMNS)
 
     def __len__(self) -> int:
-        return len(self._variants.histories)
-
-    def unmatched(self) -> tuple[str, ...]:
-        """Patterns of scenarios that match nothing."""
-        if not scenarios_of(self._variants):
-            return ()
-        return tuple(unmatched_patterns(self._variants, _names(self._given[EVENTS])))
+        return len(self._edits.shared)
 
     def warnings(self) -> set[str]:
-        """What the edits of all histories could not do."""
+        """What the edits of groups could not do, in all histories."""
         found: set[str] = set()
         for number in range(len(self)):
             found |= self.of(number).warnings
@@ -89,67 +74,58 @@ class Histories:
         Raises:
             InputRefused: As `HistoryEdits.edited`.
         """
-        history = self._variants.histories[number]
+        edits = self._edits.edits
+        history = edits.histories[number]
         if history.scenario is None or self._rows is None:
             return HistoryTables(self._given, {}, frozenset())
-        first_ms = first_edits(history, self._ends)
+        first_ms = first_edits(history, edits.ends)
         batches = self._rows.to_batches()
-        parts = [HistoryRows(chunk, self._edits).of(number) for chunk in chunks(batches)]
-        edited = pa.concat_tables(parts)
+        parts = [HistoryRows(chunk, edits).of(number) for chunk in chunks(batches)]
+        edited = pa.concat_tables(parts or [self._rows])
         tables = dict(self._given)
-        for name in (EVENTS, GROUPS):
-            if name in tables:
-                tables[name] = _of_table(edited, name)
+        tables[EVENTS] = pa.concat_tables(
+            [_of_table(edited, EVENTS), _unread(_shared(self._shared, self._edits.shared[number]))]
+        )
+        if GROUPS in tables:
+            tables[GROUPS] = _of_table(edited, GROUPS)
         if COMMITS in tables:
             tables[COMMITS] = _needed(tables[COMMITS], first_ms)
         warnings = edited.filter(pc.equal(edited[TABLE], WARNING))["source"].to_pylist()
         return HistoryTables(tables, first_ms, frozenset(warnings))
 
 
-def first_groups(cluster_events: pa.Table, count: int) -> frozenset[tuple[str, str]]:
-    """The first groups by name that have consumer events."""
-    own = cluster_events.filter(_is_type(cluster_events, events.CONSUMER_EVENTS))
-    groups = own.select(GROUP).group_by(list(GROUP), use_threads=False).aggregate([])
+def first_groups(rows: pa.Table, count: int) -> frozenset[tuple[str, str]]:
+    """The first groups by name; rows that name one each."""
+    groups = rows.select(GROUP).group_by(list(GROUP), use_threads=False).aggregate([])
     first = groups.sort_by([(name, "ascending") for name in GROUP]).slice(0, count)
     return frozenset(zip(*(first[name].to_pylist() for name in GROUP), strict=True))
 
 
-def _event_ends(cluster_events: pa.Table) -> dict[str, int]:
-    """The last event of every cluster, epoch ms."""
-    grouped = cluster_events.group_by("cluster", use_threads=False)
-    ends = grouped.aggregate([("event_ms", "max")])
-    return dict(zip(ends["cluster"].to_pylist(), ends["event_ms_max"].to_pylist(), strict=True))
-
-
-def _names(cluster_events: pa.Table) -> dict[str, ClusterNames]:
-    """What patterns of scenarios may match, by cluster."""
-    clusters: dict[str, ClusterNames] = {}
-    for what, column in _NAMED.items():
-        pairs = cluster_events.group_by(["cluster", column], use_threads=False).aggregate([])
-        known = pairs.filter(pc.is_valid(pairs[column]))
-        for cluster, name in zip(
-            known["cluster"].to_pylist(), known[column].to_pylist(), strict=True
-        ):
-            getattr(clusters.setdefault(cluster, ClusterNames()), what).add(name)
-    return clusters
-
-
-def _by_unit(tables: Mapping[str, pa.Table], clusters: Iterable[str]) -> pa.Table:
-    """Events, settings and clusters as `HistoryRows` wants them, in the order of units."""
+def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
+    """Events and settings of groups as `HistoryRows` wants them, in the order of units."""
     given = tables[EVENTS]
-    of_group = _is_type(given, events.GROUP_EVENTS)
-    group = pc.if_else(of_group, given["consumer_group"], NO_GROUP)
-    own = given.set_column(given.column_names.index("consumer_group"), "consumer_group", group)
+    own = given.filter(is_type(given, events.GROUP_EVENTS))
     parts = [_tagged(own.select(_COLUMNS), EVENTS)]
     if GROUPS in tables:
         columns = INPUT_TABLES[GROUPS].column_names
         parts.append(_tagged(tables[GROUPS].select(columns), GROUPS))
-    names = pa.table({"cluster": pa.array(list(clusters), pa.string())})
-    alone = names.append_column("consumer_group", pa.repeat(NO_GROUP, len(names)))
-    parts.append(_tagged(alone, CLUSTER))
     rows = pa.concat_tables(parts, promote_options="default")
+    if pattern is not None:
+        rows = rows.filter(pc.match_like(rows["consumer_group"], pattern))
     rows = rows.append_column(PART, pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows))
     return rows.sort_by([(name, "ascending") for name in GROUP])
+
+
+def _shared(recorded: pa.Table, edits: SharedEdits) -> pa.Table:
+    """Events of brokers and topics as a history has them."""
+    if edits.lacking.num_rows:
+        keys = recorded.select(EVENT_KEY)
+        numbered = keys.append_column("_row", pa.array(np.arange(keys.num_rows)))
+        kept = numbered.join(
+            edits.lacking, keys=EVENT_KEY, join_type="left anti", use_threads=False
+        )
+        recorded = recorded.take(kept["_row"].combine_chunks().sort())
+    return pa.concat_tables([recorded, edits.added.select(_COLUMNS)])
 
 
 def _tagged(rows: pa.Table, table: str) -> pa.Table:
@@ -157,8 +133,12 @@ def _tagged(rows: pa.Table, table: str) -> pa.Table:
 
 
 def _of_table(edited: pa.Table, name: str) -> pa.Table:
-    """The rows of a table; nobody asks where rows of an edited history were read."""
-    rows = edited.filter(pc.equal(edited[TABLE], name)).select(INPUT_TABLES[name].column_names)
+    rows = edited.filter(pc.equal(edited[TABLE], name))
+    return _unread(rows.select(INPUT_TABLES[name].column_names))
+
+
+def _unread(rows: pa.Table) -> pa.Table:
+    """The rows; nobody asks where those of an edited history were read."""
     for column in (SOURCE, RAW):
         rows = rows.append_column(column, pa.nulls(rows.num_rows, pa.string()))
     return rows
@@ -179,7 +159,3 @@ def _needed(commits: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
     kept = np.asarray(pc.invert(old)).astype(np.bool_)
     kept[last.aggregate([("_row", "last")])["_row_last"].to_numpy()] = True
     return commits.filter(pa.array(kept))
-
-
-def _is_type(cluster_events: pa.Table, types: Sequence[str]) -> pa.ChunkedArray:
-    return pc.is_in(cluster_events["event_type"], value_set=pa.array(types, pa.string()))

@@ -46,9 +46,12 @@ class SoundSteps:
         how = [(name, each) for name in _MEANS.values() for each in ("sum", "count")]
         how += [("peak_ratio", "max"), ([], "count_all")]
         for row in sound.group_by("strategy", use_threads=False).aggregate(how).to_pylist():
-            strategy = row.pop("strategy")
-            before = self._found.get(strategy)
-            self._found[strategy] = row if before is None else _together(before, row)
+            self._count(row.pop("strategy"), row)
+
+    def merge(self, other: SoundSteps) -> None:
+        """Add what was counted of other steps."""
+        for strategy, row in other._found.items():
+            self._count(strategy, row)
 
     def means(self, strategy: str) -> Row:
         """The means, ``worst_peak_ratio`` and the number of ``steps``; null where no step is."""
@@ -59,6 +62,10 @@ class SoundSteps:
             means[name] = found[f"{column}_sum"] / count if count else None
         worst, steps = found.get("peak_ratio_max"), found.get("count_all", 0)
         return means | {"worst_peak_ratio": worst, "steps": steps}
+
+    def _count(self, strategy: str, row: Row) -> None:
+        before = self._found.get(strategy)
+        self._found[strategy] = row if before is None else _together(before, row)
 
 
 def _together(one: Row, other: Row) -> Row:

@@ -10,6 +10,8 @@ from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.group_history import history_of
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.codes.columns import COMMITS, OFFSETS
+from rebalance_core.planning.sweep.event_facts import EventFacts
+from rebalance_core.planning.sweep.plan_edits import plan_edits
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan.histories import Histories
 from rebalance_core.replay.history import GroupHistory
@@ -27,7 +29,9 @@ def planned_histories(
         variants: what to compute; strategies do not matter.
         group: a name, or a glob.
     """
-    histories = Histories(check_tables(inputs).tables, variants)
+    tables = check_tables(inputs).tables
+    edits = plan_edits(EventFacts.of_tables(tables), variants)
+    histories = Histories(tables, edits, like_pattern(group))
     for number, named in enumerate(variants.histories):
         edited = histories.of(number)
         grouped = fan_out(edited.tables, like_pattern(group))

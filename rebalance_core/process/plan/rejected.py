@@ -23,7 +23,8 @@ def write_rejected(writers: TableWriters, checked: Checked, options: PlanConfig)
     Raises:
         InputRefused: There are too many.
     """
-    found = [*checked.rejected.to_batches(), *unknown_members(checked, recorded_history(options))]
+    unknown = unknown_members(checked.tables, recorded_history(options))
+    found = [*checked.rejected.to_batches(), *unknown]
     facts = LedgerFacts()
     for rows in found:
         writers.write(REJECTED.name, rows)

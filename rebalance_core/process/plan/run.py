@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -11,23 +10,27 @@ from rebalance_core.checks.input_tables import InputTables
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import refuse_bad_rows
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
-from rebalance_core.engine.fan_out import fan_out
-from rebalance_core.engine.options import group_pattern
+from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.model import events
+from rebalance_core.planning.sweep.event_facts import EventFacts, is_type
 from rebalance_core.planning.sweep.history_rows import EVENTS
-from rebalance_core.planning.sweep.passes import Sweep, sweep_of
+from rebalance_core.planning.sweep.plan_edits import plan_edits
 from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
 from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan.histories import Histories, first_groups
-from rebalance_core.process.plan.plan_tables import PlanTables
+from rebalance_core.process.plan.loads import last_rates
+from rebalance_core.process.plan.plan_pass import (
+    PlanFacts,
+    PlanPass,
+    Progress,
+    plan_pass,
+    summed_up,
+)
 from rebalance_core.process.plan.rejected import write_rejected
-from rebalance_core.process.plan.sweep import swept_groups
 from rebalance_core.process.row_forecast import row_forecast
 from rebalance_core.storage.locations import Location
-
-Progress = Callable[[int, int], object]
 
 
 def run_plan(
@@ -69,25 +72,26 @@ def run_plan(
     rows = {name: count.rows for name, count in checked.counts.items()}
     if before_writing is not None:
         before_writing(rows)
-    events = checked.tables[EVENTS]
-    shown = None if options.group else first_groups(events, options.ownership_groups)
-    # with rates the holders of every queue are wanted
-    owned = shown if queue_rates is None else None
-    sweep = sweep_of(variants, options, checked.tables, {}, owned, shown)
+    rates = None if queue_rates is None else last_rates(queue_rates)
+    planned = _plan_pass(checked, variants, options, rates)
     with TableWriters(output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as writers:
         rejected = write_rejected(writers, checked, options)
-        histories = Histories(checked.tables, variants)
-        tables = PlanTables(writers, variants, shown, queue_rates)
-        pattern = group_pattern(recorded_history(options))
-        warnings = _sweep(tables, histories, sweep, pattern, progress)
-        scenarios, league = tables.finish()
+        facts, summary = PlanFacts(), list[pa.RecordBatch]()
+        numbers = range(len(variants.histories))
+        for table, batch in planned.rows(checked.tables, facts, numbers, progress=progress):
+            writers.write(table, batch)
+            if table == PLAN_SUMMARY.name:
+                summary.append(batch)
+        sums = summed_up(pa.Table.from_batches(summary, PLAN_SUMMARY.arrow_schema()), facts.sound)
+        for batch in sums.league.to_batches():
+            writers.write(PLAN_LEAGUE.name, batch)
     return PlanResult(
         tables=writers.written(),
         input_rows=rows,
         rejected=rejected,
-        scenarios=scenarios,
-        league=league,
-        warnings=(*histories.unmatched(), *sorted(warnings)),
+        scenarios=sums.scenarios,
+        league=sums.league.to_pylist(),
+        warnings=planned.edits.told(facts.warnings),
     )
 
 
@@ -104,8 +108,17 @@ def plan_forecast(
     forecast = row_forecast(checked, recorded_history(options), options.bad_rows)
     if forecast.refusal is not None:
         return forecast, ()
-    histories = Histories(checked.tables, variants)
-    return forecast, (*histories.unmatched(), *sorted(histories.warnings()))
+    planned = _plan_pass(checked, variants, options, None)
+    return forecast, planned.edits.told(planned.histories(checked.tables).warnings())
+
+
+def _plan_pass(
+    checked: Checked, variants: Variants, options: PlanConfig, rates: pa.Table | None
+) -> PlanPass:
+    tables = checked.tables
+    edits = plan_edits(EventFacts.of_tables(tables), variants)
+    members = tables[EVENTS].filter(is_type(tables[EVENTS], events.CONSUMER_EVENTS))
+    return plan_pass(variants, edits, members, tables, options, rates)
 
 
 def _checked(
@@ -115,25 +128,3 @@ def _checked(
         for name, columns in inputs.unknown_columns.items():
             warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
     return check_tables(inputs, max_queue_nums=options.max_queue_nums)
-
-
-def _sweep(
-    tables: PlanTables,
-    histories: Histories,
-    sweep: Sweep,
-    pattern: str | None,
-    progress: Progress | None,
-) -> set[str]:
-    """Every variant, history by history; what edits could not do."""
-    done, warnings = 0, set[str]()
-    for number in range(len(histories)):
-        history = histories.of(number)
-        warnings |= history.warnings
-        grouped = fan_out(history.tables, pattern)
-        total = done + (len(histories) - number) * len(grouped)
-        for rows in swept_groups(grouped, replace(sweep, first_ms=history.first_ms)):
-            tables.add(number, history, rows)
-            if progress is not None:
-                progress(done + rows.done, total)
-        done += len(grouped)
-    return warnings

@@ -18,13 +18,16 @@ _DDL = "bucket INT, name STRING, chunk BINARY"
 _SCHEMA = pa.schema([("bucket", pa.int32()), ("name", pa.string()), ("chunk", pa.binary())])
 
 
-def routed_rows(checked: Quarantined, routing: Routing) -> DataFrame:
+def routed_rows(checked: Quarantined, routing: Routing, copies: int = 1) -> DataFrame:
     """The used rows, and the rejected ones among them, each bucket in one task.
 
     Args:
         checked: The input.
         routing: Where its rows go; a bucket may get none.
+        copies: How many tasks get the used rows of a bucket; those of bucket b are numbered from
+            b x copies.
     """
+    tasks = routing.buckets * copies
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         turn = 0
@@ -33,13 +36,15 @@ def routed_rows(checked: Quarantined, routing: Routing) -> DataFrame:
                 if used.is_valid:
                     rows = unpack(used.as_buffer())
                     for bucket, part in routing.split(name.as_py(), rows):
-                        yield _row(bucket, name.as_py(), pack(part))
+                        chunk = pack(part)
+                        for copy in range(copies):
+                            yield _row(bucket * copies + copy, name.as_py(), chunk)
                 if rejected.is_valid:
-                    yield _row(turn % routing.buckets, REJECTED, rejected.as_py())
+                    yield _row(turn % tasks, REJECTED, rejected.as_py())
                     turn += 1
 
     chunks = checked.chunks.select("name", "used", "rejected")
-    return chunks.mapInArrow(run, _DDL).repartitionById(routing.buckets, sf.col("bucket"))
+    return chunks.mapInArrow(run, _DDL).repartitionById(tasks, sf.col("bucket"))
 
 
 def routed_tables(

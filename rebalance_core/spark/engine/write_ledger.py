@@ -13,7 +13,6 @@ from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.local_paths import is_local
 from rebalance_core.engine.facts import COUNTED, LedgerFacts
 from rebalance_core.engine.interests import Interests, interests_of
 from rebalance_core.engine.options import (
@@ -37,7 +36,7 @@ from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
 from rebalance_core.spark.tables.written import read_written
-from rebalance_core.storage.locations import object_store
+from rebalance_core.storage.locations import is_here
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +115,7 @@ def simulate_and_write(
         if before_writing is not None:
             before_writing()
         run = _Run(session, checked, folder, sized(options, counts, session), more_rejected)
-        by_tasks = options.engine == VECTORIZED and _by_tasks(folder)
+        by_tasks = options.engine == VECTORIZED and is_here(folder)
         tables, summary = run.by_tasks(counted.notes) if by_tasks else run.by_spark()
         with_unknown = with_unknown_members(counts, summary.rejected.get(UNKNOWN_MEMBER, 0))
         if with_unknown != counts:
@@ -169,11 +168,6 @@ class _Run:
             if ledger.replayed is not None:
                 counted[REPLAYED] = ledger.replayed
             return written, facts_of(counted)
-
-
-def _by_tasks(folder: str) -> bool:
-    """True where tasks write every table in one pass."""
-    return is_local(folder) or object_store(folder) is not None
 
 
 def sized(

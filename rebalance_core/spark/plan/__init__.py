@@ -1,9 +1,8 @@
 """Plans on Spark: scenarios and strategies over a recorded history, every variant in one run.
 
-`run.run_plan` does it all: ``prepare`` edits the histories (``histories``, ``edit_task``) and
-distributes them, ``sweep`` runs every strategy over them, ``plan_tables`` and ``league`` make the
-tables, ``summary`` counts what was written.
+`run.run_plan` does it all: the rows of whole groups go to tasks, which make of them what
+`process.plan` makes of all (``plan_tasks``).
 
-May import: `planning` and everything below it, `spark.engine`, `spark.tables`; pyspark, pyarrow and
-numpy. Begin with `run`.
+May import: `process.plan`, `planning` and everything below it, `spark.engine`, `spark.tables`;
+pyspark and pyarrow. Begin with `run`.
 """

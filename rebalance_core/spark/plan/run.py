@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
-from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
+from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
+from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.interests import Interests
+from rebalance_core.engine.routing import Routing, routing_of
 from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.planning.sweep.event_facts import EventFacts
+from rebalance_core.planning.sweep.plan_edits import interests_in, plan_edits
 from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
 from rebalance_core.planning.sweep.plan_result import PlanResult
 from rebalance_core.planning.variants import Variants
+from rebalance_core.process.plan.loads import last_rates
+from rebalance_core.process.plan.plan_pass import (
+    OF_GROUPS,
+    PlanFacts,
+    plan_pass,
+    summed_up,
+)
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.row_forecast import row_forecast
-from rebalance_core.spark.engine.simulate import simulate_checked
-from rebalance_core.spark.engine.summary import rejected_per_code
 from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.engine.write_ledger import sized
-from rebalance_core.spark.plan.league import plan_league
-from rebalance_core.spark.plan.plan_frames import plan_summary
-from rebalance_core.spark.plan.prepare import PreparedSweep, prepare_sweep
-from rebalance_core.spark.plan.summary import league_rows, scenario_rows
-from rebalance_core.spark.tables.check_rows import check_rows, complaints
+from rebalance_core.spark.plan.plan_tasks import Noted, PlanWork, RejectedWork, note
+from rebalance_core.spark.tables.check_rows import Counted, check_and_note, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.write import write_table
+from rebalance_core.spark.tables.task_tables import TaskTables, task_tables
 from rebalance_core.spark.tables.written import read_written
+
+_UNDIVIDED = 1 << 62
+"""Cells that no group has: the edits of a group see all its rows."""
 
 
 def run_plan(
@@ -64,24 +76,31 @@ def run_plan(
         OutputExists: A table is in the folder already.
     """
     options = options or PlanConfig()
-    checked, counts = check_rows(inputs, options.max_queue_nums, warn)
+    checked, counted = check_and_note(inputs, options.max_queue_nums, note, warn)
+    counts = counted.rows
     with closing(checked):
         refuse_bad_rows(counts, options.bad_rows, lambda: complaints(checked.rejected))
         rows = {name: count.rows for name, count in counts.items()}
         if before_writing is not None:
             before_writing(rows)
-        tables = _Tables(session, output)
-        rejected = _write_rejected(tables, checked, counts, options)
-        with _prepared(session, checked, counts, variants, options) as sweep:
-            _write(tables, sweep, queue_rates)
-            warnings = _warnings(sweep)
+        rates = None if queue_rates is None else last_rates(queue_rates.toArrow())
+        routed = _routed(session, checked, counted, variants, options, rates)
+        with task_tables(session, output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as tables:
+            rejected = _write_rejected(tables, routed, options)
+            _refuse_unknown(session, output, counts, rejected, options)
+            facts = PlanFacts()
+            for part in tables.make(routed.rows(), routed.work, OF_GROUPS):
+                facts.merge(part)
+            sums = summed_up(tables.rows_of(PLAN_SUMMARY.name), facts.sound)
+            tables.add(PLAN_LEAGUE.name, sums.league)
+            written = tables.finish()
     return PlanResult(
-        tables=tables.written,
+        tables=written,
         input_rows=rows,
-        rejected=rejected,
-        scenarios=scenario_rows(tables.read("plan_summary")),
-        league=league_rows(tables.read("plan_league")),
-        warnings=warnings,
+        rejected={code: times for code, times in sorted(rejected.items()) if times},
+        scenarios=sums.scenarios,
+        league=sums.league.to_pylist(),
+        warnings=routed.work.planned.edits.told(facts.warnings),
     )
 
 
@@ -95,80 +114,90 @@ def plan_forecast(
 ) -> tuple[RowForecast, tuple[str, ...]]:
     """How `run_plan` would end for the rows of its input, and its warnings; writes nothing."""
     options = options or PlanConfig()
-    checked, counts = check_rows(inputs, options.max_queue_nums, warn)
+    checked, counted = check_and_note(inputs, options.max_queue_nums, note, warn)
     with closing(checked):
-        recorded = _recorded(session, counts, options)
-        forecast = row_forecast(checked, counts, recorded, options.bad_rows)
+        recorded = sized(recorded_history(options), counted.rows, session)
+        forecast = row_forecast(checked, counted.rows, recorded, options.bad_rows)
         if forecast.refusal is not None:
             return forecast, ()
-        with _prepared(session, checked, counts, variants, options) as sweep:
-            return forecast, _warnings(sweep)
+        routed = _routed(session, checked, counted, variants, options, None)
+        return forecast, routed.work.planned.edits.told(routed.warnings())
 
 
-class _Tables:
-    """Writes tables into a folder, and reads them back."""
+@dataclass(frozen=True)
+class _Routed:
+    """The checked rows, and what tasks make of them.
 
-    def __init__(self, session: SparkSession, folder: str) -> None:
-        self.session = session
-        self._folder = folder.rstrip("/")
-        self.written: dict[str, TableWritten] = {}
+    Attributes:
+        checked: The input.
+        routing: Where its rows go.
+        work: Of the tasks.
+    """
 
-    def write(self, name: str, frame: DataFrame) -> DataFrame:
-        """Write one table; its rows as they are in the folder."""
-        self.written[name] = write_table(frame, self._folder, name)
-        return self.read(name)
+    checked: Quarantined
+    routing: Routing
+    work: PlanWork
 
-    def read(self, name: str) -> DataFrame:
-        """A table that was written."""
-        return read_written(self.session, self._folder, name)
+    def rows(self, copies: int | None = None) -> DataFrame:
+        """The rows of each task; copies as of the work."""
+        return routed_rows(self.checked, self.routing, copies or self.work.copies)
 
+    def warnings(self) -> set[str]:
+        """What the edits of groups cannot do."""
+        work = self.work
 
-def _write_rejected(
-    tables: _Tables,
-    checked: Quarantined,
-    counts: Mapping[str, RowCounts],
-    options: PlanConfig,
-) -> dict[str, int]:
-    """Bad rows, and events of the recorded history about a process that is not there, by code."""
-    with simulate_checked(checked, _recorded(tables.session, counts, options)) as ledger:
-        rejected = tables.write("rejected", ledger.rejected)
-    per_code = rejected_per_code(rejected)
-    with_unknown = with_unknown_members(counts, per_code.get(UNKNOWN_MEMBER, 0))
-    refuse_bad_rows(with_unknown, options.bad_rows, lambda: complaints(rejected))
-    return per_code
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield pa.RecordBatch.from_pydict(
+                {"warning": pa.array([*work.warnings(batches)], pa.string())}
+            )
+
+        return {row["warning"] for row in self.rows(1).mapInArrow(run, "warning STRING").collect()}
 
 
-def _recorded(
-    session: SparkSession, counts: Mapping[str, RowCounts], options: PlanConfig
-) -> SimulationOptions:
-    """The recorded history, without a change."""
-    return sized(recorded_history(options), counts, session)
-
-
-def _prepared(
+def _routed(
     session: SparkSession,
     checked: Quarantined,
-    counts: Mapping[str, RowCounts],
+    counted: Counted,
     variants: Variants,
     options: PlanConfig,
-) -> PreparedSweep:
-    rows = sum(count.rows for count in counts.values()) * len(variants.histories)
-    tasks = task_count(rows, session.sparkContext.defaultParallelism)
-    sweep_options = replace(options, partitions=options.partitions or tasks)
-    return prepare_sweep(checked.tables, variants, sweep_options)
+    rates: pa.Table | None,
+) -> _Routed:
+    """Groups whole, in as many tasks as rows and histories need."""
+    notes: list[Noted] = [noted for noted in counted.notes if noted is not None]
+    recorded = Interests.merged(found for found, _ in notes if found is not None)
+    facts = EventFacts.merged(found for _, found in notes if found is not None)
+    edits = plan_edits(facts, variants)
+    planned = plan_pass(variants, edits, recorded.groups, checked.tables, options, rates)
+    interests = interests_in(recorded, facts, edits)
+    histories = len(variants.histories)
+    rows = sum(count.rows for count in counted.rows.values()) * histories
+    tasks = options.partitions or task_count(rows, session.sparkContext.defaultParallelism)
+    # few groups: several tasks for each, with some histories
+    copies = min(histories, max(1, tasks // max(1, interests.groups.num_rows)))
+    routing = routing_of(interests, -(-tasks // copies), planned.group_pattern, _UNDIVIDED)
+    return _Routed(checked, routing, PlanWork(planned, copies))
 
 
-def _warnings(sweep: PreparedSweep) -> tuple[str, ...]:
-    """What edits could not do; every edit is made for it."""
-    return (*sweep.unmatched, *sweep.warnings())
+def _write_rejected(tables: TaskTables, routed: _Routed, options: PlanConfig) -> dict[str, int]:
+    """Write bad rows, and events about a process that is not there; how many have which code."""
+    facts = LedgerFacts()
+    work = RejectedWork(recorded_history(options))
+    for part in tables.make(routed.rows(1), work, [REJECTED.name]):
+        facts.merge(part)
+    return facts.rejected
 
 
-def _write(tables: _Tables, sweep: PreparedSweep, rates: DataFrame | None) -> None:
-    """Every table; what builds on another one reads it as it was written."""
-    steps = tables.write("plan_steps", sweep.steps())
-    loads = None if rates is None else sweep.peak_rates(rates)
-    summary = tables.write(
-        "plan_summary", plan_summary(steps, sweep.starts(), loads, sweep.transitions())
+def _refuse_unknown(
+    session: SparkSession,
+    output: str,
+    counts: Mapping[str, RowCounts],
+    rejected: Mapping[str, int],
+    options: PlanConfig,
+) -> None:
+    with_unknown = with_unknown_members(counts, rejected.get(UNKNOWN_MEMBER, 0))
+    written = output.rstrip("/")
+    refuse_bad_rows(
+        with_unknown,
+        options.bad_rows,
+        lambda: complaints(read_written(session, written, REJECTED.name)),
     )
-    tables.write("plan_league", plan_league(steps, summary))
-    tables.write("plan_ownership", sweep.ownership())

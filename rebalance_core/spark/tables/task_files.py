@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -108,15 +108,17 @@ class TaskFiles:
         def body(batches: Batches) -> Iterator[pa.RecordBatch]:
             yield from task(batches)
 
-        notes, written = [], []
-        for row in rows.mapInArrow(body, _DDL).collect():
-            notes.append(pickle.loads(row["note"]))
-            for name, digest in pickle.loads(row["digests"]).items():
-                if digest.rows:
-                    written.append((self.attempts / row["attempt"] / name / FILE_NAME, name))
-                self._digests[name].merge(digest)
-        self._take(written)
-        return notes
+        return self._took(row.asDict() for row in rows.mapInArrow(body, _DDL).collect())
+
+    def add(self, table: str, rows: pa.Table) -> None:
+        """Write rows of a table from here."""
+        batches = ((table, batch) for batch in rows.to_batches())
+        for attempt in one_attempt(self.attempts, [table], batches):
+            self._took(attempt.to_pylist())
+
+    def files_of(self, table: str) -> list[Place]:
+        """The files of a table that are in its place."""
+        return [self._folder / table / _numbered(n) for n in range(self._files[table])]
 
     def close(self) -> dict[str, TableWritten]:
         """Give every table that has no row a file; rows and digest of each."""
@@ -127,6 +129,18 @@ class TaskFiles:
         self._take([(empty / name / FILE_NAME, name) for name in without])
         return {name: digest.result for name, digest in self._digests.items()}
 
+    def _took(self, attempts: Iterable[Mapping[str, Any]]) -> list[Any]:
+        """Take what attempts wrote; their notes."""
+        notes, written = [], []
+        for row in attempts:
+            notes.append(pickle.loads(row["note"]))
+            for name, digest in pickle.loads(row["digests"]).items():
+                if digest.rows:
+                    written.append((self.attempts / row["attempt"] / name / FILE_NAME, name))
+                self._digests[name].merge(digest)
+        self._take(written)
+        return notes
+
     def _take(self, written: Iterable[tuple[Place, str]]) -> None:
         """Move files to their tables, several at once: a store needs a moment for each."""
         moves = []
@@ -134,7 +148,7 @@ class TaskFiles:
             target = self._folder / table
             if not self._files[table]:
                 target.make_folder()
-            moves.append((file, target / FILE_NAME.replace("00000", f"{self._files[table]:05}")))
+            moves.append((file, target / _numbered(self._files[table])))
             self._files[table] += 1
         try:
             with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
@@ -151,3 +165,7 @@ class TaskFiles:
     def __exit__(self, *error: object) -> None:
         with suppress(OSError):  # no reader looks there, and the next run clears it
             self.attempts.delete()
+
+
+def _numbered(file: int) -> str:
+    return FILE_NAME.replace("00000", f"{file:05}")

@@ -1,38 +1,39 @@
 """`python -m tests.bench.passes.sweep`: many variants of a day against one simulation.
 
-Both in one session, through the same steps as the jobs: check, assign to tasks, write every
-table. What is printed is the cost of one (variant, event) of the sweep over the cost of one event
-of `simulate`; below 1 a variant is cheaper than a simulation of its own.
+Both in one session, as the jobs do it. What is printed is the cost of one (variant, event) of the
+plan over the cost of one event of `simulate`; below 1 a variant is cheaper than a simulation of its
+own.
 """
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.run.session import open_session
-from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.planning.scenario.file import parse_scenario
 from rebalance_core.planning.scenario.scenario import Scenario
-from rebalance_core.planning.sweep.plan_options import SweepOptions
-from rebalance_core.planning.variants import LEAGUE_STRATEGIES, read_strategies, variants_of
+from rebalance_core.planning.sweep.plan_options import PlanConfig
+from rebalance_core.planning.variants import (
+    LEAGUE_STRATEGIES,
+    Variants,
+    read_strategies,
+    variants_of,
+)
 from rebalance_core.spark import InputTables
-from rebalance_core.spark.engine.simulate import simulate_checked
-from rebalance_core.spark.engine.work_units import task_count
+from rebalance_core.spark.engine.write_ledger import simulate_and_write
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.plan.league import plan_league
-from rebalance_core.spark.plan.plan_frames import plan_summary
-from rebalance_core.spark.plan.prepare import prepare_sweep
-from rebalance_core.spark.tables.check_rows import count_rows
-from rebalance_core.spark.tables.quarantine import quarantine
+from rebalance_core.spark.plan.run import run_plan
 from rebalance_core.spark.tables.write import write_table
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 
 ABOUT = """\
-A plan of scenarios and strategies against one simulation of the same day, in one session and
-through the same steps as the jobs: check, assign to tasks, write every table."""
+A plan of scenarios and strategies against one simulation of the same day, in one session, as the
+jobs do it, without the futures of changes; a simulation that is not counted comes first. Asserted:
+every table has rows."""
 EDITS = (
     'kind = "add_consumers"\ngroup = "*"\ncount = {n}',
     'kind = "remove_consumers"\ngroup = "*"\ncount = {n}',
@@ -55,43 +56,22 @@ def scenarios(count: int) -> list[Scenario]:
 
 
 def simulated(spark: SparkSession, day: str, folder: str) -> tuple[float, int, int]:
-    """Seconds, events and rows of one simulation, as the job does it."""
+    """Seconds, events and rows of one simulation."""
     begin = time.perf_counter()
-    checked = quarantine(InputTables.read(spark, day))
-    counts = count_rows(checked)
-    tasks = task_count(sum(c.rows for c in counts.values()), 2)
-    ledger = simulate_checked(checked, SimulationOptions(partitions=tasks))
-    rows = sum(write_table(frame, folder, name).rows for name, frame in ledger.frames().items())
-    return time.perf_counter() - begin, counts["cluster_events"].rows, rows
+    with simulate_and_write(spark, InputTables.read(spark, day), folder) as written:
+        taken = time.perf_counter() - begin
+        rows = sum(table.rows for table in written.tables.values())
+        return taken, written.input_rows["cluster_events"], rows
 
 
 def planned(
-    spark: SparkSession, day: str, folder: str, count: int, strategies: int
-) -> Iterator[tuple[str, float, int]]:
-    """Name, seconds and rows of every part of the sweep."""
+    spark: SparkSession, day: str, folder: str, variants: Variants
+) -> tuple[float, Mapping[str, TableWritten]]:
+    """Seconds and tables of a plan."""
     begin = time.perf_counter()
-    mistakes: list[str] = []
-    swept = read_strategies(LEAGUE_STRATEGIES[:strategies], mistakes)
-    variants = variants_of(scenarios(count), swept, (0,))
-    checked = quarantine(InputTables.read(spark, day))
-    rows = sum(c.rows for c in count_rows(checked).values()) * len(variants.histories)
-    options = SweepOptions(partitions=task_count(rows, 2))
-    sweep = prepare_sweep(checked.tables, variants, options)
-    yield "prepare", time.perf_counter() - begin, len(variants)
-
-    for name in ("plan_steps", "plan_summary", "plan_league", "plan_ownership"):
-        start = time.perf_counter()
-        back = {n: f"{folder}/{n}" for n in ("plan_steps", "plan_summary")}
-        if name == "plan_steps":
-            frame = sweep.steps()
-        elif name == "plan_summary":
-            frame = plan_summary(spark.read.parquet(back["plan_steps"]), sweep.starts(), None)
-        elif name == "plan_league":
-            frame = plan_league(*(spark.read.parquet(path) for path in back.values()))
-        else:
-            frame = sweep.ownership()
-        written = write_table(frame, folder, name).rows
-        yield name, time.perf_counter() - start, written
+    inputs, config = InputTables.read(spark, day), PlanConfig(futures=0)
+    result = run_plan(spark, inputs, variants, folder, config)
+    return time.perf_counter() - begin, result.tables
 
 
 def sweep(groups: int = 100, count: int = 20, seed: int = 1) -> Report:
@@ -109,28 +89,28 @@ def sweep(groups: int = 100, count: int = 20, seed: int = 1) -> Report:
         for name, frame in generate(spark, FleetPlan(groups, 1, seed)).tables().items():
             write_table(frame, day, name)
         simulated(spark, day, f"{folder}/warm")
-        spark.catalog.clearCache()
         seconds, events, rows = simulated(spark, day, f"{folder}/ledger")
-        spark.catalog.clearCache()
-        parts = list(planned(spark, day, f"{folder}/plan", count, len(LEAGUE_STRATEGIES)))
+        variants = variants_of(scenarios(count), read_strategies(LEAGUE_STRATEGIES, []), (0,))
+        total, tables = planned(spark, day, f"{folder}/plan", variants)
     spark.stop()
-    assert all(made > 0 for _, _, made in parts), f"a part gave no rows: {parts}"
-    variants = parts[0][2]
-    total = sum(taken for _, taken, _ in parts)
-    say(f"  {variants} variants of {events:,} events: {total:.1f} s; simulate {seconds:.1f} s")
+    assert all(table.rows > 0 for name, table in tables.items() if name != "rejected")
+    say(f"  {len(variants)} variants of {events:,} events: {total:.1f} s; simulate {seconds:.1f} s")
     return Report(
         "Plans of many variants",
         ABOUT,
         (
             Figure("plan per (variant, event) / simulate per event",
-                   tidy(total / variants / seconds)),
+                   tidy(total / len(variants) / seconds)),
         ),
         (
             Table(
-                ("part", "seconds", "rows"),
-                (("simulate", tidy(seconds), rows), *((n, tidy(t), m) for n, t, m in parts)),
+                ("run", "seconds", "rows"),
+                (
+                    ("simulate", tidy(seconds), rows),
+                    ("plan", tidy(total), sum(table.rows for table in tables.values())),
+                ),
                 f"{groups:,} groups, {events:,} events, {count} scenarios x "
-                f"{len(LEAGUE_STRATEGIES)} strategies and the baseline: {variants} variants.",
+                f"{len(LEAGUE_STRATEGIES)} strategies and the baseline: {len(variants)} variants.",
             ),
         ),
     )  # fmt: skip

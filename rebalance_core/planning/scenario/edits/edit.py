@@ -57,6 +57,10 @@ class Edit:
         """True if `on_group` is to be called for the group."""
         return False
 
+    def subscribed(self) -> Sequence[str]:
+        """Topics that the groups may not have subscribed before."""
+        return ()
+
     def concerns_cluster(self) -> bool:
         """True if `on_cluster` does something."""
         return type(self).on_cluster is not Edit.on_cluster

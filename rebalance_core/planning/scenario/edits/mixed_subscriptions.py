@@ -1,7 +1,7 @@
 """mixed_subscriptions: a deploy after which some members subscribe a topic that others do not."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -40,6 +40,10 @@ class MixedSubscriptions(GroupEdit):
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Extra or lacking."""
         yield from exactly_one(values, "extra", "lacking")
+
+    def subscribed(self) -> Sequence[str]:
+        """The extra topic."""
+        return () if self.extra is None else (self.extra,)
 
     def on_group(self, life: GroupLife, source: str) -> None:
         """Restart the chosen members."""

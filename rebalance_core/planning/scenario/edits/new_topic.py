@@ -48,6 +48,10 @@ class NewTopic(Edit):
         """True for the groups that subscribe it."""
         return matches(consumer_group, self.subscribed_by)
 
+    def subscribed(self) -> Sequence[str]:
+        """The new topic."""
+        return (self.name,)
+
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Create it where it is not there yet."""
         for broker in sorted(life.brokers):

@@ -26,10 +26,11 @@ def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch
     [
         ("simulate", "out", False),
         ("simulate", "hdfs://host/out", True),  # Spark makes each table by itself
-        ("plan", "out", True),  # Spark joins rows
+        ("plan", "out", False),
+        ("audit", "out", True),  # Spark joins rows
     ],
 )
-def test_the_jvm_computes_rows_unless_tasks_write_the_ledger(
+def test_the_jvm_computes_rows_unless_tasks_write_the_tables(
     monkeypatch: pytest.MonkeyPatch, job: str, output: str, in_jvm: bool
 ) -> None:
     asked: dict[str, Any] = {}

@@ -116,14 +116,13 @@ def test_messages_go_on_coming_at_their_mean_rate() -> None:
     assert row["orphan_queue_seconds"] > 0
 
 
-def test_draws_are_those_of_the_given_cluster_whoever_edits_it() -> None:
+def test_which_groups_are_simulated() -> None:
     transitions = Transitions(5, frozenset({("c", "g")}))
-    assert transitions.wants("c\x1f3", "g")
-    assert not transitions.wants("c\x1f3", "h")
+    assert transitions.wants("c", "g")
+    assert not transitions.wants("c", "h")
     assert not Transitions(0).wants("c", "g")
-    edited = replace(history(LEAVE), cluster="c\x1f3")
-    ((_, row),) = transitions.rows(edited, [(7, None)], {"c\x1f3": AFTER})
-    assert row == transition_row(history(LEAVE), 5, AFTER) | {"cluster": "c\x1f3"}
+    ((_, row),) = transitions.rows(history(LEAVE), [(7, None)], {"c": AFTER})
+    assert row == transition_row(history(LEAVE), 5, AFTER)
 
 
 def restart(name: str, **keys: Any) -> Scenario:

@@ -7,7 +7,10 @@ import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.model import events
 from rebalance_core.planning.scenario.scenario import edit_history
+from rebalance_core.planning.sweep.event_facts import EventFacts, is_type
+from rebalance_core.planning.sweep.plan_edits import PlanEdits, plan_edits
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.process.plan.histories import Histories, first_groups
 from tests.unit.planning.scenario.groups import CLUSTER, END_MS, dump, join, numbered, scenario
@@ -32,6 +35,10 @@ def variants(*scenarios: Any) -> Variants:
     return variants_of(scenarios, read_strategies(["AVG"], []), (0,))
 
 
+def edits_of(tables: dict[str, pa.Table], *scenarios: Any) -> PlanEdits:
+    return plan_edits(EventFacts.of_tables(tables), variants(*scenarios))
+
+
 def plain(table: pa.Table) -> list[str]:
     rows = table.to_pylist()
     return sorted(str(sorted((k, v) for k, v in row.items() if v is not None)) for row in rows)
@@ -42,7 +49,7 @@ def test_a_history_is_the_edited_one(edit: Any) -> None:
     groups = numbered([*dump(), join(END_MS, 8) | {"consumer_group": "h", "detail": "OBSERVED"}])
     settings = [{"cluster": CLUSTER, "consumer_group": "h", "strategy": "AVG_BY_CIRCLE"}]
     given = tables_of(cluster_events=groups, consumer_groups=settings)
-    histories = Histories(given, variants(edit))
+    histories = Histories(given, edits_of(given, edit))
     assert histories.of(0).tables["cluster_events"] is given["cluster_events"]
     edited = edit_history(edit, groups, settings)
     expected = tables_of(cluster_events=list(edited.rows))["cluster_events"]
@@ -52,15 +59,16 @@ def test_a_history_is_the_edited_one(edit: Any) -> None:
     assert plain(found.tables["cluster_events"]) == plain(expected)
     assert plain(found.tables["consumer_groups"]) == plain(given["consumer_groups"])
     assert (found.first_ms, histories.of(0).first_ms) == ({CLUSTER: END_MS + 600_000}, {})
-    assert (histories.unmatched(), histories.warnings()) == ((), set())
+    assert edits_of(given, edit).told(histories.warnings()) == ()
 
 
 def test_what_matches_nothing_and_cannot_be_done_is_told() -> None:
     remove = scenario('kind = "remove_consumers"; at = "+1m"; group = "g"; count = 9')
-    histories = Histories(tables_of(cluster_events=dump()), variants(remove, NOWHERE))
-    assert len(histories.unmatched()) == 1
-    assert 'cluster = "d*" matches none' in histories.unmatched()[0]
-    assert len(histories.warnings()) == 1
+    given = tables_of(cluster_events=dump())
+    edits = edits_of(given, remove, NOWHERE)
+    unmatched, warning = edits.told(Histories(given, edits).warnings())
+    assert 'cluster = "d*" matches none' in unmatched
+    assert "9" in warning
 
 
 def commit(queue_id: int, observed_ms: int, client_id: str | None = None) -> Row:
@@ -78,7 +86,7 @@ def test_of_commits_before_the_first_edit_the_last_one_of_each_queue_stays() -> 
     events = [*dump(), dump()[0] | {"cluster": "other"}]
     edit = scenario('kind = "add_consumers"; at = "+10m"; group = "*"; count = 1; cluster = "c"')
     given = tables_of(cluster_events=events, committed_offsets=[*before, *later, *elsewhere])
-    histories = Histories(given, variants(edit))
+    histories = Histories(given, edits_of(given, edit))
     found = histories.of(1).tables["committed_offsets"].to_pylist()
     kept = {
         cluster: sorted(
@@ -94,9 +102,10 @@ def test_of_commits_before_the_first_edit_the_last_one_of_each_queue_stays() -> 
 
 def test_the_first_groups_are_those_with_consumers() -> None:
     names = ("m", "b", "z")
-    events = numbered([join(END_MS, i) | {"consumer_group": name} for i, name in enumerate(names)])
+    joins = numbered([join(END_MS, i) | {"consumer_group": name} for i, name in enumerate(names)])
     mode = {"cluster": CLUSTER, "event_ms": 1, "sequence": 9, "event_type": "REQUEST_MODE"}
     mode |= {"consumer_group": "a", "topic": "T", "detail": "PULL"}
-    given = tables_of(cluster_events=[*events, mode])["cluster_events"]
+    rows = tables_of(cluster_events=[*joins, mode])["cluster_events"]
+    given = rows.filter(is_type(rows, events.CONSUMER_EVENTS))
     assert first_groups(given, 2) == {(CLUSTER, "b"), (CLUSTER, "m")}
     assert first_groups(given, 0) == frozenset()

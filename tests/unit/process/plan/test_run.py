@@ -51,7 +51,7 @@ def test_parts_of_any_size_give_the_same_tables(
     result = run_plan(inputs, variants, whole)
     swept_groups = sweep.swept_groups
     monkeypatch.setattr(
-        "rebalance_core.process.plan.run.swept_groups",
+        "rebalance_core.process.plan.plan_pass.swept_groups",
         lambda grouped, spec: swept_groups(grouped, spec, rows_per_chunk=1),
     )
     parts = run_plan(inputs, variants, tmp_path / "parts", progress=lambda *done: told.append(done))

@@ -1,21 +1,14 @@
 """The league of strategies: what says nothing of a strategy stays out of its means."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pytest
-from pyspark.sql import SparkSession
 
 from rebalance_core.contracts.planning import PLAN_STEPS
-from rebalance_core.process.plan import plan_league as in_process
-from rebalance_core.process.plan.plan_summary import plan_summary as summary_in_process
-from rebalance_core.spark.plan.league import plan_league
-from rebalance_core.spark.plan.plan_frames import plan_summary
-from tests.plans import PLACES
+from rebalance_core.process.plan.plan_league import SoundSteps, plan_league
+from rebalance_core.process.plan.plan_summary import plan_summary
 
 Row = dict[str, Any]
-League = Callable[..., Row]
 
 
 def step(group: str, **figures: Any) -> Row:
@@ -46,41 +39,28 @@ MEANS = ("moved_per_rebalance", "amplification", "stickiness", "mean_peak_ratio"
          "worst_peak_ratio")  # fmt: skip
 
 
-def in_one_process(*rows: Row) -> Row:
-    """The league of one strategy; the steps come group by group."""
-    schema, sound, summaries = PLAN_STEPS.arrow_schema(), in_process.SoundSteps(), []
-    for group in dict.fromkeys(row["consumer_group"] for row in rows):
+def league(*rows: Row, parts: int = 1) -> Row:
+    """The league of one strategy; the steps come group by group, and are counted in some parts."""
+    schema, summaries = PLAN_STEPS.arrow_schema(), []
+    sounds = [SoundSteps() for _ in range(parts)]
+    for number, group in enumerate(dict.fromkeys(row["consumer_group"] for row in rows)):
         own = [row for row in rows if row["consumer_group"] == group]
         steps = pa.Table.from_pylist(own, schema)
-        sound.add(steps)
-        summaries.append(summary_in_process(steps))
-    [found] = in_process.plan_league(pa.concat_tables(summaries), sound).to_pylist()
+        sounds[number % parts].add(steps)
+        summaries.append(plan_summary(steps))
+    sound = SoundSteps()
+    for part in sounds:
+        sound.merge(part)
+    [found] = plan_league(pa.concat_tables(summaries), sound).to_pylist()
     return dict(found)
 
 
-def on(spark: SparkSession) -> League:
-    def league(*rows: Row) -> Row:
-        values = [[row.get(name) for name in PLAN_STEPS.column_names] for row in rows]
-        steps = spark.createDataFrame(values, PLAN_STEPS.plain_ddl)
-        [found] = plan_league(steps, plan_summary(steps, None, None)).collect()
-        return found.asDict()
-
-    return league
-
-
-@pytest.fixture(scope="module", params=PLACES)
-def league(request: pytest.FixtureRequest) -> League:
-    """The league of some steps of one strategy, as a place makes it."""
-    if request.param == "process":
-        return in_one_process
-    return on(request.getfixturevalue("spark"))
-
-
-def test_means_are_of_steps_that_say_something_of_the_strategy(league: League) -> None:
+def test_means_are_of_steps_that_say_something_of_the_strategy() -> None:
     alone = league(EVEN)
     assert [alone[name] for name in MEANS] == [4.0, 2.0, 0.5, 1.5, 1.5]
     assert alone["caveat"] is None
     total = league(EVEN, EVERYBODY_HAS_ALL, NOBODY_HAS_SOME, FROZEN)
+    assert league(EVEN, EVERYBODY_HAS_ALL, NOBODY_HAS_SOME, FROZEN, parts=3) == total
     assert {name: total[name] for name in MEANS} == {name: alone[name] for name in MEANS}
     sums = [total[name] for name in ("groups", "rebalances", "moved", "idle_members", "orphaned")]
     assert sums == [4, 4, 13, 3, 4]
@@ -90,12 +70,12 @@ def test_means_are_of_steps_that_say_something_of_the_strategy(league: League) -
     assert "members broadcast" in total["caveat"]
 
 
-def test_a_step_that_leaves_nobody_there_has_no_balance(league: League) -> None:
+def test_a_step_that_leaves_nobody_there_has_no_balance() -> None:
     found = league(EVEN, EMPTY)
     assert (found["stickiness"], found["mean_peak_ratio"], found["caveat"]) == (0.5, 1.5, None)
 
 
-def test_of_broadcasting_alone_there_is_no_mean(league: League) -> None:
+def test_of_broadcasting_alone_there_is_no_mean() -> None:
     found = league(EVERYBODY_HAS_ALL)
     assert {found[name] for name in MEANS} == {None}
     assert (found["rebalances"], found["moved"]) == (1, 8)

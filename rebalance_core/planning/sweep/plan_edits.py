@@ -1,0 +1,155 @@
+"""What the histories of a plan change, worked out once for all clusters.
+
+Events of brokers and topics are edited here, by cluster; those of groups where the rows of whole
+groups are at hand, in any part of the input (`process.plan.histories`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.engine.interests import Interests, interests_of
+from rebalance_core.engine.units import GROUP, PART
+from rebalance_core.planning.scenario.edits.edit import matches
+from rebalance_core.planning.sweep.event_facts import EventFacts
+from rebalance_core.planning.sweep.history_rows import (
+    CLUSTER,
+    EVENTS,
+    NO_GROUP,
+    WARNING,
+    HistoryRows,
+)
+from rebalance_core.planning.variants import (
+    HistoryEdits,
+    Variants,
+    scenarios_of,
+    unmatched_patterns,
+)
+
+EVENT_KEY = ["cluster", "event_ms", "sequence"]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedEdits:
+    """What one history changes of the events of brokers and topics.
+
+    Attributes:
+        lacking: The keys (`EVENT_KEY`) of rows that it lacks.
+        added: Its new rows, of cluster_events.
+    """
+
+    lacking: pa.Table
+    added: pa.Table
+
+
+@dataclass(frozen=True, eq=False)
+class PlanEdits:
+    """The edits of all histories; small enough to be sent to every task.
+
+    Attributes:
+        edits: Those of groups.
+        shared: By history, those of brokers and topics.
+        unmatched: Patterns of scenarios that match nothing, in words.
+        warnings: What edits of brokers and topics could not do, in words.
+    """
+
+    edits: HistoryEdits
+    shared: tuple[SharedEdits, ...]
+    unmatched: tuple[str, ...]
+    warnings: frozenset[str]
+
+    def told(self, of_groups: Iterable[str]) -> tuple[str, ...]:
+        """All that is told, with what edits of groups could not do."""
+        return (*self.unmatched, *sorted({*self.warnings, *of_groups}))
+
+
+def plan_edits(facts: EventFacts, variants: Variants) -> PlanEdits:
+    """Edit the events of brokers and topics.
+
+    Args:
+        facts: Of all events.
+        variants: What is planned.
+
+    Raises:
+        InputRefused: As `HistoryEdits.edited`.
+    """
+    ends = facts.end_ms()
+    edits = HistoryEdits(variants.histories, ends)
+    units = _units(facts.shared, ends)
+    rows = HistoryRows(units, edits)
+    shared, warnings = [], set[str]()
+    for number in range(len(variants.histories)):
+        lacking, changed = rows.changes(number)
+        added = changed.filter(pc.equal(changed[TABLE], EVENTS)).select(facts.shared.column_names)
+        shared.append(
+            SharedEdits(units.select(EVENT_KEY).take(pa.array(lacking, pa.int64())), added)
+        )
+        told = changed.filter(pc.equal(changed[TABLE], WARNING))
+        warnings.update(told["source"].to_pylist())
+    # without a scenario no name is read
+    clusters = facts.clusters() if scenarios_of(variants) else {}
+    unmatched = tuple(unmatched_patterns(variants, clusters))
+    return PlanEdits(edits, tuple(shared), unmatched, frozenset(warnings))
+
+
+def interests_in(recorded: Interests, facts: EventFacts, edits: PlanEdits) -> Interests:
+    """What the groups read in any history, for `routing_of`.
+
+    Args:
+        recorded: What they read as it was recorded.
+        facts: Of all events and settings.
+        edits: What histories change.
+    """
+    known = pa.concat_tables([_all_groups(facts), recorded.groups.select(list(GROUP))])
+    groups = known.append_column("events", pa.repeat(pa.scalar(0, pa.int64()), known.num_rows))
+    # an edit may give members to a group that has settings alone
+    found = Interests.merged(
+        [
+            recorded,
+            Interests(groups, recorded.topics.slice(0, 0), recorded.queues.slice(0, 0)),
+            *filter(None, (interests_of(EVENTS, shared.added) for shared in edits.shared)),
+        ]
+    )
+    topics = pa.Table.from_pylist(
+        list(_subscribed(found.groups, edits.edits)), recorded.topics.schema
+    )
+    empty = Interests(found.groups.slice(0, 0), topics, found.queues.slice(0, 0))
+    return Interests.merged([found, empty])
+
+
+def _units(shared: pa.Table, clusters: Iterable[str]) -> pa.Table:
+    """The rows of each cluster together, as `HistoryRows` wants them."""
+    place = shared.column_names.index("consumer_group")
+    nobody = pa.repeat(NO_GROUP, shared.num_rows)
+    own = shared.set_column(place, "consumer_group", nobody)
+    own = own.append_column(TABLE, pa.repeat(EVENTS, own.num_rows))
+    names = pa.table({"cluster": pa.array(list(clusters), pa.string())})
+    # an edit may give rows to a cluster that has none of its own
+    for column, value in (("consumer_group", NO_GROUP), (TABLE, CLUSTER)):
+        names = names.append_column(column, pa.repeat(value, names.num_rows))
+    rows = pa.concat_tables([own, names], promote_options="default")
+    rows = rows.append_column(PART, pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows))
+    return rows.sort_by("cluster").combine_chunks()
+
+
+def _all_groups(facts: EventFacts) -> pa.Table:
+    named = facts.names.filter(pc.equal(facts.names["of"], "consumer_group"))
+    columns = {"cluster": named["cluster"], "consumer_group": named["name"]}
+    return pa.concat_tables([pa.table(columns, facts.set_up.schema), facts.set_up])
+
+
+def _subscribed(groups: pa.Table, edits: HistoryEdits) -> Iterator[dict[str, str]]:
+    """The topics that edits let groups subscribe."""
+    chosen = {edit for history in edits.histories if history.scenario
+              for edit in history.scenario.edits if edit.subscribed()}  # fmt: skip
+    if not chosen:
+        return
+    for row in groups.select(list(GROUP)).to_pylist():
+        for edit in chosen:
+            if matches(row["cluster"], edit.cluster) and edit.concerns_group(row["consumer_group"]):
+                yield from (row | {"topic": topic} for topic in edit.subscribed())

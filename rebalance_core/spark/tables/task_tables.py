@@ -1,0 +1,149 @@
+"""Several tables made in one pass: in files of the tasks, or through Spark's writer.
+
+Tasks write files where they and the driver reach the folder without Spark. Elsewhere their rows are
+kept, packed, and each table goes through Spark's writer.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.packed_rows import pack, unpack
+from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.spark.tables.task_files import TaskFiles, one_attempt
+from rebalance_core.spark.tables.write import write_table
+from rebalance_core.spark.tables.written import read_written
+from rebalance_core.storage.locations import is_here
+from rebalance_core.storage.table_files import batches_of_file
+
+Batches = Iterable[pa.RecordBatch]
+Rows = Iterable[tuple[str, pa.RecordBatch]]
+"""Rows of tables, each with the table's name."""
+Work = Callable[[Batches], tuple[Rows, object]]
+"""From a task's rows to those of tables, and a note that is complete once these are made."""
+
+_NOTE = "_note"
+_DDL = "name STRING, chunk BINARY"
+_SCHEMA = pa.schema([("name", pa.string()), ("chunk", pa.binary())])
+
+
+class TaskTables(Protocol):
+    """A folder that gets tables, each from one pass or from the driver."""
+
+    def make(self, rows: DataFrame, work: Work, tables: Sequence[str]) -> list[Any]:
+        """Write some of the tables; the notes of all tasks."""
+
+    def add(self, table: str, rows: pa.Table) -> None:
+        """Write one table from here."""
+
+    def rows_of(self, table: str) -> pa.Table:
+        """A table that was written, its rows in any order."""
+
+    def finish(self) -> dict[str, TableWritten]:
+        """Rows and digest of every table; all are in the folder then."""
+
+
+@contextmanager
+def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> Iterator[TaskTables]:
+    """The tables of a folder.
+
+    Args:
+        session: Any session.
+        folder: Path or URI.
+        tables: Their names; none may be there.
+
+    Raises:
+        OutputExists: One of the tables is there already.
+    """
+    if not is_here(folder):
+        yield _ThroughSpark(session, folder)
+        return
+    with TaskFiles(folder, tables) as files:
+        yield _FilesOfTasks(files)
+
+
+class _FilesOfTasks:
+    """`TaskTables` in files of the tasks."""
+
+    def __init__(self, files: TaskFiles) -> None:
+        self._files = files
+
+    def make(self, rows: DataFrame, work: Work, tables: Sequence[str]) -> list[Any]:
+        folder, names = self._files.attempts, tuple(tables)
+
+        def attempt(batches: Batches) -> Iterator[pa.RecordBatch]:
+            return one_attempt(folder, names, *work(batches))
+
+        return self._files.write(rows, attempt)
+
+    def add(self, table: str, rows: pa.Table) -> None:
+        self._files.add(table, rows)
+
+    def rows_of(self, table: str) -> pa.Table:
+        schema = ALL_TABLES[table].arrow_schema()
+        files = self._files.files_of(table)
+        batches = [batch for file in files for batch in batches_of_file(file, schema)]
+        return pa.Table.from_batches(batches, schema)
+
+    def finish(self) -> dict[str, TableWritten]:
+        return self._files.close()
+
+
+class _ThroughSpark:
+    """`TaskTables` by Spark's writer."""
+
+    def __init__(self, session: SparkSession, folder: str) -> None:
+        self._session = session
+        self._folder = folder.rstrip("/")
+        self._written: dict[str, TableWritten] = {}
+
+    def make(self, rows: DataFrame, work: Work, tables: Sequence[str]) -> list[Any]:
+        made = rows.mapInArrow(_packed(work), _DDL).persist()
+        try:
+            for table in tables:
+                chunks = made.where(sf.col("name") == table)
+                frame = chunks.mapInArrow(_unpacked, ALL_TABLES[table].plain_ddl)
+                self._written[table] = write_table(frame, self._folder, table)
+            notes = made.where(sf.col("name") == _NOTE).collect()
+        finally:
+            made.unpersist()
+        return [pickle.loads(row["chunk"]) for row in notes]
+
+    def add(self, table: str, rows: pa.Table) -> None:
+        frame = self._session.createDataFrame(rows, ALL_TABLES[table].plain_ddl)
+        self._written[table] = write_table(frame, self._folder, table)
+
+    def rows_of(self, table: str) -> pa.Table:
+        rows = read_written(self._session, self._folder, table).toArrow()
+        return rows.cast(ALL_TABLES[table].arrow_schema())
+
+    def finish(self) -> dict[str, TableWritten]:
+        return self._written
+
+
+def _packed(work: Work) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows, note = work(batches)
+        for table, batch in rows:
+            yield _chunk(table, pack(pa.Table.from_batches([batch])))
+        yield _chunk(_NOTE, pickle.dumps(note))
+
+    return run
+
+
+def _unpacked(batches: Batches) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for chunk in batch["chunk"]:
+            yield from unpack(chunk.as_buffer()).to_batches()
+
+
+def _chunk(name: str, chunk: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([name]), pa.array([chunk])], schema=_SCHEMA)
