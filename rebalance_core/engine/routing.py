@@ -26,6 +26,9 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 GIANT_CELLS = 1 << 26
 """A group with more cells than this is divided: seconds of work, not minutes, a unit."""
 
+UNDIVIDED = 1 << 62
+"""More cells than any group has."""
+
 Part = tuple[int, int]
 """The i-th of n ranges of a group's queues."""
 

@@ -74,7 +74,7 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
         kept.callback(checked.close)
         simulation = sized(simulation, counts, session)
         ledger = kept.enter_context(simulate_checked(checked, simulation))
-        rows = row_forecast(checked, counts, simulation, bad_row_limits(settings), ledger)
+        rows = row_forecast(checked, counts, bad_row_limits(settings), lambda: ledger.rejected)
         if rows.refusal is not None:
             return rows, None
         return rows, count_unwritten(checked, ledger, observed, **request.judging)

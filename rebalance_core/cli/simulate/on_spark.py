@@ -13,13 +13,16 @@ from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.interests import Interests, interests_of
+from rebalance_core.engine.options import SimulationOptions, group_pattern
+from rebalance_core.engine.routing import UNDIVIDED, routing_of
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import LedgerWritten
 from rebalance_core.spark import InputTables, SparkSession
+from rebalance_core.spark.engine.rejected_rows import rejected_rows
 from rebalance_core.spark.engine.row_forecast import row_forecast
 from rebalance_core.spark.engine.write_ledger import simulate_and_write, sized
-from rebalance_core.spark.tables.check_rows import check_rows
+from rebalance_core.spark.tables.check_rows import check_and_note
 
 
 def simulate(
@@ -62,10 +65,17 @@ def forecast(
     check_free("simulate", options, settings)
     session = open_for("simulate", options, settings)
     tables = _read(session, options, inputs)
-    checked, counts = check_rows(tables, simulation.max_queue_nums, warn)
+    checked, counted = check_and_note(tables, simulation.max_queue_nums, interests_of, warn)
     with closing(checked):
-        limits = bad_row_limits(settings)
-        return row_forecast(checked, counts, sized(simulation, counts, session), limits)
+        found = Interests.merged(part for part in counted.notes if part is not None)
+        tasks = sized(simulation, counted.rows, session).partitions or 1
+        routing = routing_of(found, tasks, group_pattern(simulation), UNDIVIDED)
+        return row_forecast(
+            checked,
+            counted.rows,
+            bad_row_limits(settings),
+            lambda: rejected_rows(checked, routing, simulation),
+        )
 
 
 def _read(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
-from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.spark.engine.ledger import Ledger
-from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.tables.check_rows import complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 
@@ -22,30 +18,26 @@ from rebalance_core.spark.tables.quarantine import Quarantined
 def row_forecast(
     checked: Quarantined,
     counts: Mapping[str, RowCounts],
-    options: SimulationOptions,
     limits: BadRowLimits,
-    ledger: Ledger | None = None,
+    rejected: Callable[[], DataFrame],
 ) -> RowForecast:
     """Apply the limits as a run does, before the replay and with what the replay rejects.
 
     Args:
         checked: the input.
         counts: its rows (`check_rows`).
-        options: what would be simulated.
         limits: how many rows may be bad.
-        ledger: of the input, where it is used for more; it stays open.
+        rejected: gives the rows of ``rejected``, asked for once few enough rows are bad.
     """
     known: list[Complaint] = []
 
-    def read(rejected: DataFrame) -> Sequence[Complaint]:
-        known[:] = complaints(rejected)
+    def read(rows: DataFrame) -> Sequence[Complaint]:
+        known[:] = complaints(rows)
         return known
 
     try:
         refuse_bad_rows(counts, limits, lambda: read(checked.rejected))
-        simulated = simulate_checked(checked, options) if ledger is None else nullcontext(ledger)
-        with simulated as rejecting:
-            read(rejecting.rejected)
+        read(rejected())
         unknown = sum(each.times for each in known if each.code == UNKNOWN_MEMBER)
         counts = with_unknown_members(counts, unknown)
         refuse_bad_rows(counts, limits, lambda: known)

@@ -10,12 +10,9 @@ import pyarrow as pa
 
 from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.bucket_pass import with_events
-from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.interests import Interests, interests_of
-from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.planning.sweep.event_facts import EventFacts, event_facts
 from rebalance_core.process.plan.plan_pass import PlanFacts, PlanPass
-from rebalance_core.process.unknown_members import unknown_members
 from rebalance_core.spark.engine.routed_rows import routed_tables
 from rebalance_core.spark.tables.task_tables import Rows
 
@@ -27,30 +24,6 @@ def note(table: str, rows: pa.Table) -> Noted | None:
     """What is wanted of used rows before the plan begins; None: they say nothing."""
     noted = interests_of(table, rows), event_facts(table, rows)
     return None if noted == (None, None) else noted
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedWork:
-    """Rows of ``rejected``; the note is their `LedgerFacts`.
-
-    Attributes:
-        recorded: The simulation of the history as it was recorded.
-    """
-
-    recorded: SimulationOptions
-
-    def __call__(self, batches: Batches) -> tuple[Rows, object]:
-        """`Work` of `task_tables`."""
-        facts = LedgerFacts()
-        return self._rows(batches, facts), facts
-
-    def _rows(self, batches: Batches, facts: LedgerFacts) -> Iterator[tuple[str, pa.RecordBatch]]:
-        nothing = REJECTED.arrow_schema().empty_table()
-        for _, tables in routed_tables(batches):
-            bad = tables.pop(REJECTED.name, nothing).to_batches()
-            for rows in (*bad, *unknown_members(with_events(tables), self.recorded)):
-                facts.add(REJECTED.name, rows)
-                yield REJECTED.name, rows
 
 
 @dataclass(frozen=True, slots=True)

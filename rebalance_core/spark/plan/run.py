@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.row_counts import RowCounts
@@ -15,7 +16,7 @@ from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.interests import Interests
-from rebalance_core.engine.routing import Routing, routing_of
+from rebalance_core.engine.routing import UNDIVIDED, Routing, routing_of
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.planning.sweep.event_facts import EventFacts
 from rebalance_core.planning.sweep.plan_edits import interests_in, plan_edits
@@ -30,19 +31,16 @@ from rebalance_core.process.plan.plan_pass import (
     summed_up,
 )
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.engine.rejected_rows import RejectedWork, rejected_rows
 from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.row_forecast import row_forecast
 from rebalance_core.spark.engine.work_units import task_count
-from rebalance_core.spark.engine.write_ledger import sized
-from rebalance_core.spark.plan.plan_tasks import Noted, PlanWork, RejectedWork, note
+from rebalance_core.spark.plan.plan_tasks import Noted, PlanWork, note
 from rebalance_core.spark.tables.check_rows import Counted, check_and_note, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.task_tables import TaskTables, task_tables
 from rebalance_core.spark.tables.written import read_written
-
-_UNDIVIDED = 1 << 62
-"""Cells that no group has: the edits of a group see all its rows."""
 
 
 def run_plan(
@@ -57,6 +55,9 @@ def run_plan(
     warn: Callable[[str], object] | None = None,
 ) -> PlanResult:
     """Compute and write a plan; what is kept meanwhile is released.
+
+    Memory: of the driver ``plan_summary`` and the events of brokers and topics; of a task as of
+    `process.plan` for its groups.
 
     Args:
         session: Any session; its default parallelism is asked for.
@@ -116,11 +117,15 @@ def plan_forecast(
     options = options or PlanConfig()
     checked, counted = check_and_note(inputs, options.max_queue_nums, note, warn)
     with closing(checked):
-        recorded = sized(recorded_history(options), counted.rows, session)
-        forecast = row_forecast(checked, counted.rows, recorded, options.bad_rows)
+        routed = _routed(session, checked, counted, variants, options, None)
+        forecast = row_forecast(
+            checked,
+            counted.rows,
+            options.bad_rows,
+            lambda: rejected_rows(checked, routed.routing, recorded_history(options)),
+        )
         if forecast.refusal is not None:
             return forecast, ()
-        routed = _routed(session, checked, counted, variants, options, None)
         return forecast, routed.work.planned.edits.told(routed.warnings())
 
 
@@ -173,9 +178,16 @@ def _routed(
     rows = sum(count.rows for count in counted.rows.values()) * histories
     tasks = options.partitions or task_count(rows, session.sparkContext.defaultParallelism)
     # few groups: several tasks for each, with some histories
-    copies = min(histories, max(1, tasks // max(1, interests.groups.num_rows)))
-    routing = routing_of(interests, -(-tasks // copies), planned.group_pattern, _UNDIVIDED)
+    copies = min(histories, max(1, tasks // max(1, _wanted(interests, planned.group_pattern))))
+    # the edits of a group see all its rows
+    routing = routing_of(interests, -(-tasks // copies), planned.group_pattern, UNDIVIDED)
     return _Routed(checked, routing, PlanWork(planned, copies))
+
+
+def _wanted(interests: Interests, pattern: str | None) -> int:
+    """How many groups are."""
+    names = interests.groups["consumer_group"]
+    return len(names) if pattern is None else pc.sum(pc.match_like(names, pattern)).as_py() or 0
 
 
 def _write_rejected(tables: TaskTables, routed: _Routed, options: PlanConfig) -> dict[str, int]:

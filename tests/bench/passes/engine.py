@@ -3,8 +3,9 @@
 Ratios hold, seconds do not: every round runs all contestants one after the other, and what is
 printed is the median and the range of the ratios of the rounds. All start from the same rows,
 fanned out, assigned to tasks and kept in memory (the engine's packed), and end in Spark's noop
-sink, which takes a row without looking at it; engine and memory also end as the job does, in
-Parquet with count and digest.
+sink, which takes a row without looking at it; engine and memory also end in Parquet with count and
+digest: the engine's tasks write it themselves, as those of the job do, the others' rows go through
+Spark's writer.
 """
 
 import statistics
@@ -27,9 +28,10 @@ from rebalance_core.spark.engine.reference import replayed_tables
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, replayed_groups, table_of
 from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks, task_count
 from rebalance_core.spark.generate import generate
+from rebalance_core.spark.tables.task_tables import Work, task_tables
 from rebalance_core.spark.tables.write import row_hash, write_table
 from rebalance_core.synthetic.fleet import FleetPlan
-from tests.bench.passes.workloads import OPTIONS, from_memory, per_group, share_of_groups
+from tests.bench.passes.workloads import OPTIONS, from_memory, owned, per_group, share_of_groups
 from tests.bench.process_tree import peaks_of_descendants
 from tests.bench.report import LESS, MORE, Figure, Report, Table, bench_main, say, tidy
 
@@ -69,14 +71,18 @@ class Bench:
     tasks: int
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def run(self, name: str, frame: DataFrame, *, written: bool = False) -> float:
-        """Compute every row and throw it away, or write it as the job does."""
+    def run(self, name: str, made: DataFrame | Work, *, written: bool = False) -> float:
+        """Compute every row and throw it away, or write it; work writes in its tasks."""
         with tempfile.TemporaryDirectory() as folder:
             begin = time.perf_counter()
-            if written:
-                write_table(frame, folder, "ownership")
+            if not isinstance(made, DataFrame):
+                with task_tables(self.spark, f"{folder}/ledger", ["ownership"]) as tables:
+                    tables.make(self.assigned.members, made, ["ownership"])
+                    tables.finish()
+            elif written:
+                write_table(made, folder, "ownership")
             else:
-                frame.write.format("noop").mode("overwrite").save()
+                made.write.format("noop").mode("overwrite").save()
             taken = time.perf_counter() - begin
         self.seconds.setdefault(name, []).append(taken)
         say(f"  {name:<24} {taken:8.2f} s")
@@ -131,7 +137,7 @@ def compare(bench: Bench, rounds: int) -> dict[str, Any]:
     yields = (
         (VECTORIZED, ours, False),
         (FROM_MEMORY, memory, False),
-        (WRITTEN, ours, True),
+        (WRITTEN, owned, True),
         (FROM_MEMORY_WRITTEN, memory, True),
     )
     for name, frame, written in yields:

@@ -8,12 +8,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.engine.ledger_pass import rows_of
 from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.spark.engine.prepared_frames import prepared_chunks
 from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, Task
+from rebalance_core.spark.tables.task_tables import Rows
 
 OPTIONS = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
 OWNERSHIP = LEDGER_TABLES["ownership"]
+
+
+def owned(batches: Iterable[pa.RecordBatch]) -> tuple[Rows, None]:
+    """`Work` over the prepared rows of members."""
+    return (
+        (name, rows)
+        for made in prepared_chunks(batches)
+        for name, rows in rows_of(made, [OWNERSHIP.name], names_coded=True)
+        if name == OWNERSHIP.name
+    ), None
 
 
 def per_group(rows: DataFrame) -> DataFrame:
