@@ -6,6 +6,7 @@ A row of many columns costs microseconds on its way from the JVM to Python, most
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,22 @@ def pack(rows: pa.Table) -> bytes:
 def unpack(packed: bytes | pa.Buffer) -> pa.Table:
     """The rows of `pack`."""
     return pa.ipc.open_stream(packed).read_all()
+
+
+class PackedTables:
+    """A frozen dataclass whose fields are tables: pickled as `pack` has them.
+
+    Arrow pickles whole buffers, which are many times as large as the rows of a slice or of a small
+    aggregate.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = vars(self)
+        return _unpacked, (type(self), tuple(values), tuple(map(pack, values.values())))
+
+
+def _unpacked(made: type, names: tuple[str, ...], packed: tuple[bytes, ...]) -> Any:
+    return made(**dict(zip(names, map(unpack, packed), strict=True)))
 
 
 def by_bucket(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
 from rebalance_core.model import events
@@ -28,7 +29,7 @@ _SCHEMAS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Interests:
+class Interests(PackedTables):
     """What groups read.
 
     Attributes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model import events
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
@@ -24,7 +25,7 @@ _EVENT = INPUT_TABLES[EVENTS].arrow_schema()
 
 
 @dataclass(frozen=True, eq=False)
-class EventFacts:
+class EventFacts(PackedTables):
     """Facts of events and settings.
 
     Attributes:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.contracts.technical_columns import TABLE
 from rebalance_core.engine.interests import Interests, interests_of
 from rebalance_core.engine.units import GROUP, PART
@@ -35,7 +36,7 @@ EVENT_KEY = ["cluster", "event_ms", "sequence"]
 
 
 @dataclass(frozen=True, eq=False)
-class SharedEdits:
+class SharedEdits(PackedTables):
     """What one history changes of the events of brokers and topics.
 
     Attributes:

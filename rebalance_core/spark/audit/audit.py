@@ -21,9 +21,9 @@ from rebalance_core.spark.audit.queries import (
     findings_frame,
     judged_tables,
     read_cluster_rows,
-    rows_of,
     unknown_groups,
 )
+from rebalance_core.spark.driver_rows import rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class AuditResult:
 
     def groups_by_verdict(self) -> dict[str, int]:
         """Groups by verdict of the comparison."""
-        counted = self.verdicts.groupBy("verdict").count().collect()
+        counted = rows_of(self.verdicts.groupBy("verdict").count())
         return {row["verdict"]: row["count"] for row in counted}
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from rebalance_core.model import events
 from rebalance_core.model.severities import ERROR, INFO, WORST_FIRST
 from rebalance_core.model.verdicts import UNKNOWN
 from rebalance_core.spark.audit.group_cases import table_rows
+from rebalance_core.spark.driver_rows import rows_of
 
 Row = dict[str, Any]
 
@@ -90,7 +91,7 @@ def count_findings(findings: DataFrame) -> list[Count]:
 
 def findings_by_rule(findings: DataFrame) -> dict[str, int]:
     """How many findings there are of each rule."""
-    return {row["rule_id"]: row["count"] for row in findings.groupBy("rule_id").count().collect()}
+    return {row["rule_id"]: row["count"] for row in rows_of(findings.groupBy("rule_id").count())}
 
 
 def open_findings(findings: DataFrame) -> DataFrame:
@@ -171,7 +172,7 @@ def worst_groups(findings: DataFrame, groups: int) -> list[tuple[str, str]]:
         errors.alias("errors"), sf.count(sf.lit(1)).alias("findings")
     )
     worst = ranked.orderBy(sf.col("errors").desc(), sf.col("findings").desc(), *GROUP).limit(groups)
-    return [(row["cluster"], row["consumer_group"]) for row in worst.collect()]
+    return [(row["cluster"], row["consumer_group"]) for row in rows_of(worst)]
 
 
 def of_groups(
@@ -198,8 +199,3 @@ def of_groups(
         .drop("_number")
     )
     return rows_of(few)
-
-
-def rows_of(frame: DataFrame) -> list[Row]:
-    """The rows as dicts; only for what is known to be few."""
-    return [row.asDict(recursive=True) for row in frame.collect()]

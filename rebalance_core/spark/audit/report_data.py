@@ -12,6 +12,7 @@ from rebalance_core.report.audit_report import ShownFinding
 from rebalance_core.report.audit_rows import shown_finding
 from rebalance_core.report.group_pictures import ROWS_OF_A_TIMELINE, TABLES_OF_GROUPS, Rows
 from rebalance_core.spark.audit.queries import of_groups, worst_first
+from rebalance_core.spark.driver_rows import rows_of
 
 
 def rows_of_groups(
@@ -29,5 +30,4 @@ def shown_findings(
 ) -> list[ShownFinding]:
     """The worst findings, open ones first."""
     ordered = findings.orderBy(*worst_first(), *SHOWN_FIRST).limit(limit)
-    rows = [row.asDict(recursive=True) for row in ordered.collect()]
-    return [shown_finding(redaction.finding(row) if redaction else row) for row in rows]
+    return [shown_finding(redaction.finding(row) if redaction else row) for row in rows_of(ordered)]

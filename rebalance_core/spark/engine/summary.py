@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.units import GROUP
+from rebalance_core.spark.driver_rows import rows_of
 
 _FACTS = pa.schema([("facts", pa.binary())])
 
@@ -28,7 +29,7 @@ def facts_of(tables: Mapping[str, DataFrame]) -> LedgerFacts:
     }
     counted = [frame.mapInArrow(_counting(name), "facts BINARY") for name, frame in whole.items()]
     facts = LedgerFacts()
-    for row in reduce(DataFrame.unionAll, counted).collect():
+    for row in rows_of(reduce(DataFrame.unionAll, counted)):
         facts.merge(pickle.loads(row["facts"]))
     return facts
 
@@ -55,5 +56,5 @@ def rejected_per_code(rejected: DataFrame) -> dict[str, int]:
 
 def count_by(frame: DataFrame, column: str) -> dict[str, int]:
     """Rows by value of a column."""
-    counts = frame.groupBy(column).count().orderBy(column).collect()
-    return {row[column]: row["count"] for row in counts}
+    counts = frame.groupBy(column).count().orderBy(column)
+    return {row[column]: row["count"] for row in rows_of(counts)}

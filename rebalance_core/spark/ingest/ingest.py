@@ -33,6 +33,7 @@ from rebalance_core.ingest.in_process import context_of, given_groups, total_sta
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.ingest.rows import ORDER, RANK, Row, Tables
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.ingest.assembled_rows import (
     ROWS_DDL,
     ROWS_SCHEMA,
@@ -106,7 +107,7 @@ def ingest(
 
 
 def _counts(evidence: DataFrame) -> list[FileStats]:
-    counts = evidence.where(sf.col("part") == COUNTED).select("fields").collect()
+    counts = rows_of(evidence.where(sf.col("part") == COUNTED).select("fields"))
     return [FileStats(**json.loads(row["fields"])) for row in counts]
 
 

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.planning.sweep.bad_rates import MOST_REASONS, refuse_bad_rates
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.quarantine import check
 from rebalance_core.spark.tables.read import read_table
 
@@ -27,7 +28,7 @@ def read_queue_rates(
     checked = check({QUEUE_RATES.name: read_table(session, QUEUE_RATES, location, input_format)})
     good, bad = checked.tables[QUEUE_RATES.name], checked.rejected
     negative = good.where("isnan(messages_per_second) OR messages_per_second < 0")
-    reasons = [row["issues"][0]["message"] for row in bad.limit(MOST_REASONS).collect()]
-    rates = [row["messages_per_second"] for row in negative.limit(MOST_REASONS).collect()]
+    reasons = [row["issues"][0]["message"] for row in rows_of(bad.limit(MOST_REASONS))]
+    rates = [row["messages_per_second"] for row in rows_of(negative.limit(MOST_REASONS))]
     refuse_bad_rates(name or location, reasons, rates)
     return good

@@ -31,6 +31,7 @@ from rebalance_core.process.plan.plan_pass import (
     summed_up,
 )
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.engine.rejected_rows import RejectedWork, rejected_rows
 from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.row_forecast import row_forecast
@@ -156,7 +157,8 @@ class _Routed:
                 {"warning": pa.array([*work.warnings(batches)], pa.string())}
             )
 
-        return {row["warning"] for row in self.rows(1).mapInArrow(run, "warning STRING").collect()}
+        told = rows_of(self.rows(1).mapInArrow(run, "warning STRING"))
+        return {row["warning"] for row in told}
 
 
 def _routed(

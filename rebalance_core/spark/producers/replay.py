@@ -21,6 +21,7 @@ from rebalance_core.process.producers.replay import EVENTS, forecast_of, refuse_
 from rebalance_core.producers.results.answers import recorded_answers
 from rebalance_core.producers.results.parts import CLIENT, ResultsOptions, replayed_parts
 from rebalance_core.producers.simulation.tagged import TAGGED_DDL, tagged
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.engine.summary import rejected_per_code
 from rebalance_core.spark.producers.tables import of_kind, tallies_of, write_answers
 from rebalance_core.spark.tables.check_rows import complaints, count_rows
@@ -115,7 +116,7 @@ def _replayed(inputs: Mapping[str, Source], options: ResultsOptions) -> Iterator
 
 def _counts(checked: Quarantined, rejected: DataFrame) -> dict[str, RowCounts]:
     bad = {
-        row["table_name"]: row["count"] for row in rejected.groupBy("table_name").count().collect()
+        row["table_name"]: row["count"] for row in rows_of(rejected.groupBy("table_name").count())
     }
     counts = count_rows(checked)
     return {name: RowCounts(count.rows, bad.get(name, 0)) for name, count in counts.items()}
@@ -123,8 +124,8 @@ def _counts(checked: Quarantined, rejected: DataFrame) -> dict[str, RowCounts]:
 
 def _brokers(events: DataFrame) -> dict[str, frozenset[str]]:
     named = events.where("broker_name IS NOT NULL").groupBy("cluster")
-    rows = named.agg(sf.collect_set("broker_name").alias("names")).collect()
-    return {row["cluster"]: frozenset(row["names"]) for row in rows}
+    names = named.agg(sf.collect_set("broker_name").alias("names"))
+    return {row["cluster"]: frozenset(row["names"]) for row in rows_of(names)}
 
 
 def _task(

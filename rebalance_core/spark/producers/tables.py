@@ -12,6 +12,7 @@ from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.producers.simulation.parts import PARTS, TALLIES, TALLY_KEY, TALLY_SUMS
 from rebalance_core.producers.simulation.tagged import KIND
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.write import write_table
 
 
@@ -30,8 +31,7 @@ def tallies_of(tagged: DataFrame) -> pa.Table:
         sf.max("to_ms").alias("to_ms"),
     ]
     added = of_kind(tagged, TALLIES.name).groupBy(*TALLY_KEY).agg(*sums, *extremes)
-    rows = [row.asDict() for row in added.collect()]
-    return pa.Table.from_pylist(rows, TALLIES.arrow_schema())
+    return pa.Table.from_pylist(rows_of(added), TALLIES.arrow_schema())
 
 
 def write_answers(

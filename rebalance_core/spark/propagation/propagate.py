@@ -23,6 +23,7 @@ from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.units import GROUP, PART
 from rebalance_core.engine.written import PropagationForecast, PropagationWritten
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.engine.summary import rejected_per_code
 from rebalance_core.spark.engine.work_units import assign_once
 from rebalance_core.spark.propagation.tasks import (
@@ -146,7 +147,7 @@ def _looked_over(
     task = SurveyTask(options, *_given(checked))
     surveys = units.mapInArrow(_body(task), SURVEY_DDL).persist()
     try:
-        rows = _of_kind(surveys, SURVEYED).collect()
+        rows = rows_of(_of_kind(surveys, SURVEYED))
         unknown = _of_kind(surveys, REJECTED.name)
         rejected = checked.rejected.unionByName(unknown)
         counts = with_unknown_members(counts, unknown.count())
@@ -154,7 +155,7 @@ def _looked_over(
     except BaseException:
         surveys.unpersist()
         raise
-    facts = survey_facts(survey_of(row.asDict()) for row in rows)
+    facts = survey_facts(survey_of(row) for row in rows)
     return _LookedOver(rejected, counts, facts, surveys)
 
 
@@ -206,6 +207,4 @@ def _facts(rows: DataFrame) -> dict[str, Any]:
         )
         .limit(SLOWEST)
     )
-    return totals(
-        [row.asDict() for row in causes.collect()], [row.asDict() for row in slowest.collect()]
-    )
+    return totals(rows_of(causes), rows_of(slowest))

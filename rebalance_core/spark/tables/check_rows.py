@@ -11,9 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.check_tasks import Note, unknown_names
 from rebalance_core.spark.tables.quarantine import Quarantined, quarantine
 from rebalance_core.spark.tables.read import InputTables
+
+_COUNTED = ("name", "row_count", "bad", "unknown", "note")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,7 @@ def _counted(checked: Quarantined, told: Mapping[str, list[str]]) -> Counted:
     rows = dict.fromkeys(checked.tables, RowCounts(0, 0))
     texts: dict[str, list[str]] = {name: [] for name in checked.tables}
     notes = []
-    for row in checked.chunks.select("name", "row_count", "bad", "unknown", "note").collect():
+    for row in rows_of(checked.chunks.select(*_COUNTED)):
         name = row["name"]
         rows[name] = RowCounts(rows[name].rows + row["row_count"], rows[name].bad + row["bad"])
         texts[name].append(row["unknown"])
@@ -103,5 +106,5 @@ def complaints(rejected: DataFrame) -> list[Complaint]:
             row["first"]["source"] or "",
             row["first"]["message"],
         )
-        for row in counted.orderBy("table_name", sf.desc("times"), "code").collect()
+        for row in rows_of(counted.orderBy("table_name", sf.desc("times"), "code"))
     ]

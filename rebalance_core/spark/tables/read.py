@@ -21,6 +21,7 @@ from rebalance_core.checks.reading.locations import (
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.unreadable_file import unreadable_file
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.local_files import parquet_source
 from rebalance_core.spark.tables.parquet_frames import parquet_frame
 from rebalance_core.spark.tables.sources import Source, source_of
@@ -183,10 +184,10 @@ def _nothing(spark: SparkSession, table: Table) -> Source:
 
 
 def _csv(spark: SparkSession, table: Table, path: str) -> Source:
-    first = spark.read.option("recursiveFileLookup", True).text(path).head()
-    header = "" if first is None else first[0].lstrip("\ufeff")
+    lines = rows_of(spark.read.option("recursiveFileLookup", True).text(path).limit(1))
+    header = lines[0]["value"].lstrip("\ufeff") if lines else ""
     names = header_names(path, header)
-    if first is None:
+    if not lines:
         return _nothing(spark, table)
     refuse_missing_columns(table, names)
     return csv_source(spark, table, path, header, names)

@@ -21,6 +21,7 @@ from rebalance_core.checks.reading.locations import unknown_names
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import ISSUES_TYPE
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
+from rebalance_core.spark.driver_rows import rows_of
 
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[ReadRows]]
@@ -64,7 +65,7 @@ class Source:
             found = sorted(set().union(*(part.unknown for part in read(batches))))
             yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], ["name"])
 
-        names = {row["name"] for row in self.frame.mapInArrow(run, "name STRING").collect()}
+        names = {row["name"] for row in rows_of(self.frame.mapInArrow(run, "name STRING"))}
         return unknown_names(self.table, names, TECHNICAL)
 
 

@@ -24,6 +24,7 @@ from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.run_record import ATTEMPTS
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.storage.locations import Location, place_of
 from rebalance_core.storage.place import Place
 
@@ -108,7 +109,7 @@ class TaskFiles:
         def body(batches: Batches) -> Iterator[pa.RecordBatch]:
             yield from task(batches)
 
-        return self._took(row.asDict() for row in rows.mapInArrow(body, _DDL).collect())
+        return self._took(rows_of(rows.mapInArrow(body, _DDL)))
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Write rows of a table from here."""

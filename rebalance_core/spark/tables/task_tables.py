@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.task_files import TaskFiles, one_attempt
 from rebalance_core.spark.tables.write import write_table
 from rebalance_core.spark.tables.written import read_written
@@ -112,7 +113,7 @@ class _ThroughSpark:
                 chunks = made.where(sf.col("name") == table)
                 frame = chunks.mapInArrow(_unpacked, ALL_TABLES[table].plain_ddl)
                 self._written[table] = write_table(frame, self._folder, table)
-            notes = made.where(sf.col("name") == _NOTE).collect()
+            notes = rows_of(made.where(sf.col("name") == _NOTE))
         finally:
             made.unpersist()
         return [pickle.loads(row["chunk"]) for row in notes]
