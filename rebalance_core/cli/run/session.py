@@ -25,6 +25,9 @@ RESULT_SETTINGS = {
 QUICK_SETTINGS = {
     # Noting for each column the line of Python that made it doubles the time of making our plans.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Rows of a task that wait for Python wait in the JVM, twice; 64 MiB of them are too many where
+    # it has 1 GiB.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
     # glibc gives a Python worker's freed arrays back to the system after every block, and takes
     # them again page by page: a tenth of the kernels' time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": "268435456",

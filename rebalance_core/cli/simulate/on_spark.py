@@ -67,9 +67,10 @@ def forecast(
     tables = _read(session, options, inputs)
     checked, counted = check_and_note(tables, simulation.max_queue_nums, interests_of, warn)
     with closing(checked):
-        found = Interests.merged(part for part in counted.notes if part is not None)
         tasks = sized(simulation, counted.rows, session).partitions or 1
-        routing = routing_of(found, tasks, group_pattern(simulation), UNDIVIDED)
+        routing = routing_of(
+            Interests.merged(counted.notes), tasks, group_pattern(simulation), UNDIVIDED
+        )
         return row_forecast(
             checked,
             counted.rows,

@@ -143,13 +143,12 @@ class _Run:
     more_rejected: DataFrame | None
 
     def by_tasks(
-        self, interests: Sequence[Interests | None]
+        self, interests: Sequence[Interests]
     ) -> tuple[Mapping[str, TableWritten], LedgerFacts]:
         """One pass whose tasks write every table."""
         engine = engine_options(self.checked.tables, self.options)
-        found = Interests.merged(part for part in interests if part is not None)
         tasks = self.options.partitions or 1
-        routing = routing_of(found, tasks, group_pattern(self.options))
+        routing = routing_of(Interests.merged(interests), tasks, group_pattern(self.options))
         with LedgerFolder(self.folder) as folder:
             if self.more_rejected is not None:
                 folder.write_ledger(self.more_rejected, RejectedTask(folder.attempts))

@@ -18,7 +18,6 @@ from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.interests import Interests
 from rebalance_core.engine.routing import UNDIVIDED, Routing, routing_of
 from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.planning.sweep.event_facts import EventFacts
 from rebalance_core.planning.sweep.plan_edits import interests_in, plan_edits
 from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
 from rebalance_core.planning.sweep.plan_result import PlanResult
@@ -36,7 +35,7 @@ from rebalance_core.spark.engine.rejected_rows import RejectedWork, rejected_row
 from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.row_forecast import row_forecast
 from rebalance_core.spark.engine.work_units import task_count
-from rebalance_core.spark.plan.plan_tasks import Noted, PlanWork, note
+from rebalance_core.spark.plan.plan_tasks import PlanNotes, PlanWork, notes_of
 from rebalance_core.spark.tables.check_rows import Counted, check_and_note, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
@@ -78,7 +77,7 @@ def run_plan(
         OutputExists: A table is in the folder already.
     """
     options = options or PlanConfig()
-    checked, counted = check_and_note(inputs, options.max_queue_nums, note, warn)
+    checked, counted = check_and_note(inputs, options.max_queue_nums, notes_of, warn)
     counts = counted.rows
     with closing(checked):
         refuse_bad_rows(counts, options.bad_rows, lambda: complaints(checked.rejected))
@@ -116,7 +115,7 @@ def plan_forecast(
 ) -> tuple[RowForecast, tuple[str, ...]]:
     """How `run_plan` would end for the rows of its input, and its warnings; writes nothing."""
     options = options or PlanConfig()
-    checked, counted = check_and_note(inputs, options.max_queue_nums, note, warn)
+    checked, counted = check_and_note(inputs, options.max_queue_nums, notes_of, warn)
     with closing(checked):
         routed = _routed(session, checked, counted, variants, options, None)
         forecast = row_forecast(
@@ -170,9 +169,8 @@ def _routed(
     rates: pa.Table | None,
 ) -> _Routed:
     """Groups whole, in as many tasks as rows and histories need."""
-    notes: list[Noted] = [noted for noted in counted.notes if noted is not None]
-    recorded = Interests.merged(found for found, _ in notes if found is not None)
-    facts = EventFacts.merged(found for _, found in notes if found is not None)
+    noted = PlanNotes.merged(counted.notes)
+    recorded, facts = noted.interests, noted.facts
     edits = plan_edits(facts, variants)
     planned = plan_pass(variants, edits, recorded.groups, checked.tables, options, rates)
     interests = interests_in(recorded, facts, edits)

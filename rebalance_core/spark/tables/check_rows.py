@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.spark.driver_rows import rows_of
-from rebalance_core.spark.tables.check_tasks import Note, unknown_names
+from rebalance_core.spark.tables.check_tasks import Noting, unknown_names
 from rebalance_core.spark.tables.quarantine import Quarantined, quarantine
 from rebalance_core.spark.tables.read import InputTables
 
@@ -26,7 +26,7 @@ class Counted:
     Attributes:
         rows: Rows and bad rows of each table.
         unknown: Columns, sorted, that were read past, by table.
-        notes: What was noted of the used rows, in no order.
+        notes: What tasks noted of the used rows, in no order; those of all tasks are merged.
     """
 
     rows: Mapping[str, RowCounts]
@@ -51,11 +51,11 @@ def check_rows(
 def check_and_note(
     inputs: InputTables,
     max_queue_nums: int,
-    note: Note | None,
+    noting: Noting | None,
     warn: Callable[[str], object] | None = None,
 ) -> tuple[Quarantined, Counted]:
-    """`check_rows`, and what ``note`` says of the used rows; one job."""
-    checked = quarantine(inputs, max_queue_nums=max_queue_nums, note=note)
+    """`check_rows`, and what ``noting`` says of the used rows; one job."""
+    checked = quarantine(inputs, max_queue_nums=max_queue_nums, noting=noting)
     try:
         told = {n: s.extras for n, s in inputs.sources().items() if s.extras is not None}
         counted = _counted(checked, told)
@@ -80,10 +80,11 @@ def _counted(checked: Quarantined, told: Mapping[str, list[str]]) -> Counted:
     notes = []
     for row in rows_of(checked.chunks.select(*_COUNTED)):
         name = row["name"]
-        rows[name] = RowCounts(rows[name].rows + row["row_count"], rows[name].bad + row["bad"])
-        texts[name].append(row["unknown"])
         if row["note"] is not None:
             notes.append(pickle.loads(row["note"]))
+            continue
+        rows[name] = RowCounts(rows[name].rows + row["row_count"], rows[name].bad + row["bad"])
+        texts[name].append(row["unknown"])
     found = {name: told.get(name) or sorted(unknown_names(texts[name])) for name in rows}
     return Counted(rows, {name: names for name, names in found.items() if names}, notes)
 

@@ -1,7 +1,7 @@
 """What tasks do to check rows: each row alone, then the rows of each key together.
 
 Between the two, rows are packed by bucket of their keys; afterwards the used rows and the rejected
-ones are, with what was counted of them.
+ones are, with what was counted of them. What a task notes of all its used rows comes last.
 """
 
 from __future__ import annotations
@@ -11,20 +11,30 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
 from rebalance_core.checks.key_buckets import key_buckets
 from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
 from rebalance_core.checks.reading.json_rows import ReadRows
-from rebalance_core.checks.row_checks import by_keys, with_issues
+from rebalance_core.checks.row_checks import Checked, by_keys, with_issues
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.technical_columns import RAW, SOURCE
 
 Batches = Iterable[pa.RecordBatch]
-Note = Callable[[str, pa.Table], Any]
-"""What a later step wants to know of used rows of a table; it is pickled."""
+
+
+class Note(Protocol):
+    """What a later step wants to know of used rows; it is pickled."""
+
+    @classmethod
+    def merged(cls, parts: Iterable[Self]) -> Self:
+        """That of all these rows."""
+
+
+Noting = Callable[[str, pa.Table], Note | None]
+"""From used rows of a table to what they say, if that is something."""
 
 KEYED_DDL = "bucket INT, name STRING, row_count INT, unknown STRING, chunk BINARY"
 _KEYED = pa.schema(
@@ -98,40 +108,48 @@ class KeyTask:
     """Compares the rows of each key; the rows of a bucket come together.
 
     Attributes:
-        note: See `Note`.
+        noting: Of the used rows.
     """
 
-    note: Note | None
+    noting: Noting | None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Rows of `CHECKED_DDL`."""
         waiting: list[dict[str, Any]] = []
+        notes: list[Note] = []
         for _, chunks in groupby(_chunks(batches), key=lambda chunk: chunk["bucket"]):
             waiting += chunks
             if sum(chunk["row_count"] for chunk in waiting) >= _ROWS_AT_ONCE:
-                yield from self._checked(waiting)
+                yield from self._checked(waiting, notes)
                 waiting = []
-        yield from self._checked(waiting)
+        yield from self._checked(waiting, notes)
+        for note in notes:
+            yield _row(_CHECKED, None, 0, 0, "[]", pickle.dumps(note), None, None)
 
-    def _checked(self, waiting: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    def _checked(
+        self, waiting: list[dict[str, Any]], notes: list[Note]
+    ) -> Iterator[pa.RecordBatch]:
         by_table: dict[str, list[dict[str, Any]]] = {}
         for chunk in waiting:
             by_table.setdefault(chunk["name"], []).append(chunk)
         for name, chunks in by_table.items():
             rows = pa.concat_tables([unpack(chunk["chunk"]) for chunk in chunks])
             unknown = unknown_names(chunk["unknown"] for chunk in chunks)
-            yield from self._table(name, rows, json.dumps(sorted(unknown)))
+            checked = by_keys(ALL_TABLES[name], rows.combine_chunks())
+            yield from _checked_rows(name, checked, json.dumps(sorted(unknown)))
+            note = None if self.noting is None else self.noting(name, checked.tables[name])
+            if note is not None:
+                notes[:] = [type(note).merged([*notes, note])]
 
-    def _table(self, name: str, rows: pa.Table, unknown: str) -> Iterator[pa.RecordBatch]:
-        checked = by_keys(ALL_TABLES[name], rows.combine_chunks())
-        used, counts = checked.tables[name], checked.counts[name]
-        note = None if self.note is None else pickle.dumps(self.note(name, used))
-        rejected = pack(checked.rejected) if len(checked.rejected) else None
-        first = pack(used.slice(0, _ROWS_AT_ONCE)) if len(used) else None
-        yield _row(_CHECKED, name, counts.rows, counts.bad, unknown, note, first, rejected)
-        for begin in range(_ROWS_AT_ONCE, len(used), _ROWS_AT_ONCE):
-            packed = pack(used.slice(begin, _ROWS_AT_ONCE))
-            yield _row(_CHECKED, name, 0, 0, "[]", None, packed, None)
+
+def _checked_rows(name: str, checked: Checked, unknown: str) -> Iterator[pa.RecordBatch]:
+    used, counts = checked.tables[name], checked.counts[name]
+    rejected = pack(checked.rejected) if len(checked.rejected) else None
+    first = pack(used.slice(0, _ROWS_AT_ONCE)) if len(used) else None
+    yield _row(_CHECKED, name, counts.rows, counts.bad, unknown, None, first, rejected)
+    for begin in range(_ROWS_AT_ONCE, len(used), _ROWS_AT_ONCE):
+        packed = pack(used.slice(begin, _ROWS_AT_ONCE))
+        yield _row(_CHECKED, name, 0, 0, "[]", None, packed, None)
 
 
 def used_ddl(name: str) -> str:

@@ -16,7 +16,7 @@ from rebalance_core.spark.tables.check_tasks import (
     CHECKED_DDL,
     KEYED_DDL,
     KeyTask,
-    Note,
+    Noting,
     RowTask,
     unpacked,
     used_ddl,
@@ -48,18 +48,18 @@ class Quarantined:
 
 
 def quarantine(
-    inputs: InputTables, *, max_queue_nums: int = MAX_QUEUE_NUMS, note: Note | None = None
+    inputs: InputTables, *, max_queue_nums: int = MAX_QUEUE_NUMS, noting: Noting | None = None
 ) -> Quarantined:
     """Check every table there is, and keep the rows once computed; see `check`.
 
     Args:
         inputs: The tables as read.
         max_queue_nums: The most queues that a topic may have on a broker.
-        note: Taken of the used rows of each chunk.
+        noting: Of the used rows.
     """
     # Counted, used and rejected from here.
     sources = inputs.sources()
-    chunks = _checked_chunks(sources, max_queue_nums, note).persist()
+    chunks = _checked_chunks(sources, max_queue_nums, noting).persist()
     return _quarantined(sources, chunks)
 
 
@@ -87,7 +87,7 @@ def _unpacked(chunks: DataFrame, ddl: str) -> DataFrame:
 
 
 def _checked_chunks(
-    sources: Mapping[str, Source], max_queue_nums: int, note: Note | None
+    sources: Mapping[str, Source], max_queue_nums: int, noting: Noting | None
 ) -> DataFrame:
     """Rows of `CHECKED_DDL` of all tables."""
     session = next(iter(sources.values())).frame.sparkSession
@@ -104,7 +104,7 @@ def _checked_chunks(
     if keyed:
         number = sf.pmod(sf.col("bucket"), sf.lit(tasks))
         rows = rows.repartitionById(tasks, number).sortWithinPartitions("bucket")
-    return rows.mapInArrow(_plain(KeyTask(note)), CHECKED_DDL)
+    return rows.mapInArrow(_plain(KeyTask(noting)), CHECKED_DDL)
 
 
 def _tasks(session: SparkSession) -> int:
