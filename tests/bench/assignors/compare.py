@@ -9,7 +9,7 @@ thread in the JVM, without its collector.
 from collections.abc import Mapping
 
 from tests.bench.assignors.jars import NotToBeHad
-from tests.bench.assignors.owners import Answer, Kernels, kernels_on
+from tests.bench.assignors.owners import Answer, Kernels, keep_freed_memory, kernels_on
 from tests.bench.assignors.points import TARGET, Point, star
 from tests.bench.assignors.released import (
     ALLOCATE,
@@ -37,9 +37,10 @@ cooperative sticky assignor. All compute the state before the change, if there w
 state after it. The coordinator's range assignor gives first and last partitions; `listed` also
 reads out every owner. Kernels: the owner of every queue, from prepared groups, as the tables are
 made of it; and a whole pass, from rows of events in memory to the rows of all tables. Processor
-time of the fastest run; in the JVM that of one thread, without the collector. Asserted: the
-kernels' owners are RocketMQ's and those of Kafka's range assignors, queue by queue (CRC), and as
-many queues moved as `diffs` says."""
+time of the fastest run; in the JVM that of one thread, without the collector. Memory that a run
+frees is kept for the next one, as the JVM's heap and in Spark's workers. Asserted: the kernels'
+owners are RocketMQ's and those of Kafka's range assignors, queue by queue (CRC), and as many queues
+moved as `diffs` says."""
 
 Answers = Mapping[str, Mapping[Point, Answer]]
 
@@ -53,6 +54,7 @@ def compare(cap: float = 10.0, enough: float = 0.5, everything: int = 0) -> Repo
         everything: 1: RocketMQ's loop with its sorting on every point, too.
     """
     points = sorted([*star(), GIANT], key=lambda p: p.members * p.members * p.topics)
+    keep_freed_memory()
     kernels = {}
     for point in points:
         kernels[point] = kernels_on(point)

@@ -1,5 +1,6 @@
 """The kernels on a point: owners, moves, balance, and what it takes to compute them."""
 
+import ctypes
 import time
 import zlib
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from rebalance_core.kernels.state.cells import ABSENT, Block
 from tests.bench.assignors.points import Point
 
 RUNS = 7
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
+"""Of glibc's `mallopt`."""
 NO_RETRY = SimulationOptions(include_retry_topics=False)
 """A group's retry topic is no topic of the grid."""
 
@@ -61,6 +64,15 @@ class Kernels:
     answer: Answer
     pass_seconds: float
     rows: int
+
+
+def keep_freed_memory() -> None:
+    """As `cli.run.session` sets it for Spark's workers: a run takes the memory of the last one."""
+    allocator = ctypes.CDLL(None)
+    for option, size in (
+        (M_MMAP_THRESHOLD, 1 << 28), (M_TRIM_THRESHOLD, 1 << 28), (M_TOP_PAD, 1 << 26),
+    ):  # fmt: skip
+        allocator.mallopt(option, size)
 
 
 def kernels_on(point: Point) -> Kernels:

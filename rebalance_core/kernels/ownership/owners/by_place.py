@@ -101,15 +101,21 @@ class ListedOwners:
         return self._index.astype(np.int64)
 
     def _of_stretches(self, cells: Cells) -> Ints:
-        """The entry that owns each cell, epoch by epoch of each stretch."""
+        """The entry that owns each cell, epoch by epoch of each stretch; of those alike once."""
         some, end, found = cells.stretches, 0, np.empty(len(cells), np.int64)
         index, queue_ids = self._wide_index, cells.queues.ids_of(some.queue, some.topic_broker)
+        made: dict[tuple[int, bytes, bytes], int] = {}
         for cell, queue_id, count, epochs in zip(
             some.first_broker_cell, queue_ids, some.count, some.epochs, strict=True
         ):
             begin, end = end, end + count * epochs
-            those, of_epochs = slice(cell, cell + epochs), found[begin:end].reshape(count, epochs).T
-            places = self._begin[those] + queue_id
-            for owners, place, first in zip(of_epochs, places, self._first[those], strict=True):
+            of_epochs = slice(cell, cell + epochs)
+            places, firsts = self._begin[of_epochs] + queue_id, self._first[of_epochs]
+            alike = made.setdefault((count, places.tobytes(), firsts.tobytes()), begin)
+            if alike < begin:
+                found[begin:end] = found[alike : alike + end - begin]
+                continue
+            by_epoch = found[begin:end].reshape(count, epochs).T
+            for owners, place, first in zip(by_epoch, places, firsts, strict=True):
                 np.add(index[place : place + count], first, out=owners)
         return found
