@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Table:
         return pa.struct(list(self.arrow_schema()))
 
 
+@cache
 def arrow_type(sql_type: str) -> pa.DataType:
     """The Arrow type of one of the SQL types the contracts use."""
     import pyarrow as pa
