@@ -25,8 +25,8 @@ RESULT_SETTINGS = {
 QUICK_SETTINGS = {
     # Noting for each column the line of Python that made it doubles the time of making our plans.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Rows of a task that wait for Python wait in the JVM, twice; 64 MiB of them are too many where
-    # it has 1 GiB.
+    # The JVM holds a batch on its way to Python twice and more, for each task: with the default of
+    # 64 MiB that is much of the 1 GiB that it has by default.
     "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
     # glibc gives a Python worker's freed arrays back to the system after every block, and takes
     # them again page by page: a tenth of the kernels' time.

@@ -115,31 +115,36 @@ class KeyTask:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Rows of `CHECKED_DDL`."""
-        waiting: list[dict[str, Any]] = []
-        notes: list[Note] = []
-        for _, chunks in groupby(_chunks(batches), key=lambda chunk: chunk["bucket"]):
-            waiting += chunks
-            if sum(chunk["row_count"] for chunk in waiting) >= _ROWS_AT_ONCE:
-                yield from self._checked(waiting, notes)
-                waiting = []
-        yield from self._checked(waiting, notes)
-        for note in notes:
-            yield _row(_CHECKED, None, 0, 0, "[]", pickle.dumps(note), None, None)
-
-    def _checked(
-        self, waiting: list[dict[str, Any]], notes: list[Note]
-    ) -> Iterator[pa.RecordBatch]:
-        by_table: dict[str, list[dict[str, Any]]] = {}
-        for chunk in waiting:
-            by_table.setdefault(chunk["name"], []).append(chunk)
-        for name, chunks in by_table.items():
-            rows = pa.concat_tables([unpack(chunk["chunk"]) for chunk in chunks])
-            unknown = unknown_names(chunk["unknown"] for chunk in chunks)
-            checked = by_keys(ALL_TABLES[name], rows.combine_chunks())
-            yield from _checked_rows(name, checked, json.dumps(sorted(unknown)))
+        noted: Note | None = None
+        for name, checked, unknown in _checked(batches):
+            yield from _checked_rows(name, checked, unknown)
             note = None if self.noting is None else self.noting(name, checked.tables[name])
             if note is not None:
-                notes[:] = [type(note).merged([*notes, note])]
+                noted = note if noted is None else type(note).merged([noted, note])
+        if noted is not None:
+            yield _row(_CHECKED, None, 0, 0, "[]", pickle.dumps(noted), None, None)
+
+
+def _checked(batches: Batches) -> Iterator[tuple[str, Checked, str]]:
+    """Tables, some buckets of one at a time, and what in them are no columns."""
+    waiting: list[dict[str, Any]] = []
+    for _, chunks in groupby(_chunks(batches), key=lambda chunk: chunk["bucket"]):
+        waiting += chunks
+        if sum(chunk["row_count"] for chunk in waiting) >= _ROWS_AT_ONCE:
+            yield from _checked_together(waiting)
+            waiting = []
+    yield from _checked_together(waiting)
+
+
+def _checked_together(chunks: list[dict[str, Any]]) -> Iterator[tuple[str, Checked, str]]:
+    by_table: dict[str, list[dict[str, Any]]] = {}
+    for chunk in chunks:
+        by_table.setdefault(chunk["name"], []).append(chunk)
+    for name, of_table in by_table.items():
+        rows = pa.concat_tables([unpack(chunk["chunk"]) for chunk in of_table])
+        unknown = unknown_names(chunk["unknown"] for chunk in of_table)
+        checked = by_keys(ALL_TABLES[name], rows.combine_chunks())
+        yield name, checked, json.dumps(sorted(unknown))
 
 
 def _checked_rows(name: str, checked: Checked, unknown: str) -> Iterator[pa.RecordBatch]:

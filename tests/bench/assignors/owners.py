@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import rebalance_core
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.cli.run.session import QUICK_SETTINGS
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.group_history import strategy_for
 from rebalance_core.engine.options import SimulationOptions
@@ -26,8 +27,8 @@ from rebalance_core.kernels.state.cells import ABSENT, Block
 from tests.bench.assignors.points import Point
 
 RUNS = 7
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
-"""Of glibc's `mallopt`."""
+MALLOC = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_TOP_PAD_": -2, "MALLOC_MMAP_THRESHOLD_": -3}
+"""Variables of the environment that glibc reads, and their numbers for its `mallopt`."""
 NO_RETRY = SimulationOptions(include_retry_topics=False)
 """A group's retry topic is no topic of the grid."""
 
@@ -67,12 +68,11 @@ class Kernels:
 
 
 def keep_freed_memory() -> None:
-    """As `cli.run.session` sets it for Spark's workers: a run takes the memory of the last one."""
+    """As the session has Spark's workers keep it: a run takes the memory of the last one."""
     allocator = ctypes.CDLL(None)
-    for option, size in (
-        (M_MMAP_THRESHOLD, 1 << 28), (M_TRIM_THRESHOLD, 1 << 28), (M_TOP_PAD, 1 << 26),
-    ):  # fmt: skip
-        allocator.mallopt(option, size)
+    if hasattr(allocator, "mallopt"):
+        for name, option in MALLOC.items():
+            allocator.mallopt(option, int(QUICK_SETTINGS[f"spark.executorEnv.{name}"]))
 
 
 def kernels_on(point: Point) -> Kernels:
