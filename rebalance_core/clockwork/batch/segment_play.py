@@ -219,14 +219,16 @@ class _SegmentPlay:
             end = outcome.end_us[beats]
             hears = self._routes.reads(place.broker, who[beats], end)
             at[beats] = np.where(hears, np.minimum(at[beats], end), at[beats])
-            changed = self._registers(place, who, at)
+            earlier = self._registers(place, who, at)
+            place.fed.reshape(-1)[who[earlier]] = True
+            changed = bool(earlier.any())
             if len(fetched):
                 changed |= self._ticks_after_fetch(place, fetched, outcome.end_us[outcome.fetched])
             if changed:
                 self._refresh(place)
 
-    def _registers(self, place: MemberList, who: Ints, at: Times) -> bool:
-        """Registrations that come earlier than they would."""
+    def _registers(self, place: MemberList, who: Ints, at: Times) -> NDArray[np.bool_]:
+        """Registrations that come earlier than they would; which of them do."""
         its = self._elements
         seed = its.seed[who]
         since = place.since.reshape(-1)
@@ -234,8 +236,7 @@ class _SegmentPlay:
         earlier &= (place.up[seed] <= at) & (at < place.down[seed])
         earlier &= place.joining.reshape(-1)[who] <= at
         since[who[earlier]] = at[earlier]
-        place.fed.reshape(-1)[who[earlier]] = True
-        return bool(earlier.any())
+        return earlier
 
     def _ticks_after_fetch(self, place: MemberList, who: Ints, end: Times) -> bool:
         """Heartbeat ticks after a pass fetched a route that no poll had brought yet."""
@@ -249,7 +250,7 @@ class _SegmentPlay:
         reads = self._routes.reads(place.broker, who, at)
         flat = place.known.reshape(-1)
         flat[who] = np.where(reads, np.minimum(flat[who], known), flat[who])
-        return self._registers(place, who, np.where(reads, at, NEVER))
+        return bool(self._registers(place, who, np.where(reads, at, NEVER)).any())
 
     def _refresh(self, place: MemberList) -> None:
         for each in self._wake_ups.fresh:

@@ -174,3 +174,15 @@ def test_a_registration_by_a_pass_that_ends_two_segments_later_is_kept() -> None
         client_version="5.5", broker_version="5.1",
     )  # fmt: skip
     alike(script, first=44, seeds=10)
+
+
+def test_a_heartbeat_tick_after_a_stretch_is_looked_for_again_as_a_pass_may_come_first() -> None:
+    """One process knows the broker by a fetched route; the lock of its client id lets it take."""
+    script = story(
+        topic(123, 3), joins(62_123, "x"), joins(170_123, "x", "2"),
+        topic(175_124, 1, "U", "b", perm=2),
+        event(229_125, "BROKER_DOWN", broker_name="a", detail="EXPIRED"),
+        event(234_125, "BROKER_UP", broker_name="a"),
+        subscriptions=("T", "U"), ordered=True,
+    )  # fmt: skip
+    alike(script)
