@@ -84,13 +84,17 @@ START_UP: Final = delay_ms(
     (0.96, 2_000), (0.97, 3_100), (1, 4_500),
 )  # fmt: skip
 """From a client's creation to its join, as the log has it (when ``start()`` returned)."""
+STARTED_TOGETHER_US: Final = 5 * SECOND_US
+"""Processes whose joins are no further apart were started together: a deployment, a host's boot."""
+START_UP_ALIKE: Final = 0.5
+"""Share of the futures in which these take equally long, as they wait for the same processors."""
 TIMERS_AFTER: Final = delay_ms(
     (0, 2), (0.05, 4), (0.25, 18), (0.5, 28), (0.75, 66), (0.9, 111), (0.95, 150), (1, 450)
 )
 """From a client's creation until its timers start; one draw a process."""
 LAST_LEAD: Final = delay_ms(
     (0, -550), (0.02, -450), (0.06, -300), (0.09, 0), (0.25, 4), (0.5, 10), (0.75, 18), (0.9, 30),
-    (0.95, 40), (0.99, 80), (1, 150),
+    (0.95, 40), (0.99, 80), (1, 900),
 )  # fmt: skip
 """From the last broker's registration of a client to its join, as the log has it.
 
@@ -176,6 +180,11 @@ DROP_AFTER: Final = delay_ms(
     (1, 400),
 )  # fmt: skip
 """From a pass's begin until it has given up queues."""
+COLD_DROP_AFTER: Final = delay_ms(
+    (0, 1), (0.05, 2), (0.25, 4), (0.5, 9), (0.75, 15), (0.9, 28), (0.95, 42), (0.985, 100),
+    (0.993, 500), (1, 1_900),
+)  # fmt: skip
+"""The same in the first passes of a process: many may start on one host at once."""
 ADD_AFTER: Final = delay_ms(
     (0, 0.3), (0.05, 1), (0.25, 2), (0.5, 5), (0.75, 8), (0.9, 14), (0.95, 22), (0.99, 60), (1, 200)
 )
@@ -184,7 +193,7 @@ COLD_ADD_AFTER: Final = delay_ms(
     (0, 1), (0.05, 4), (0.25, 40), (0.5, 85), (0.75, 210), (0.9, 390), (0.95, 450), (0.99, 1_100),
     (1, 2_000),
 )  # fmt: skip
-"""The same in the first two passes of a process: classes are loaded, connections opened."""
+"""The same in the first passes of a process: classes are loaded, connections opened."""
 OUT_OF_STEP: Final = 0.10
 """Share of members whose passes something unlogged moved since the group's last change.
 

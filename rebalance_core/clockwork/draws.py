@@ -48,6 +48,7 @@ class Timer(IntEnum):
     OUT_OF_STEP = 24
     SILENCE = 25
     BROKER_POLL = 26
+    START_TOGETHER = 27
     SAMPLE = 1 << 16
     """Plus the number of the topic: which broker a pass asks for the members."""
 

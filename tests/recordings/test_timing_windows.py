@@ -46,12 +46,20 @@ def files_tables(name: str) -> Tables:
 
 
 LATE_PASSES = {
-    # Told while one of its first passes takes queues for 1.9 s, it has 1 s to wait after that.
-    ("nightly", "derived_tables"): 1,
+    # One of the first passes of a process gives up queues after up to 1.9 s, or takes them after up
+    # to 2 s more, as where many start on one host; a member told meanwhile waits 1 s after that.
+    # A few futures: what such a pass moves counts queue by queue.
+    ("nightly", "derived_tables"): 17,
+    ("pathologies", "files_tables"): 8,
+    ("scale-out", "derived_tables"): 4,
+    ("start-offsets", "derived_tables"): 8,
+    ("timing", "derived_tables"): 2,
+    ("timing", "files_tables"): 4,
     # broker-a was registered in the second that ends 1.4 s before the first member is told of: in 9
     # of 200 futures that member asked for the route before, and two queues wait for its next poll.
-    # No window holds it, as the registration is no event of a group that has no member yet.
-    ("silent-loss", "files_tables"): 18,
+    # No window holds it, as the registration is no event of a group that has no member yet. In
+    # others a first pass is slow, as above.
+    ("silent-loss", "files_tables"): 24,
 }
 
 

@@ -11,7 +11,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.delays import COLD_ADD_AFTER, DROP_AFTER, PASS_LENGTH, PASS_TAIL
+from rebalance_core.clockwork.delays import (
+    COLD_ADD_AFTER,
+    COLD_DROP_AFTER,
+    PASS_LENGTH,
+    PASS_TAIL,
+)
 from rebalance_core.clockwork.draws import entity_of, words_of
 from rebalance_core.clockwork.loop.heartbeats import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
 from rebalance_core.clockwork.loop.pass_clock import WAIT_US, min_interval_us
@@ -25,7 +30,7 @@ from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
 
 LONGEST_PASS_US = max(
-    PASS_LENGTH.longest, DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
+    PASS_LENGTH.longest, COLD_DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
 )
 """From a pass's begin to its end, at most, while all hosts answer."""
 

@@ -6,6 +6,7 @@ up queues first and asks for the locks of new ones later (rocketmq.md §4, §7).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,13 @@ from itertools import chain
 
 from rebalance_core.client.pass_record import PassRecord, PassView
 from rebalance_core.client.rebalance_pass import run_pass
-from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
+from rebalance_core.clockwork.delays import (
+    ADD_AFTER,
+    COLD_ADD_AFTER,
+    COLD_DROP_AFTER,
+    DROP_AFTER,
+    PASS_TAIL,
+)
 from rebalance_core.clockwork.draws import Timer
 from rebalance_core.clockwork.loop.agenda import Kind
 from rebalance_core.clockwork.loop.heartbeats import blocked_us, heartbeat
@@ -32,6 +39,8 @@ from rebalance_core.model.queue import MessageQueue
 
 COLD_PASSES = 2
 """So many passes of a new process are slow to take queues."""
+SLOW_PASSES = 4
+"""So many may be slow to give them up: those that find no route, or no list with them, count."""
 
 
 @dataclass(slots=True)
@@ -75,10 +84,11 @@ def act(
     """
     client, index = one.client, one.client.index
     asked_us = one.begin_us + one.timed_out_us
-    last_us = drop_us = asked_us + DROP_AFTER.of(draw_of(world, one, Timer.DROP_AFTER))
+    number = math.inf if client.life.observed else one.number
+    delay = COLD_DROP_AFTER if number < SLOW_PASSES else DROP_AFTER
+    last_us = drop_us = asked_us + delay.of(draw_of(world, one, Timer.DROP_AFTER))
     if new or record.locks:
-        cold = one.number < COLD_PASSES and not client.life.observed
-        delay = COLD_ADD_AFTER if cold else ADD_AFTER
+        delay = COLD_ADD_AFTER if number < COLD_PASSES else ADD_AFTER
         last_us = drop_us + delay.of(draw_of(world, one, Timer.ADD_AFTER))
     tail = PASS_TAIL.of(draw_of(world, one, Timer.PASS_TAIL))
     one.end_us = max(one.end_us, last_us + tail)

@@ -11,9 +11,11 @@ from rebalance_core.clockwork.delays import (
     PASS_LENGTH,
     ROUTE_ANSWER,
     START_UP,
+    START_UP_ALIKE,
+    STARTED_TOGETHER_US,
     TIMERS_AFTER,
 )
-from rebalance_core.clockwork.draws import Timer, all_below, uniforms
+from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, uniforms
 from rebalance_core.clockwork.options import MS_US, RANDOM_PHASES
 from rebalance_core.clockwork.ticks.event_times import EventTimes
 from rebalance_core.clockwork.ticks.times import (
@@ -30,6 +32,8 @@ from rebalance_core.model.timers import (
     REBALANCE_WAIT_MS,
 )
 
+_SHARE_ALIKE = np.uint64(round(START_UP_ALIKE * (1 << DRAW_BITS)))
+
 
 class ClientTimes(EventTimes):
     """Times of clients' timers."""
@@ -38,11 +42,29 @@ class ClientTimes(EventTimes):
     def created(self) -> Times:
         """(lives, S): when the client was created."""
         entities = self._entities()[:, None]
-        start_up = START_UP.many(uniforms(self.seeds, entities, Timer.START_UP))
+        start_up = START_UP.many(self._start_up_draws(entities))
         phase = all_below(uniforms(self.seeds, entities, Timer.PHASE), POLL_US)
         unknown = np.where(self.unknown_phase[:, None], phase, 0)
         created: Times = self.joined - start_up - unknown
         return created
+
+    def _start_up_draws(self, entities: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """(lives, S): in some futures those that started together are as slow as their first."""
+        own = uniforms(self.seeds, entities, Timer.START_UP)
+        first = self._first_of_start()
+        alike = uniforms(self.seeds, entities[first], Timer.START_TOGETHER) < _SHARE_ALIKE
+        return np.where(alike, own[first], own)
+
+    def _first_of_start(self) -> NDArray[np.int64]:
+        """(lives,): the first of those with whom a process was started, by their joins."""
+        first: list[int] = []
+        latest_us = None
+        for life in self.script.lives:
+            joined_us = life.joined.event_us
+            together = latest_us is not None and joined_us - latest_us <= STARTED_TOGETHER_US
+            first.append(first[-1] if together and not life.observed else life.index)
+            latest_us = None if life.observed else joined_us
+        return np.array(first, np.int64)
 
     @cached_property
     def unknown_phase(self) -> NDArray[np.bool_]:

@@ -1,6 +1,7 @@
 """What each client took and gave up and when, as its own log has it."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tests.recordings.tables import Row
@@ -82,15 +83,27 @@ def _told(truth: Truth) -> list[Action]:
         passes = [(line["t"] - line["ms"], line["t"]) for line in lines if line["kind"] == "pass"]
         if not tells_of_passes:  # so all is taken for theirs
             passes = [(line["t"], line["t"]) for line in lines]
-        for line in lines:
-            if line["kind"] not in ("start", "stop") or line["topic"].startswith(RETRY):
-                continue
+        for line in _moves(lines):
             if line.get("removed", True):
                 at_ms = line["t"]
                 queue = line["topic"], line["broker"], line["queue_id"]
                 begin = next((b for b, e in sorted(passes) if b <= at_ms <= e), None)
                 found.append(Action(at_ms, client, group, queue, line["kind"] == "start", begin))
     return found
+
+
+def _moves(lines: Iterable[Row]) -> Iterator[Row]:
+    """Where queues are taken and given up.
+
+    A pull task that starts again while its lite pull consumer shuts down takes none.
+    """
+    ending = False
+    for line in lines:
+        if line["kind"] in ("starting", "shutdown_begin"):
+            ending = line["kind"] == "shutdown_begin"
+        kinds = ("stop",) if ending else ("start", "stop")
+        if line["kind"] in kinds and not line["topic"].startswith(RETRY):
+            yield line
 
 
 def _truncated(truth: Truth, marks: list[Mark]) -> list[Action]:

@@ -14,10 +14,16 @@ from rebalance_core.clockwork.batch.passes.moves import Holdings, Moves
 from rebalance_core.clockwork.batch.passes.orderly import OrderlyPasses
 from rebalance_core.clockwork.batch.passes.outcome import Outcome
 from rebalance_core.clockwork.batch.shares import NO_QUEUE, REFUSED, UNCHANGED, QueueSets, Shares
-from rebalance_core.clockwork.delays import ADD_AFTER, COLD_ADD_AFTER, DROP_AFTER, PASS_TAIL
+from rebalance_core.clockwork.delays import (
+    ADD_AFTER,
+    COLD_ADD_AFTER,
+    COLD_DROP_AFTER,
+    DROP_AFTER,
+    PASS_TAIL,
+)
 from rebalance_core.clockwork.draws import Timer, draws_of
 from rebalance_core.clockwork.loop.heartbeats import REQUEST_TIMEOUT_US
-from rebalance_core.clockwork.loop.pass_effects import COLD_PASSES
+from rebalance_core.clockwork.loop.pass_effects import COLD_PASSES, SLOW_PASSES
 from rebalance_core.clockwork.loop.rebalancing import SAMPLE_AFTER_US
 from rebalance_core.clockwork.ticks import NEVER, Times
 
@@ -109,9 +115,11 @@ class Passes:
             rows = changed[acts]
             takes[rows] |= self._sets.adds(its.held[topic][mine[rows]], share[acts[rows]])
         words = its.words[mine]
-        drop_us = begin[acts] + DROP_AFTER.many(draws_of(words, Timer.DROP_AFTER, number))
-        draws = draws_of(words, Timer.ADD_AFTER, number)
-        cold = (number < COLD_PASSES) & ~its.observed[mine]
+        new = ~its.observed[mine]
+        draws, slow = draws_of(words, Timer.DROP_AFTER, number), new & (number < SLOW_PASSES)
+        drop = np.where(slow, COLD_DROP_AFTER.many(draws), DROP_AFTER.many(draws))
+        drop_us = begin[acts] + drop
+        draws, cold = draws_of(words, Timer.ADD_AFTER, number), new & (number < COLD_PASSES)
         add = np.where(cold, COLD_ADD_AFTER.many(draws), ADD_AFTER.many(draws))
         last_us = drop_us + np.where(takes, add, 0)
         tail = PASS_TAIL.many(draws_of(words, Timer.PASS_TAIL, number))
