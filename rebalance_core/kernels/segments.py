@@ -29,7 +29,7 @@ def pointers(counts: AnyInts) -> Ints:
     [0, 2, 2, 5]
     """
     ends = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=ends[1:])
+    counts.cumsum(out=ends[1:])
     return ends
 
 
@@ -39,9 +39,10 @@ def ranges(starts: AnyInts, counts: AnyInts) -> Ints:
     >>> ranges(np.array([5, 9]), np.array([2, 3])).tolist()
     [5, 6, 9, 10, 11]
     """
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - ends + counts, counts)
+    ends = counts.cumsum()
+    found = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
+    found += (starts - ends + counts).repeat(counts)
+    return found
 
 
 def first_of_run(*keys: AnyInts) -> Bools:

@@ -106,8 +106,10 @@ class CodedGroups:
     def divided_by(self, number: int) -> CodedGroups:
         """The groups as if all members divided by their group's strategy of this number.
 
-        Those that have fewer have no kind.
+        Those that have fewer have a kind that divides nothing.
         """
+        if number == 0:
+            return self  # the kind of a group that divides is that of its first strategy
         allocation = self.divisions.of_number(number, len(self.groups))
         kinds = [*map(kind_of, self.strategies), NO_KIND]
         kind = np.where(self.groups.kind == NO_KIND, NO_KIND, np.array(kinds)[allocation])

@@ -47,7 +47,7 @@ class Divisions:
     @property
     def most(self) -> int:
         """Strategies of the group that has the most; at least 1."""
-        return int(self.number.max(initial=0)) + 1
+        return int(np.bincount(self.group).max(initial=1))
 
     def numbers(self, group: Ints, allocation: Ints) -> Ints:
         """The number of each strategy in its group; -1: it is none of its divisions."""

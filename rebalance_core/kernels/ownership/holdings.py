@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 
 from rebalance_core.kernels.codes.eligibility import EVERYONE, NO_KIND
-from rebalance_core.kernels.ownership.broadcasts import broadcast, find_stays
+from rebalance_core.kernels.ownership.broadcasts import Stays, broadcast, find_stays
 from rebalance_core.kernels.ownership.kernels import Kernels
 from rebalance_core.kernels.ownership.layout import Layout
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.process_passes import find_passes
 from rebalance_core.kernels.ownership.sharing import Sharing
-from rebalance_core.kernels.segments import Bools, Ints, extreme, first_of_run, ranges
+from rebalance_core.kernels.segments import Bools, Ints, extreme, first_of_run
 from rebalance_core.kernels.state.cells import (
     ABSENT,
     NOBODY,
@@ -58,26 +58,18 @@ class Holdings:
 
     @cached_property
     def _mixed(self) -> Bools:
-        """By group: members subscribe different topics."""
+        """By topic broker: members of its group subscribe different topics."""
         roster = self._prepared.roster
         mixed = np.zeros(len(self._prepared.coded.groups), np.bool_)
         mixed[roster.runs.group[roster.topics_of_run != ALL_TOPICS]] = True
-        return mixed
+        return mixed[self._prepared.grid.brokers.group]
 
     @cached_property
-    def _frozen(self) -> Bools:
-        """By group: some topic is frozen in some epoch."""
-        grid = self._prepared.grid
-        frozen = np.zeros(len(self._prepared.coded.groups), np.bool_)
-        ever = extreme(np.logical_or, grid.frozen, grid.topic_first, False)
-        frozen[grid.topics.group[ever]] = True
-        return frozen
-
-    @cached_property
-    def _lockless(self) -> Bools:
-        """By topic broker: its order locks are not given in some epoch."""
-        prepared = self._prepared
-        return extreme(np.logical_or, prepared.lockless, prepared.grid.broker_first, False)
+    def _carried(self) -> Bools:
+        """By topic broker: its topic is frozen in some epoch, or its order locks are not given."""
+        grid, lockless = self._prepared.grid, self._prepared.lockless
+        frozen = extreme(np.logical_or, grid.frozen, grid.topic_first, False)
+        return frozen[grid.topic_of] | extreme(np.logical_or, lockless, grid.broker_first, False)
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -87,18 +79,23 @@ class Holdings:
         """All queues; each piece is of one kind of strategy, or of shared groups."""
         prepared, grid = self._prepared, self._prepared.grid
         group = grid.brokers.group
-        shared = prepared.shared[group]
-        kind = np.where(shared, SHARED, prepared.coded.groups.kind[group])
-        stays = find_stays(prepared)
-        weights = np.diff(prepared.epochs.of_group)[group] + np.diff(stays.first)[grid.topic_of]
-        weights += shared * self._sharing.weights[grid.topic_of] if shared.any() else 0
+        kind = np.where(prepared.shared, SHARED, prepared.coded.groups.kind)[group]
+        weights = np.diff(prepared.epochs.of_group)[group]
+        if (kind == EVERYONE).any():
+            weights += np.diff(self._stays.first)[grid.topic_of]
+        if (kind == SHARED).any():
+            weights += (kind == SHARED) * self._sharing.weights[grid.topic_of]
         for of_kind, cells in self._layout.pieces(kind, weights):
             if of_kind == SHARED:
                 yield self.shared_piece(cells, self.divided(cells))
             elif of_kind == EVERYONE:
-                yield broadcast(prepared, self.queues, stays, cells)
+                yield broadcast(prepared, self.queues, self._stays, cells)
             else:
                 yield self._block(of_kind, cells)
+
+    @cached_property
+    def _stays(self) -> Stays:
+        return find_stays(self._prepared)
 
     @cached_property
     def _sharing(self) -> Sharing:
@@ -133,10 +130,10 @@ class Holdings:
 
     def _block(self, kind: int, cells: Cells) -> Block:
         prepared, queues = self._prepared, self.queues
-        group = prepared.grid.brokers.group[cells.stretches.topic_broker]
+        topic_broker = cells.stretches.topic_broker
         given = Readable(cells, self._divided_cells(cells))
         owner = self._kernels.of(kind).entries(given)
-        if self._mixed[group].any():
+        if self._mixed[topic_broker].any():
             held = np.flatnonzero(owner >= 0)
             group_topic = queues.group_topic[given.queue[held]]
             owner[held[~prepared.roster.subscribes(owner[held], group_topic)]] = NOBODY
@@ -145,14 +142,14 @@ class Holdings:
         else:
             entry = np.where(cells.readable, NOBODY, ABSENT)
             entry[given.at] = owner
-        if self._frozen[group].any() or self._lockless[cells.stretches.topic_broker].any():
+        if self._carried[topic_broker].any():
             self._carry(entry, cells)
         return Block(cells, entry)
 
     def _divided_cells(self, cells: Cells) -> Ints | None:
         """Which cells can be read in an epoch with members; None: all."""
         some = cells.stretches
-        last = some.queue + np.maximum(some.count, 1) - 1
+        last = some.queue + some.count - 1
         last_id = self.queues.ids_of(last, some.topic_broker)
         if (last_id < self._always_divided[some.topic_broker]).all():
             return None
@@ -162,10 +159,9 @@ class Holdings:
     def _always_divided(self) -> Ints:
         """By topic broker: so many of its first queues are divided in every epoch."""
         epochs, grid = self._prepared.epochs, self._prepared.grid
-        sizes = np.diff(grid.broker_first)
-        epoch = ranges(epochs.of_group[grid.brokers.group], sizes)
-        divided = grid.readable * (epochs.live[epoch] > 0)
-        return extreme(np.minimum, divided, grid.broker_first, 0)
+        live = extreme(np.minimum, epochs.live, epochs.of_group, 0) > 0
+        fewest = extreme(np.minimum, grid.readable, grid.broker_first, 0)
+        return fewest * live[grid.brokers.group]
 
     def _carry(self, entry: Ints, cells: Cells) -> None:
         """Whoever held a queue keeps it where there is no answer, and alone where no lock is given.

@@ -72,7 +72,7 @@ class Kernels:
         if kind < len(DEALS):
             answers = OwnersByPlace(DEALS[kind], coded.groups.kind == kind, epochs, grid, roster)
             if answers.first[-1] <= MOST_LISTED:
-                return ListedOwners(answers, epochs, grid, self._places, roster)
+                return ListedOwners(answers, grid, self._places, roster)
         makers = (  # in the order of eligibility.KINDS
             lambda: AveragelyOwners(self._places, roster),
             lambda: AveragelyByCircleOwners(self._places, roster),

@@ -13,6 +13,9 @@ from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
 from rebalance_core.kernels.state.cells import Cells, Queues, Stretches
 
+SMALL = 8
+"""A topic broker of which so many fit into a piece is not cut: whole ones are often alike."""
+
 
 class Layout:
     """The queues of prepared groups.
@@ -57,6 +60,8 @@ class Layout:
             of_broker: the first queue of each topic broker, and the end.
         """
         part, parts = self._part
+        if parts == 1:
+            return of_broker[:-1], np.diff(of_broker)
         opens = first_of_run(self._prepared.grid.brokers.group)
         of_group = np.append(of_broker[:-1][opens], of_broker[-1])
         sizes, mine = np.diff(of_group), np.cumsum(opens) - 1
@@ -71,24 +76,45 @@ class Layout:
             kind: by topic broker.
             weight: by topic broker: about how much room a queue takes, in cells.
         """
-        order = np.argsort(kind, kind="stable")
-        kind, first_queue = kind[order], self.queues.first_of_broker[order]
-        sizes = np.diff(self.queues.first_of_broker)[order]
-        places, weights = pointers(sizes), pointers(sizes * weight[order])
-        for low, high in pairwise([*np.flatnonzero(first_of_run(kind)).tolist(), len(kind)]):
-            begin = int(places[low])
-            while begin < places[high]:
-                full = np.interp(begin, places, weights) + self._cells_per_block
-                end = min(max(begin + 1, int(np.interp(full, weights, places))), int(places[high]))
-                at = slice(int(np.searchsorted(places, begin, "right")) - 1,
-                           int(np.searchsorted(places, end)))  # fmt: skip
-                cuts = np.clip(places[at.start : at.stop + 1], begin, end)
-                first = first_queue[at] + cuts[:-1] - places[at]
-                yield int(kind[low]), self._lay_out(order[at], first, np.diff(cuts))
-                begin = end
+        filled = np.flatnonzero(np.diff(self.queues.first_of_broker))
+        kind = kind[filled]
+        for of_kind in np.flatnonzero(np.bincount(kind)).tolist():
+            for cells in self._cut(filled[kind == of_kind], weight):
+                yield of_kind, cells
 
-    def _lay_out(self, brokers: Ints, queue: Ints, count: Ints) -> Cells:
-        """The cells of some queues.
+    def _cut(self, brokers: Ints, weight: Ints) -> Iterator[Cells]:
+        """The cells of some topic brokers with queues, about as many at a time as a piece has.
+
+        Cost: O(topic brokers + pieces), at once for all pieces.
+        """
+        first = self.queues.first_of_broker[brokers]
+        counts = self.queues.first_of_broker[brokers + 1] - first
+        places, weight = pointers(counts), weight[brokers]
+        cuts = self._cuts(places, weight, pointers(counts * weight))
+        bounds = np.sort(np.append(places, cuts))
+        bounds = bounds[first_of_run(bounds)]
+        begins, counts = bounds[:-1], np.diff(bounds)
+        of = np.searchsorted(places, begins, side="right") - 1
+        stretches = self._lay_out(brokers[of], first[of] + begins - places[of], counts)
+        for low, high in pairwise([0, *np.searchsorted(bounds, cuts).tolist(), len(begins)]):
+            if low < high:
+                yield Cells(stretches.between(low, high), self.queues, self._prepared.grid.readable)
+
+    def _cuts(self, places: Ints, weight: Ints, weights: Ints) -> Ints:
+        """The queue before which each piece ends, but for the last; a queue may fill several.
+
+        Args:
+            places: the first queue of each topic broker, and the end.
+            weight: of a queue of each.
+            weights: of all queues before each, and of all.
+        """
+        full = np.arange(self._cells_per_block, weights[-1], self._cells_per_block)
+        of = np.searchsorted(weights, full, side="right") - 1
+        small = SMALL * (weights[of + 1] - weights[of]) <= self._cells_per_block
+        return places[of] + np.where(small, 0, (full - weights[of]) // weight[of])
+
+    def _lay_out(self, brokers: Ints, queue: Ints, count: Ints) -> Stretches:
+        """Consecutive queues of topic brokers, with their cells.
 
         Args:
             brokers: their topic brokers.
@@ -97,7 +123,7 @@ class Layout:
         """
         grid, of_group = self._prepared.grid, self._prepared.epochs.of_group
         group = grid.brokers.group[brokers]
-        stretches = Stretches(
+        return Stretches(
             queue,
             count,
             brokers,
@@ -106,4 +132,3 @@ class Layout:
             grid.topic_first[grid.topic_of[brokers]],
             grid.broker_first[brokers],
         )
-        return Cells(stretches, self.queues, grid.readable)

@@ -32,6 +32,8 @@ class ListedQueues:
 def listed_queues(prepared: PreparedGroups) -> ListedQueues:
     """The queues that members' CONFIG lists have, of topics that their groups read."""
     lists, divisions = prepared.coded.lists, prepared.coded.divisions
+    if not len(divisions.listed):
+        return ListedQueues(divisions.listed, divisions.listed)
     first = np.searchsorted(lists.allocation, divisions.listed)
     count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
     row, group = ranges(first, count), np.repeat(divisions.listing, count)

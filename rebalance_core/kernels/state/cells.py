@@ -5,12 +5,12 @@ A *segment* is one queue over all epochs of its group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
 
-from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
+from rebalance_core.kernels.segments import AnyInts, Bools, Ints, pointers, ranges
 
 NOBODY = -1
 ABSENT = -2
@@ -79,6 +79,10 @@ class Stretches:
     first_topic_cell: Ints
     first_broker_cell: Ints
 
+    def between(self, low: int, high: int) -> Stretches:
+        """Some that stand together."""
+        return Stretches(*(getattr(self, field.name)[low:high] for field in fields(self)))
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -94,7 +98,16 @@ class Cells:
     """By broker cell: how many queues can be read."""
 
     def __len__(self) -> int:
-        return int((self.stretches.count * self.stretches.epochs).sum())
+        return self._cells
+
+    @cached_property
+    def _cells(self) -> int:
+        return int(self.stretches.count @ self.stretches.epochs)
+
+    @cached_property
+    def _once(self) -> bool:
+        """Every queue has one epoch: none has none."""
+        return self._cells == int(self.stretches.count.sum())
 
     @property
     def are_few_runs(self) -> bool:
@@ -110,7 +123,14 @@ class Cells:
     @property
     def queue_id(self) -> Ints:
         """The queue's number on its broker."""
-        return self.queues.queue_id[self.queue]
+        if self.queues.listed_id is not None:
+            return self.queues.listed_id[self.queue]
+        return ranges(self._first_id, self.stretches.count)
+
+    @property
+    def _first_id(self) -> Ints:
+        """By stretch: the number of the first queue."""
+        return self.queues.ids_of(self.stretches.queue, self.stretches.topic_broker)
 
     @cached_property
     def first(self) -> Ints:
@@ -121,7 +141,7 @@ class Cells:
     def _epochs(self) -> Ints:
         return self._by_segment(self.stretches.epochs)
 
-    def _by_segment(self, values: Ints) -> Ints:
+    def _by_segment(self, values: AnyInts) -> AnyInts:
         return np.repeat(values, self.stretches.count)
 
     @cached_property
@@ -151,14 +171,35 @@ class Cells:
 
     def spread(self, values: Ints) -> Ints:
         """The value of its segment for every cell."""
-        if len(self) == len(values):
-            return values  # one epoch each: no segment has none
-        return np.repeat(values, self._epochs)
+        return values if self._once else np.repeat(values, self._epochs)
+
+    def at_brokers(self, values: AnyInts) -> AnyInts:
+        """By cell: the value of its broker cell.
+
+        Args:
+            values: by broker cell.
+        """
+        if self._once:
+            return self._by_segment(values[self.stretches.first_broker_cell])
+        return values.take(self.broker_cell)
+
+    def places(self, before: Ints) -> Ints:
+        """By cell: the queue's place in its topic.
+
+        Args:
+            before: by broker cell: the place of the broker's queue 0.
+        """
+        if self._once and self.queues.listed_id is None:
+            first = before[self.stretches.first_broker_cell] + self._first_id
+            return ranges(first, self.stretches.count)
+        found = self.at_brokers(before)
+        found += self.spread(self.queue_id)
+        return found
 
     def _count_from(self, first: Ints) -> Ints:
         """By cell: what its stretch has in the first epoch, and one more in each that follows."""
-        if len(self) == len(self.queue):
-            return self._by_segment(first)  # one epoch each
+        if self._once:
+            return self._by_segment(first)
         found = self.spread(self._by_segment(first) - self.first[:-1])
         found += np.arange(len(found))
         return found
@@ -196,6 +237,18 @@ class Readable:
     def broker_cell(self) -> Ints:
         """As of the cells."""
         return self._those(self.cells.broker_cell)
+
+    def at_brokers(self, values: AnyInts) -> AnyInts:
+        """As of the cells."""
+        if self.at is None:
+            return self.cells.at_brokers(values)
+        return values.take(self.broker_cell)
+
+    def places(self, before: Ints) -> Ints:
+        """As of the cells."""
+        if self.at is None:
+            return self.cells.places(before)
+        return before.take(self.broker_cell) + self.queue_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,23 +217,17 @@ def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
 
     Returns:
         By broker cell: the number of queues on earlier brokers, and on all brokers, of that key.
+        Cost: a stable sort of the cells, which are in order but for the epochs of their brokers.
     """
-    key = np.zeros(len(grid.topic_of), np.int64) if key is None else key
-    order = np.lexsort((key, grid.topic_of))
-    begins = first_of_run(grid.topic_of[order], key[order])
-    rank = np.arange(len(order)) - np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
-    before = np.zeros(len(counts), np.int64)
-    sizes, first = np.diff(grid.broker_first), grid.broker_first[:-1]
-    for turn in range(1, int(rank.max(initial=0)) + 1):
-        here = order[rank == turn]
-        there = order[np.flatnonzero(rank == turn) - 1]
-        cells, others = ranges(first[here], sizes[here]), ranges(first[there], sizes[there])
-        before[cells] = before[others] + counts[others]
-    total = before + counts
-    for turn in range(int(rank.max(initial=0)) - 1, -1, -1):
-        at = np.flatnonzero(rank[:-1] == turn)
-        at = at[rank[at + 1] == turn + 1]
-        here, following = order[at], order[at + 1]
-        cells, others = ranges(first[here], sizes[here]), ranges(first[following], sizes[following])
-        total[cells] = total[others]
+    keys: tuple[Ints, ...] = (grid.topic_cell,)
+    if key is not None:
+        keys = (np.repeat(key, np.diff(grid.broker_first)), *keys)
+    cell = np.lexsort(keys)  # brokers keep their order
+    first = first_of_run(*(of_cell[cell] for of_cell in keys))
+    bounds = np.append(np.flatnonzero(first), len(cell))
+    sizes, counted = np.diff(bounds), pointers(counts[cell])
+    until = counted[bounds]
+    before, total = np.empty_like(counts), np.empty_like(counts)
+    before[cell] = counted[:-1] - np.repeat(until[:-1], sizes)
+    total[cell] = np.repeat(np.diff(until), sizes)
     return before, total

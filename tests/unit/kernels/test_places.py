@@ -21,21 +21,22 @@ Topic = list[tuple[int, list[int]]]
 def grid(topics: list[Topic]) -> Grid:
     """A grid of which only the order of its broker cells is known."""
     brokers = [len(topic) for topic in topics]
+    epochs = [len(topic[0][1]) if topic else 0 for topic in topics]
     sizes = [len(counts) for topic in topics for _, counts in topic]
     none = NOTHING > 0
     return Grid(
         GroupTopics(*(NOTHING,) * 5), TopicBrokers(*(NOTHING,) * 3),
         topic_of=np.repeat(np.arange(len(topics)), brokers),
-        topic_first=NOTHING, broker_first=pointers(np.array(sizes, np.int64)),
+        topic_first=pointers(ints(epochs)), broker_first=pointers(ints(sizes)),
         active=none, read=none, queues=NOTHING, frozen=none, readable=NOTHING,
         most_readable=NOTHING, elsewhere=none,
     )  # fmt: skip
 
 
-def placed(topics: list[Topic]) -> tuple[list[int], list[int]]:
+def placed(topics: list[Topic], *, by_key: bool = True) -> tuple[list[int], list[int]]:
     counts = [n for topic in topics for _, row in topic for n in row]
     keys = [key for topic in topics for key, _ in topic]
-    before, total = places(grid(topics), ints(counts), ints(keys))
+    before, total = places(grid(topics), ints(counts), ints(keys) if by_key else None)
     return before.tolist(), total.tolist()
 
 
@@ -85,3 +86,5 @@ def topics(draw: st.DrawFn) -> Topic:
 @given(st.lists(topics(), max_size=4))
 def test_places_are_what_counting_gives(given_topics: list[Topic]) -> None:
     assert placed(given_topics) == counted(given_topics)
+    of_one_key = [[(0, row) for _, row in topic] for topic in given_topics]
+    assert placed(given_topics, by_key=False) == counted(of_one_key)

@@ -48,5 +48,5 @@ class AveragelyOwners:
         """The entry that owns each cell."""
         first = self._first[cells.epoch]
         members = self._first[cells.epoch + 1] - first
-        place = self._before[cells.broker_cell] + cells.queue_id
+        place = cells.places(self._before)
         return first + average_index(place, self._total[cells.broker_cell], members)

@@ -31,5 +31,5 @@ class AveragelyByCircleOwners:
     def entries(self, cells: Readable) -> Ints:
         """The entry that owns each cell."""
         first = self._first[cells.epoch]
-        place = self._before[cells.broker_cell] + cells.queue_id
+        place = cells.places(self._before)
         return first + place % (self._first[cells.epoch + 1] - first)

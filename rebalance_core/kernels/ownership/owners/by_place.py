@@ -43,8 +43,9 @@ class OwnersByPlace:
 
     def __init__(self, deal: Deal, mine: Bools, epochs: Epochs, grid: Grid, roster: Roster) -> None:
         sizes = np.diff(grid.topic_first)
-        epoch = ranges(epochs.of_group[grid.topics.group], sizes)
-        members = np.diff(roster.first)[epoch]
+        self.epoch = ranges(epochs.of_group[grid.topics.group], sizes)
+        """By topic cell."""
+        members = np.diff(roster.first)[self.epoch]
         divided = (grid.queues > 0) & (members > 0) & np.repeat(mine[grid.topics.group], sizes)
         self.topic_cell: Ints = np.flatnonzero(divided)
         """The topic cells that have an answer."""
@@ -64,58 +65,58 @@ class OwnersByPlace:
 class ListedOwners:
     """Owners of cells, looked up by place. Cost: O(1) a queue and epoch, without a division.
 
-    Where a topic has many queues on a broker, those of an epoch are looked up at once.
+    Where a topic has many queues on a broker, those of an epoch are looked up at once, and topics
+    that are alike are copied: what was looked up for a piece is kept for the next one.
 
     Args:
         answers: of the groups.
-        epochs: of all groups.
         grid: of all groups.
         numbered: how queues are numbered over the brokers of their topic.
         roster: of all groups.
     """
 
     def __init__(
-        self, answers: OwnersByPlace, epochs: Epochs, grid: Grid, numbered: Places, roster: Roster
+        self, answers: OwnersByPlace, grid: Grid, numbered: Places, roster: Roster
     ) -> None:
-        begin, sizes = np.zeros(len(grid.queues), np.int64), np.diff(grid.broker_first)
+        begin = np.zeros(len(grid.queues), np.int64)
         begin[answers.topic_cell] = answers.first[answers.answer]
-        self._begin = begin[ranges(grid.topic_first[grid.topic_of], sizes)] + numbered[0]
+        topic_cell = grid.topic_cell
+        self._begin = begin[topic_cell] + numbered[0]
         """By broker cell: where the answer has its first queue."""
-        self._first = roster.first[ranges(epochs.of_group[grid.brokers.group], sizes)]
+        self._first = roster.first[answers.epoch][topic_cell]
         """By broker cell: the first entry of the epoch."""
         self._index = answers.index
+        self._made: dict[tuple[int, int, int, bytes], Ints] = {}
+        """Owners of the stretches of the last piece."""
 
     def entries(self, cells: Readable) -> Ints:
         """The entry that owns each cell."""
         if cells.at is None and cells.cells.are_few_runs:
             return self._of_stretches(cells.cells)
-        found = self._begin.take(cells.broker_cell)
-        found += cells.queue_id
-        index = self._index.take(found)
-        np.take(self._first, cells.broker_cell, out=found, mode="clip")  # "raise" would buffer
+        index = self._index.take(cells.places(self._begin))
+        found = cells.at_brokers(self._first)
         found += index
         return found
 
-    @cached_property
-    def _wide_index(self) -> Ints:
-        return self._index.astype(np.int64)
-
     def _of_stretches(self, cells: Cells) -> Ints:
-        """The entry that owns each cell, epoch by epoch of each stretch; of those alike once."""
+        """The entry that owns each cell; of stretches that are alike looked up once."""
         some, end, found = cells.stretches, 0, np.empty(len(cells), np.int64)
-        index, queue_ids = self._wide_index, cells.queues.ids_of(some.queue, some.topic_broker)
-        made: dict[tuple[int, bytes, bytes], int] = {}
-        for cell, queue_id, count, epochs in zip(
-            some.first_broker_cell, queue_ids, some.count, some.epochs, strict=True
-        ):
-            begin, end = end, end + count * epochs
-            of_epochs = slice(cell, cell + epochs)
-            places, firsts = self._begin[of_epochs] + queue_id, self._first[of_epochs]
-            alike = made.setdefault((count, places.tobytes(), firsts.tobytes()), begin)
-            if alike < begin:
-                found[begin:end] = found[alike : alike + end - begin]
-                continue
-            by_epoch = found[begin:end].reshape(count, epochs).T
-            for owners, place, first in zip(by_epoch, places, firsts, strict=True):
-                np.add(index[place : place + count], first, out=owners)
+        queue_id = cells.queues.ids_of(some.queue, some.topic_broker)
+        columns = (some.first_broker_cell, some.first_epoch, some.epochs, queue_id, some.count)
+        known, self._made = self._made, {}
+        for cell, epoch, epochs, first, count in zip(*(c.tolist() for c in columns), strict=True):
+            alike = epoch, first, count, self._begin[cell : cell + epochs].tobytes()
+            if alike not in known:
+                known[alike] = self._looked_up(slice(cell, cell + epochs), first, count)
+            owners = self._made[alike] = known[alike]
+            begin, end = end, end + len(owners)
+            found[begin:end] = owners
         return found
+
+    def _looked_up(self, broker_cells: slice, queue_id: int, count: int) -> Ints:
+        """The owners of so many queues that count on, the epochs of one after the other."""
+        begins, firsts = self._begin[broker_cells] + queue_id, self._first[broker_cells]
+        found = np.empty((count, len(begins)), np.int64)
+        for owners, begin, first in zip(found.T, begins, firsts, strict=True):
+            np.add(self._index[begin : begin + count], first, out=owners)
+        return found.ravel()

@@ -28,7 +28,7 @@ class MachineRoomOwners:
         """The entry that owns each cell; the remainder goes one by one to the first members."""
         first = self._first[cells.epoch]
         members = self._first[cells.epoch + 1] - first
-        place = self._before[cells.broker_cell] + cells.queue_id
+        place = cells.places(self._before)
         size = self._total[cells.broker_cell] // members
         remainder = place - size * members
         index = np.where(remainder >= 0, remainder, place // np.maximum(size, 1))

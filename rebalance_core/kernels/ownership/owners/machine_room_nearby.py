@@ -121,7 +121,7 @@ class MachineRoomNearbyOwners:
 
     def entries(self, cells: Readable) -> Ints:
         """The entry that owns each cell."""
-        place = self._before[cells.broker_cell] + cells.queue_id
+        place = cells.places(self._before)
         queues = self._total[cells.broker_cell]
         first = self._room_first[cells.broker_cell]
         in_room = self._in_room[cells.broker_cell]

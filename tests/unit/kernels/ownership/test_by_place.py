@@ -13,6 +13,7 @@ from rebalance_core.kernels.ownership import kernels
 from rebalance_core.kernels.ownership.kernels import DEALS
 from rebalance_core.kernels.ownership.owners.by_place import OwnersByPlace
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.state import cells
 from rebalance_core.model.queue import sort_queues
 from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.kernels.fleets import build, kernel_rows
@@ -81,6 +82,19 @@ def test_cells_are_the_same_looked_up_by_place_and_computed(groups: list[Divided
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "MOST_LISTED", -1)
         assert kernel_rows(built(groups), ("ownership",)) == looked_up
+
+
+@settings(RANDOM, max_examples=30)
+@given(st.lists(BY_NUMBERS, min_size=1, max_size=5), st.sampled_from((1, 9, 1_000)))
+def test_cells_are_the_same_looked_up_one_by_one_and_by_stretch(
+    groups: list[Divided], cells_per_block: int
+) -> None:
+    prepared = built(groups)
+    found = kernel_rows(prepared, ("ownership",), cells_per_block=cells_per_block)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "MANY_QUEUES", 0)
+        again = kernel_rows(prepared, ("ownership",), cells_per_block=cells_per_block)
+    assert again == found
 
 
 def test_topics_of_any_group_with_equal_numbers_have_one_answer() -> None:

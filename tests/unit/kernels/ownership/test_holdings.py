@@ -65,6 +65,13 @@ def test_pieces_have_about_as_many_cells_as_asked() -> None:
     assert max(len(piece.cells) for piece in pieces) <= 6
 
 
+def test_a_small_topic_broker_is_not_cut() -> None:
+    brokers = [topic(0, 2, broker=f"b{number:02}") for number in range(12)]
+    group = build([history(*brokers, join(0, "x"))], retry=False)
+    assert [len(piece.cells) for piece in Holdings(group, cells_per_block=17).pieces()] == [16, 8]
+    assert [len(piece.cells) for piece in Holdings(group, cells_per_block=15).pieces()] == [15, 9]
+
+
 def test_a_piece_has_queues_of_one_kind() -> None:
     pieces = list(Holdings(prepared()).pieces())
     assert [type(piece) for piece in pieces] == [Block, Broadcast]
