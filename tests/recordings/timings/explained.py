@@ -59,8 +59,6 @@ EXPLANATIONS = (
     Explanation("slave-read", frozenset(), BUSY_HOST),
     Explanation("nightly", frozenset({19, 22, 28, 32}), "Eleven JVMs were started at once on two "
                 "cores: first passes took up to 1.7 s."),
-    Explanation("start-offsets", frozenset({23}), "A lite pull consumer started a queue while it "
-                "was being shut down."),
     Explanation("silent-loss", frozenset({11, 12}), "A host was frozen for 133 s and thawed: how "
                 "often a pass waited 3 s for it, and how often it listed each member afterwards, "
                 "is in no input."),
