@@ -1,7 +1,6 @@
 """Which findings are counted, kept, shown and new, of rows of ``findings``.
 
-The order of Spark, which selects from larger tables by the same columns: null first, texts by their
-UTF-8.
+Where they are put in order, null comes first, and texts go by their code points.
 """
 
 from __future__ import annotations

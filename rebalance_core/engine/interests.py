@@ -6,14 +6,14 @@ Made of any part of the input; those of all parts are merged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.engine.units import GROUP
-from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
+from rebalance_core.kernels.codes.columns import COMMITS, EVENTS, GROUPS
 from rebalance_core.model import events
 
 _NAMES = pa.string()
@@ -63,6 +63,27 @@ def interests_of(table: str, rows: pa.Table) -> Interests | None:
     if table == GROUPS:
         return Interests.merged([_interests(topics=_subscribed(rows))])
     return None
+
+
+def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
+    """`interests_of`, for every group that a row of any table names, and with what it committed on.
+
+    A group without consumer events has 0 of them.
+
+    Args:
+        table: the name of the table.
+        rows: used rows; None comes of a table whose rows name no group.
+    """
+    if "consumer_group" not in rows.column_names:
+        return None
+    own = interests_of(table, rows)
+    names = (_of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
+    names = names.filter(names["consumer_group"].is_valid())
+    none = pa.repeat(pa.scalar(0, pa.int64()), len(names))
+    named = _interests(groups=names.append_column("events", none))
+    if table == COMMITS:
+        named = replace(named, topics=rows.select([*GROUP, "topic"]))
+    return Interests.merged([named] if own is None else [own, named])
 
 
 def _of_events(rows: pa.Table) -> Interests:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,8 @@ from rebalance_core.storage.locations import Location, place_of
 from rebalance_core.storage.table_files import whole
 
 GroupName = tuple[str, str]
+ReadWritten = Callable[[str, GroupName | None], pa.Table]
+"""From the name of a table that a run wrote to its rows: those of a (cluster, group), or all."""
 
 
 def read_written(
@@ -41,6 +43,18 @@ def read_written(
         return schema.empty_table()
     found = _dataset(folder, table).to_table(filter=rows)
     return whole(found, schema)
+
+
+def reader_of(folder: Location) -> ReadWritten:
+    """Reads the tables of a folder."""
+
+    def read(table: str, group: GroupName | None) -> pa.Table:
+        if group is None:
+            return read_written(folder, table)
+        named = (pc.field("cluster") == group[0]) & (pc.field("consumer_group") == group[1])
+        return read_written(folder, table, named)
+
+    return read
 
 
 def batches_of_written(folder: Location, table: str) -> Iterator[pa.RecordBatch]:

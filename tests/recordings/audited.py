@@ -21,7 +21,7 @@ def audited(recording: str) -> Tables:
 def audit_folder(folder: Path) -> Tables:
     """The same of any collection."""
     inputs, observed = tables_of_collection(open_collection(folder), Assumptions())
-    result = audit_unwritten(check_tables(inputs), SimulationOptions(), observed)
+    result, _ = audit_unwritten(check_tables(inputs), SimulationOptions(), observed)
     epochs = simulate(inputs).epochs
     return {
         "findings": result.findings,

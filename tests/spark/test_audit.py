@@ -1,175 +1,225 @@
-"""The distributed audit gives what the plain one gives, and what only matters at scale."""
+"""An audit on Spark finds and writes what one in a process does, wherever Spark has to write."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from rebalance_core.audit.accepted import Acceptance
-from rebalance_core.audit.redact import DIGITS, PREFIX, pseudonym
+from rebalance_core.audit.selection import capped
 from rebalance_core.checks.input_tables import input_tables_of
-from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES, INPUT_TABLES, SIMULATED_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows
-from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.process.write_ledger import simulate_and_write
-from rebalance_core.spark.audit.audit import AuditResult, audit_tables
-from rebalance_core.spark.audit.queries import capped, changed_since, findings_frame
-from rebalance_core.spark.audit.redacted_frames import redacted
-from rebalance_core.spark.tables.observed import read_observed
-from tests.recordings.audited import audited
-from tests.recordings.tables import DATA, Row
+from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES
+from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.engine.options import LedgerConfig, SimulationOptions
+from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.engine.units import GROUP
+from rebalance_core.model.errors import InputRefused, OutputExists
+from rebalance_core.process.audit.audit import audit_tables
+from rebalance_core.process.audit.audit_result import AuditResult
+from rebalance_core.process.audit.write_audit import write_redacted_ledger
+from rebalance_core.process.observed import READ_TABLES
+from rebalance_core.process.write_ledger import LedgerWritten, simulate_and_write
+from rebalance_core.process.written_tables import LedgerFiles, read_written
+from rebalance_core.spark.audit.audit_inputs import AuditInputs, read_inputs
+from rebalance_core.spark.audit.run import AuditWritten, audit_and_write, audit_unwritten
+from rebalance_core.spark.tables import task_tables, written
+from rebalance_core.spark.tables.written import reader_of
+from tests.recordings.fleets import ingested_fleet, table_of
 
-FLEET = ("nightly", "silent-loss", "pop")
+KNOWN = Acceptance("IDLE_MEMBER", (("consumer_group", "audit-*"),), "a spare", date(2026, 1, 1))
+PER_RULE = 2
 NOW_MS = 1_700_000_000_000
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
-    """Three recordings as one fleet of three clusters, as a process wrote them; rows reversed."""
-    folder = tmp_path_factory.mktemp("written")
-    for table in INGESTED_TABLES:
-        rows = [row for name in FLEET for row in ingested(name, table)]
-        batch = batch_of_rows(ALL_TABLES[table], rows[::-1])
-        (folder / table).mkdir()
-        pq.write_table(pa.Table.from_batches([batch]), folder / table / "part-0.parquet")
-    inputs = {name: pq.read_table(folder / name) for name in INPUT_TABLES}
-    simulate_and_write(input_tables_of(inputs), folder / "ledger")
-    written = [*folder.glob("*/"), *(folder / "ledger").iterdir()]
-    return {
-        path.name: spark.read.schema(ALL_TABLES[path.name].plain_ddl).parquet(str(path))
-        for path in written
-        if path.name in ALL_TABLES
-    }
-
-
-def ingested(recording: str, table: str) -> Iterator[Row]:
-    for row in ingest_collection(DATA / recording / "collection").tables[table]:
-        yield row | ({"cluster": recording} if "cluster" in row else {})
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three recordings as one fleet of three clusters, in Parquet files."""
+    folder = tmp_path_factory.mktemp("ingested")
+    for name, rows in ingested_fleet().items():
+        (folder / name).mkdir()
+        pq.write_table(rows, folder / name / "part-0.parquet")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def result(tables: dict[str, DataFrame]) -> Iterator[AuditResult]:
-    known = Acceptance("IDLE_MEMBER", (("consumer_group", "audit-*"),), "a spare", date(2026, 1, 1))
-    with audit_tables(tables, accepted=(known,)) as audited_tables:
-        assert audited_tables.judged.is_cached
-        yield audited_tables
-    assert not audited_tables.judged.is_cached
+def simulated(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> LedgerWritten:
+    """The ledger that a process makes of it."""
+    inputs = input_tables_of({name: pq.read_table(folder / name) for name in INPUT_TABLES})
+    return simulate_and_write(inputs, tmp_path_factory.mktemp("process"))
 
 
 @pytest.fixture(scope="module")
-def findings(spark: SparkSession, result: AuditResult) -> DataFrame:
-    """Its findings as written ones: nothing is left to compute."""
-    return findings_frame(spark, rows(result.findings))
+def ledger(tmp_path_factory: pytest.TempPathFactory, simulated: LedgerWritten) -> Path:
+    """Where it is."""
+    return next(tmp_path_factory.getbasetemp().glob("process*"))
 
 
-def test_findings_and_verdicts_are_those_of_the_plain_audit(result: AuditResult) -> None:
-    found = rows(result.findings)
-    expected = [row | {"cluster": name} for name in FLEET for row in audited(name)["findings"]]
-    for row in expected:
-        if row["rule_id"] == "IDLE_MEMBER" and row["consumer_group"] == "audit-writer":
-            row["accepted"] = "a spare"
-    assert by_text(found) == by_text(expected)
-    verdicts = [r | {"cluster": n} for n in FLEET for r in audited(n)["group_verdicts"]]
-    assert by_text(rows(result.verdicts)) == by_text(verdicts)
+@pytest.fixture(scope="module")
+def propagation(ledger: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `propagate` might say of every change, and of a group that no other table names."""
+    numbers = {column.name: 7 for column in PROPAGATION.columns if column.type != "STRING"}
+    epochs = read_written(ledger, "epochs").to_pylist()
+    changes = [{name: row[name] for name in GROUP} | {"change_ms": row["from_ms"]}
+               for row in epochs]  # fmt: skip
+    changes.append({"cluster": "pop", "consumer_group": "late", "change_ms": NOW_MS})
+    rows = [numbers | {"cause": "CONSUMER_JOIN"} | row for row in changes]
+    folder = tmp_path_factory.mktemp("propagation")
+    with TableWriters(folder, (PROPAGATION.name,)) as writers:
+        for batch in table_of(PROPAGATION.name, rows).to_batches():
+            writers.write(PROPAGATION.name, batch)
+    return folder
 
 
-def test_findings_are_counted_before_they_are_cut(result: AuditResult, findings: DataFrame) -> None:
-    counts = {(one.rule_id, one.severity, one.accepted): one.findings
-              for one in result.counts()}  # fmt: skip
-    assert counts["ORPHAN_QUEUES", "ERROR", False] == 4
-    assert counts["IDLE_MEMBER", "WARNING", True] == 1
-    kept = rows(capped(findings, 2))
-    orphans = [row for row in kept if row["rule_id"] == "ORPHAN_QUEUES"]
-    assert [row["severity"] for row in orphans] == ["ERROR", "ERROR"]
+@pytest.fixture(scope="module")
+def expected(simulated: LedgerWritten, ledger: Path, propagation: Path) -> AuditResult:
+    """What a process finds."""
+    fleet = ingested_fleet()
+    tables = {**simulated.checked.tables, **{name: fleet[name] for name in READ_TABLES}}
+    tables[PROPAGATION.name] = read_written(propagation, PROPAGATION.name)
+    return audit_tables(tables, LedgerFiles(ledger), accepted=(KNOWN,))
 
 
-def test_what_is_new_gone_and_still_there(findings: DataFrame) -> None:
-    before = findings.where("rule_id <> 'ORPHAN_QUEUES' OR consumer_group <> 'crm'")
-    now = findings.where("rule_id <> 'DOUBLE_OWNER'")
-    new, gone, still = changed_since(now, before)
-    assert {(r["rule_id"], r["consumer_group"]) for r in rows(new)} == {("ORPHAN_QUEUES", "crm")}
-    assert {row["rule_id"] for row in rows(gone)} == {"DOUBLE_OWNER"}
-    assert {row["severity"] for row in rows(still)} == {"ERROR", "WARNING"}
+@pytest.fixture(scope="module")
+def inputs(spark: SparkSession, folder: Path, propagation: Path) -> AuditInputs:
+    return read_inputs(spark, f"file://{folder}").with_propagation(spark, f"file://{propagation}")
 
 
-def test_a_rule_of_which_not_all_was_kept_has_no_new_findings(findings: DataFrame) -> None:
-    before = capped(findings, 1)
-    assert "ORPHAN_QUEUES" in {row["rule_id"] for row in rows(changed_since(findings, before)[0])}
-    new, gone, _ = changed_since(findings, before, ["ORPHAN_QUEUES"])
-    assert "ORPHAN_QUEUES" not in {row["rule_id"] for row in rows(new)}
-    assert rows(gone) == []
-
-
-def test_redacted_findings_verdicts_and_tables_show_no_client(
-    spark: SparkSession, tables: dict[str, DataFrame]
-) -> None:
-    clients = {row["client_id"] for row in tables["memberships"].select("client_id").collect()}
-    hosts = {client.partition("@")[0] for client in clients} | {"127.0.0.1", "fe80::7"}
-    one = min(clients)
-    told = f"{one} of fe80::7 wrote clients/shop-pod/rocketmq_client.log"
-    on_cluster = {
-        "cluster": "nightly", "rule_id": "INGEST_ASSUMED", "severity": "INFO", "summary": told,
-        "remedy": told, "evidence": {told: told},
-    }  # fmt: skip
-    found = tables["findings"]
-    extra = spark.createDataFrame([tuple(on_cluster.get(n) for n in found.columns)], found.schema)
-    hidden = audit_tables({**tables, "findings": found.unionByName(extra)}, redact_salt="s")
-    ledger = {name: redacted(tables[name], PREFIX, DIGITS, "s") for name in SIMULATED_TABLES}
-    frames = {"findings": hidden.findings, "group_verdicts": hidden.verdicts} | ledger
-    shown = {name: rows(frame) for name, frame in frames.items()}
-    for name, some in shown.items():
-        text = json.dumps(some)
-        told_of = [word for word in (*clients, *hosts, "shop-pod") if word in text]
-        assert told_of == [], name
-    names = {row["client_id"] for row in shown["memberships"]}
-    assert names == {pseudonym(client, "s") for client in clients}
-    assert names & {row["client_id"] for row in shown["findings"]}
-    assert any(pseudonym(one, "s") in (row["remedy"] or "") for row in shown["findings"])
-
-
-def test_the_place_of_a_rejected_row_names_no_client(spark: SparkSession) -> None:
-    places = {
-        "mqadmin/5-consumerStatus-g/10.0.0.1@7.txt:8": "mqadmin/5-consumerStatus-g/(redacted):8",
-        "clients/shop-pod/rocketmq_client.log:3": "clients/(redacted)/rocketmq_client.log:3",
-        "brokers/broker-a/broker.log.gz:419": "brokers/broker-a/broker.log.gz:419",
-    }
-    frame = spark.createDataFrame(
-        [(place, "text") for place in places], "source STRING, raw STRING"
+def audited(spark: SparkSession, inputs: AuditInputs, output: Path, **options: Any) -> AuditWritten:
+    return audit_and_write(
+        spark, inputs, f"file://{output}", findings_per_rule=PER_RULE, accepted=(KNOWN,), **options
     )
-    shown = rows(redacted(frame, PREFIX, DIGITS, "s"))
-    assert [row["source"] for row in shown] == list(places.values())
-    assert {row["raw"] for row in shown} == {"(redacted)"}
 
 
-def test_observed_rows_that_are_none_are_rejected_with_their_place(
+def test_the_audit_of_a_process_and_nothing_stays(
+    spark: SparkSession,
+    inputs: AuditInputs,
+    simulated: LedgerWritten,
+    expected: AuditResult,
+    tmp_path: Path,
+) -> None:
+    before = kept(spark)
+    found = audited(spark, inputs, tmp_path / "out", options=SimulationOptions(partitions=5))
+    assert kept(spark) == before
+    assert by_text(found.result.findings) == by_text(expected.findings)
+    assert by_text(found.result.verdicts) == by_text(expected.verdicts)
+    assert found.result.runs == expected.runs
+    assert found.facts == simulated.facts
+    assert (found.input_rows, found.rejected) == (simulated.input_rows, simulated.rejected)
+    assert list(found.tables) == list(AUDITED_TABLES)
+    for name, table in simulated.tables.items():
+        assert astuple(found.tables[name]) == astuple(table), name
+    rows = {name: rows_of_arrow(read_written(tmp_path / "out", name)) for name in found.tables}
+    assert {name: len(some) for name, some in rows.items()} == {
+        name: table.rows for name, table in found.tables.items()
+    }
+    assert by_text(rows["findings"]) == by_text(capped(expected.findings, PER_RULE))
+    assert len(rows["findings"]) < len(expected.findings)
+    with pytest.raises(OutputExists, match="exists already"):
+        audited(spark, inputs, tmp_path / "out")
+    assert kept(spark) == before
+
+
+def test_redacted_tables_where_spark_must_write(
+    spark: SparkSession,
+    inputs: AuditInputs,
+    ledger: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ledger as a process redacts one it wrote; the driver reads through Spark."""
+    for module in (task_tables, written):
+        monkeypatch.setattr(module, "is_here", lambda folder: False)
+    output = tmp_path / "out"
+    found = audited(spark, inputs, output, redact_salt="s")
+    read = reader_of(spark, f"file://{output}")
+    rows = {name: rows_of_arrow(read(name, None)) for name in AUDITED_TABLES}
+    clients = set(ingested_clients())
+    hosts = {client.partition("@")[0] for client in clients} | {"127.0.0.1"}
+    for name, some in rows.items():
+        text = json.dumps(some)
+        assert [word for word in (*clients, *hosts) if word in text] == [], name
+    assert len(clients) > 10
+    group = next((r["cluster"], r["consumer_group"]) for r in rows["epochs"])
+    assert by_text(rows_of_arrow(read("epochs", group))) == by_text(
+        row for row in rows["epochs"] if (row["cluster"], row["consumer_group"]) == group
+    )
+    monkeypatch.undo()
+    for name, table in write_redacted_ledger(ledger, tmp_path / "redacted", "s").items():
+        assert astuple(found.tables[name]) == astuple(table), name
+
+
+def ingested_clients() -> Iterable[str]:
+    for row in ingested_fleet()["observed_ownership"].to_pylist():
+        yield row["client_id"]
+
+
+def test_a_dry_run_finds_the_same_and_writes_nothing(
+    spark: SparkSession, inputs: AuditInputs, expected: AuditResult
+) -> None:
+    before = kept(spark)
+    forecast, result = audit_unwritten(
+        spark, inputs, SimulationOptions(), BadRowLimits(), accepted=(KNOWN,)
+    )
+    assert (forecast.refusal, list(forecast.complaints)) == (None, [])
+    assert forecast.counts.keys() == set(INPUT_TABLES)
+    assert result is not None
+    assert result.counts() == expected.counts()
+    assert kept(spark) == before
+
+
+def test_rows_that_are_only_compared_with_are_rejected_and_never_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    good = {"cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "b", "queue_id": 0,
-            "client_id": "a", "observed_ms": NOW_MS, "source": "s"}  # fmt: skip
-    bad = good | {"queue_id": "x"}
-    path = tmp_path / "observed_ownership.jsonl"
-    path.write_text("\n".join(map(json.dumps, (good, bad))) + "\n")
-    facts = {"cluster": "c", "kind": "DUMP", "first_ms": NOW_MS, "last_ms": NOW_MS, "times": 1,
-             "details": {"command": "clusterList"}, "source": "s"}  # fmt: skip
-    (tmp_path / "observed_facts.jsonl").write_text(json.dumps(facts) + "\n")
-    observed = read_observed(spark, str(tmp_path))
-    assert rows(observed.tables["observed_ownership"]) == [good]
-    (fact,) = rows(observed.tables["observed_facts"])
-    assert fact["details"] == {"command": "clusterList"}
-    (rejected,) = rows(observed.rejected)
-    assert rejected["source"].endswith("observed_ownership.jsonl:2")
-    assert rejected["issues"][0]["code"] == "BAD_TYPE"
+    """A row of the history that is bad is refused before anything is written."""
+    for name in (*INPUT_TABLES, *READ_TABLES):
+        rows = ingested_fleet()[name]
+        lines = map(json.dumps, rows_of_arrow(rows.filter(pc.equal(rows["cluster"], "pop"))))
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    held = tmp_path / "observed_ownership.jsonl"
+    row = json.loads(held.read_text().splitlines()[0])
+    held.write_text("".join(json.dumps(row | {"queue_id": "x", "new": 1}) + "\n" for _ in "ab"))
+    inputs = read_inputs(spark, f"file://{tmp_path}")
+    told: list[str] = []
+    config = LedgerConfig(bad_rows=BadRowLimits("fail"))
+    found = audited(spark, inputs, tmp_path / "out", config=config, warn=told.append)
+    assert (found.rejected, told) == ({"BAD_TYPE": 2}, [])
+    places = {row["source"] for row in read_written(tmp_path / "out", "rejected").to_pylist()}
+    assert {place.rpartition("/")[2] for place in places} == {
+        f"observed_ownership.jsonl:{line}" for line in (1, 2)
+    }
+    forecast, _ = audit_unwritten(spark, inputs, SimulationOptions(), config.bad_rows)
+    assert (list(forecast.complaints), forecast.refusal) == ([], None)
+
+    with (tmp_path / "cluster_events.jsonl").open("a") as file:
+        file.write("{not json\n")
+    bad, before = read_inputs(spark, f"file://{tmp_path}"), kept(spark)
+    with pytest.raises(InputRefused, match=r"1 of .* rows are bad(.|\n)*UNPARSABLE 1"):
+        audited(
+            spark, bad, tmp_path / "no", config=config, before_writing=lambda: pytest.fail("no")
+        )
+    assert not (tmp_path / "no").exists()
+    forecast, result = audit_unwritten(spark, bad, SimulationOptions(), config.bad_rows)
+    assert "1 of" in str(forecast.refusal)
+    assert [one.code for one in forecast.complaints] == ["UNPARSABLE"]
+    assert result is None
+    assert kept(spark) == before
 
 
-def rows(frame: DataFrame) -> list[dict[str, Any]]:
-    return [row.asDict(recursive=True) for row in frame.collect()]
+def kept(spark: SparkSession) -> set[int]:
+    """Ids of the RDDs that the session keeps."""
+    jsc = spark.sparkContext._jsc
+    assert jsc is not None
+    return set(jsc.getPersistentRDDs())
 
 
-def by_text(found: list[dict[str, Any]]) -> list[str]:
-    return sorted(json.dumps(row, sort_keys=True) for row in found)
+def by_text(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)

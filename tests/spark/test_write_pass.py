@@ -18,7 +18,8 @@ from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.engine.summary import facts_of
-from rebalance_core.spark.engine.write_pass import LedgerFolder, RejectedTask
+from rebalance_core.spark.engine.write_pass import LedgerFolder
+from rebalance_core.spark.tables.task_files import RowsTask
 from rebalance_core.spark.tables.written import read_written
 from rebalance_core.storage.locations import place_of
 from rebalance_core.storage.place import Place
@@ -48,13 +49,12 @@ def test_every_table_has_a_file_and_the_rows_of_all_tasks(
 ) -> None:
     rows = spark.createDataFrame(ROWS, REJECTED.plain_ddl).repartition(3)
     with LedgerFolder(folder) as ledger:
-        ledger.write_ledger(rows, RejectedTask(ledger.attempts))
+        ledger.write(rows, RowsTask(ledger.attempts, "rejected"))
         # what an attempt leaves that was killed, or lost to another one
         killed = TableWriters(ledger.attempts / "killed", ("rejected",))
         killed.write("rejected", pa.RecordBatch.from_pylist(ROWS, REJECTED.arrow_schema()))
         written = ledger.close()
     assert written["rejected"].rows == len(ROWS)
-    assert ledger.facts.rejected == {"C": len(ROWS)}
     assert folder.names() == sorted(LEDGER_TABLES)
     for name, table in LEDGER_TABLES.items():
         found = rows_in(folder, name)
@@ -64,36 +64,35 @@ def test_every_table_has_a_file_and_the_rows_of_all_tasks(
 
 
 @dataclass(frozen=True)
-class Twice(RejectedTask):
+class Twice(RowsTask):
     """Two attempts write the same rows, as speculation has it; the first is not heard of."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = list(batches)
-        lost = list(RejectedTask.__call__(self, rows))
+        lost = list(RowsTask.__call__(self, rows))
         assert len(lost) == 1
-        yield from RejectedTask.__call__(self, rows)
+        yield from RowsTask.__call__(self, rows)
 
 
 def test_attempts_that_are_lost_or_late_leave_no_row(spark: SparkSession, folder: Place) -> None:
     rows = spark.createDataFrame(ROWS, REJECTED.plain_ddl).repartition(2)
     with LedgerFolder(folder) as ledger:
-        ledger.write_ledger(rows, Twice(ledger.attempts))
+        ledger.write(rows, Twice(ledger.attempts, "rejected"))
         assert len(ledger.attempts.names()) == 4
         written = ledger.close()
     late = pa.RecordBatch.from_pylist(ROWS, REJECTED.arrow_schema())
-    assert len(list(RejectedTask(ledger.attempts)([late]))) == 1
+    assert len(list(RowsTask(ledger.attempts, "rejected")([late]))) == 1
     assert written["rejected"].rows == len(ROWS)
-    assert ledger.facts.rejected == {"C": len(ROWS)}
     assert rows_in(folder, "rejected").num_rows == len(ROWS)
     assert folder.names() == sorted([ATTEMPTS, *LEDGER_TABLES])
 
 
 @dataclass(frozen=True)
-class Failing(RejectedTask):
+class Failing(RowsTask):
     """Fails when its rows are written."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        assert len(list(RejectedTask.__call__(self, batches))) == 1
+        assert len(list(RowsTask.__call__(self, batches))) == 1
         yield from ()
         raise OSError("the disk is full")
 
@@ -101,7 +100,7 @@ class Failing(RejectedTask):
 def test_a_task_that_fails_leaves_no_file(spark: SparkSession, folder: Place) -> None:
     rows = spark.createDataFrame(ROWS, REJECTED.plain_ddl).repartition(2)
     with pytest.raises(PySparkException, match="the disk is full"), LedgerFolder(folder) as ledger:
-        ledger.write_ledger(rows, Failing(ledger.attempts))
+        ledger.write(rows, Failing(ledger.attempts, "rejected"))
     assert [place.url for place in folder.files() if ATTEMPTS not in place.url] == []
 
 
@@ -113,9 +112,9 @@ def test_a_table_that_is_there_is_not_written_over(folder: Place) -> None:
 
 
 def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder: Place) -> None:
-    task = RejectedTask(folder / ATTEMPTS)
+    task = RowsTask(folder / ATTEMPTS, "rejected")
 
-    class Elsewhere(RejectedTask):
+    class Elsewhere(RowsTask):
         """Its files are not where the driver looks."""
 
         def __call__(self, batches: object) -> Iterator[pa.RecordBatch]:
@@ -124,7 +123,7 @@ def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder:
 
     rows = spark.createDataFrame(ROWS[:1], REJECTED.plain_ddl).coalesce(1)
     with LedgerFolder(folder) as ledger, pytest.raises(UsageError, match="hosts of their own"):
-        ledger.write_ledger(rows, Elsewhere(task.folder))
+        ledger.write(rows, Elsewhere(task.folder, "rejected"))
 
 
 def test_what_spark_wrote_is_summed_up_as_what_tasks_write(spark: SparkSession) -> None:

@@ -10,21 +10,21 @@ from rebalance_core.audit.judge import MEANINGS
 from rebalance_core.audit.missing_files import COLLECTION_INCOMPLETE
 from rebalance_core.audit.outcome import AuditOutcome, audit_outcome
 from rebalance_core.audit.prometheus import render_metrics
-from rebalance_core.cli.audit.audited import Audited
 from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.summary import not_read
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_run import BESIDE_TABLES, OutputRun
-from rebalance_core.cli.run.run_record import Outcome, RunRecord, TableRecord, table_records
+from rebalance_core.cli.run.run_record import Outcome, RunRecord, table_records
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine.written import LedgerWritten
+from rebalance_core.process.audit.audited import Audited
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
 
 PAGE, METRICS, INGESTED, PRIVATE = BESIDE_TABLES["audit"]
-"""The last two are folders: what was ingested; what holds client ids until it is redacted."""
+"""The last two are folders: what was ingested; what holds client ids, until all is redacted."""
 WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE)
 TOP_FINDINGS = 12
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
@@ -55,31 +55,22 @@ class AuditOutput:
     session: Any = None
 
     def write(
-        self, audited: Audited, simulated: LedgerWritten, files: Iterable[Mapping[str, Any]]
+        self, audited: Audited, written: LedgerWritten, files: Iterable[Mapping[str, Any]]
     ) -> AuditWritten:
-        """Write everything.
+        """Write what is beside the tables.
 
         Args:
             audited: findings and verdicts.
-            simulated: the ledger.
+            written: all tables, which are there already.
             files: how each file of a collection was understood.
         """
         outcome = audit_outcome(audited, self.request.options.fail_on)
-        outputs = self._write_tables(audited, simulated)
-        self._write_page(audited, outcome, simulated.rejected)
+        self._write_page(audited, outcome, written.rejected)
         self.run.folder.replace_text(METRICS, self._metrics(outcome))
         self.run.folder.delete(PRIVATE)
         self._write_accepted(audited)
-        record = self._finish(outcome, outputs, simulated, files)
+        record = self._finish(outcome, written, files)
         return AuditWritten(outcome, audited.shown(TOP_FINDINGS, with_info=False), record)
-
-    def _write_tables(self, audited: Audited, simulated: LedgerWritten) -> dict[str, TableRecord]:
-        """Findings and verdicts; the ledger is there already, or is written without client ids."""
-        settings, redact = self.request.settings.audit, self.request.options.redact_clients
-        written = audited.write(
-            settings.findings_per_rule, settings.redact_salt if redact else None
-        )
-        return table_records({**({} if redact else simulated.tables), **written})
 
     def _write_page(
         self, audited: Audited, outcome: AuditOutcome, rejected: Mapping[str, int]
@@ -143,21 +134,20 @@ class AuditOutput:
     def _finish(
         self,
         outcome: AuditOutcome,
-        outputs: Mapping[str, TableRecord],
-        simulated: LedgerWritten,
+        written: LedgerWritten,
         files: Iterable[Mapping[str, Any]],
     ) -> RunRecord:
         options = self.request.options
         return self.run.finish(
             Outcome(
-                outputs=outputs,
+                outputs=table_records(written.tables),
                 inputs=[
                     fingerprint("input", options.collection or options.input or "", self.session)
                 ],
-                rejected=simulated.rejected,
+                rejected=written.rejected,
                 files=self._shown_files(files),
-                replayed_groups=sum(simulated.replay_reasons.values()),
-                replay_reasons=simulated.replay_reasons,
+                replayed_groups=sum(written.replay_reasons.values()),
+                replay_reasons=written.replay_reasons,
                 audit=outcome.record(),
                 exit_code=ExitCode.DIFFERENCES if outcome.fails else ExitCode.OK,
             )

@@ -1,10 +1,12 @@
 """`audit` in this process; needs no JVM."""
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from rebalance_core.audit.verdict import Count
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.input_tables import InputTables, read_input_tables, stored_input_tables
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.cli.audit.audit_output import (
@@ -29,14 +31,16 @@ from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.process.audit.audit import audit_tables
+from rebalance_core.process.audit.audit_result import AuditResult
 from rebalance_core.process.audit.audited import Audited
 from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
-from rebalance_core.process.audit.unwritten import LedgerMeanwhile, tables_of_collection
+from rebalance_core.process.audit.unwritten import audit_unwritten, tables_of_collection
+from rebalance_core.process.audit.write_audit import write_audit, write_redacted_ledger
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.observed import Observed, read_observed, stored_observed
 from rebalance_core.process.row_forecast import row_forecast
 from rebalance_core.process.write_ledger import LedgerWritten, simulate_and_write
-from rebalance_core.process.written_tables import LedgerFiles, read_written
+from rebalance_core.process.written_tables import LedgerFiles, read_written, reader_of
 from rebalance_core.storage.locations import place_of
 from rebalance_core.storage.place import Place
 
@@ -52,9 +56,9 @@ def audit(request: AuditRequest) -> AuditWritten:
         say("judging every group")
         with progress_of("groups judged") as progress:
             result = audit_tables(tables, LedgerFiles(place), **request.judging, progress=progress)
-        output = AuditOutput(request, run)
-        audited = Audited(result, place, folder, _previous(options.previous))
-        return output.write(audited, simulated, files)
+        written = replace(simulated, tables=_written(request, result, simulated, place, folder))
+        audited = Audited(result, reader_of(folder), _previous(options.previous))
+        return AuditOutput(request, run).write(audited, written, files)
 
 
 def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
@@ -67,17 +71,18 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
         warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
     simulation = simulation_options(request.settings)
     checked = check_tables(inputs, max_queue_nums=simulation.max_queue_nums)
-    limits = bad_row_limits(request.settings)
-    with LedgerMeanwhile() as ledger:
-        with progress_of("groups") as progress:
-            rows = row_forecast(
-                checked, simulation, limits, lambda: ledger.simulate(checked, simulation, progress)
-            )
-        if rows.refusal is not None:
-            return rows, None
+    found: list[AuditResult] = []
+
+    def simulated() -> list[pa.RecordBatch]:
         with progress_of("groups judged") as progress:
-            result = ledger.audit(checked, observed, **request.judging, progress=progress)
-    return rows, result.counts()
+            result, rejected = audit_unwritten(
+                checked, simulation, observed, progress=progress, **request.judging
+            )
+        found.append(result)
+        return rejected
+
+    rows = row_forecast(checked, simulation, bad_row_limits(request.settings), simulated)
+    return rows, None if rows.refusal is not None else found[0].counts()
 
 
 def _ingested(
@@ -126,6 +131,20 @@ def _simulated(
     }
 
 
+def _written(
+    request: AuditRequest,
+    result: AuditResult,
+    simulated: LedgerWritten,
+    place: Place,
+    folder: Place,
+) -> dict[str, TableWritten]:
+    """Every table of the audit: the ledger is there already, or is written without client ids."""
+    settings, ledger = request.settings.audit, simulated.tables
+    if request.options.redact_clients:
+        ledger = write_redacted_ledger(place, folder, settings.redact_salt)
+    return {**ledger, **write_audit(result, folder, settings.findings_per_rule)}
+
+
 def _propagation(location: str | None) -> dict[str, pa.Table]:
     """What `propagate` wrote there."""
     if location is None:
@@ -138,7 +157,7 @@ def _previous(location: str | None) -> PreviousAudit | None:
     if location is None:
         return None
     outcome = audit_record(folder_here(location))["audit"]
-    return previous_audit(location, outcome["end_ms"], outcome["findings"])
+    return previous_audit(reader_of(location), outcome["end_ms"], outcome["findings"])
 
 
 def _unwritten_inputs(request: AuditRequest) -> tuple[InputTables, Observed]:

@@ -23,41 +23,34 @@ from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.running import check_free, open_for, running
 from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.cli.terminal import say, warn
-from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
-from rebalance_core.spark import DataFrame, InputTables, SparkSession
-from rebalance_core.spark.audit.audit import audit_tables
-from rebalance_core.spark.audit.audited import Audited
-from rebalance_core.spark.audit.previous_audit import PreviousAudit, previous_audit
-from rebalance_core.spark.audit.unwritten import count_unwritten, tables_of_collection
-from rebalance_core.spark.engine.row_forecast import row_forecast
-from rebalance_core.spark.engine.simulate import simulate_checked
-from rebalance_core.spark.engine.write_ledger import LedgerWritten, simulate_and_write, sized
+from rebalance_core.process.audit.audited import Audited
+from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
+from rebalance_core.spark import SparkSession
+from rebalance_core.spark.audit import run as service
+from rebalance_core.spark.audit.audit_inputs import (
+    AuditInputs,
+    read_ingested,
+    read_inputs,
+    unwritten_inputs,
+)
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
-from rebalance_core.spark.tables.check_rows import check_rows
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
-from rebalance_core.spark.tables.observed import Observed, read_observed, stored_observed
-from rebalance_core.spark.tables.written import read_written
-from rebalance_core.storage.locations import is_here, object_store
+from rebalance_core.spark.tables.written import read_written, reader_of
+from rebalance_core.storage.locations import is_here
 
 
 def audit(request: AuditRequest) -> AuditWritten:
     """Ingest if need be, simulate, judge every group, write everything."""
     options = request.options
     with running("audit", options, request.settings, WRITTEN) as (run, session):
-        place = run.folder.table_location(PRIVATE if options.redact_clients else "").rstrip("/")
-        source, files = _ingested(session, request, run, place)
-        simulated, tables = _simulated(session, request, source, run, place)
-        say("judging every group")
-        output = AuditOutput(request, run, session)
-        with simulated, audit_tables(tables, **request.judging) as result:
-            previous = _previous(session, options.previous)
-            folder = run.folder.table_location("").rstrip("/")
-            return output.write(
-                Audited(session, result, tables, folder, previous), simulated, files
-            )
+        ingested, files = _ingested(session, request, run)
+        folder = run.folder.table_location("").rstrip("/")
+        written = _written(session, request, ingested, run, folder)
+        previous = _previous(session, options.previous)
+        audited = Audited(written.result, reader_of(session, folder), previous)
+        return AuditOutput(request, run, session).write(audited, written, files)
 
 
 def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
@@ -68,69 +61,72 @@ def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
     _previous(session, options.previous)
     say("auditing; nothing is written")
     with ExitStack() as kept:  # releases the rows that are kept meanwhile
-        inputs, observed = _unwritten_inputs(session, request, kept)
-        simulation = simulation_options(settings)
-        checked, counts = check_rows(inputs, simulation.max_queue_nums, warn)
-        kept.callback(checked.close)
-        simulation = sized(simulation, counts, session)
-        ledger = kept.enter_context(simulate_checked(checked, simulation))
-        rows = row_forecast(checked, counts, bad_row_limits(settings), lambda: ledger.rejected)
-        if rows.refusal is not None:
-            return rows, None
-        return rows, count_unwritten(checked, ledger, observed, **request.judging)
+        rows, result = service.audit_unwritten(
+            session,
+            _unwritten_inputs(session, request, kept),
+            simulation_options(settings),
+            bad_row_limits(settings),
+            warn=warn,
+            **request.judging,
+        )
+    return rows, None if result is None else result.counts()
 
 
 def _ingested(
-    session: SparkSession, request: AuditRequest, run: OutputRun, place: str
-) -> tuple[str, list[dict[str, Any]]]:
-    """Where the tables to audit lie, and how each file was understood."""
+    session: SparkSession, request: AuditRequest, run: OutputRun
+) -> tuple[str | None, list[dict[str, Any]]]:
+    """Where the tables of a collection lie, and how each file was understood."""
     collection = request.collection
     if collection is None:
-        return spark_location(request.options.input or ""), []
+        return None, []
     say(f"reading {len(collection.files):,} files of {request.options.collection}")
-    location = f"{place}/{INGESTED}"
+    private = f"{PRIVATE}/" if request.options.redact_clients else ""
+    location = run.folder.table_location(f"{private}{INGESTED}")
     done = ingest_and_write(
         session, collection, location, request.assumed, before_writing=run.clear
     )
     return location, understood(done.stats)
 
 
-def _simulated(
-    session: SparkSession, request: AuditRequest, source: str, run: OutputRun, place: str
-) -> tuple[LedgerWritten, dict[str, DataFrame]]:
-    """The ledger written, and every table that the audit reads."""
+def _written(
+    session: SparkSession, request: AuditRequest, ingested: str | None, run: OutputRun, folder: str
+) -> service.AuditWritten:
+    """Every table of the audit; those of an ingest are audited if there are some."""
     say("simulating")
-    ingested = request.collection is not None
-    inputs, observed = _inputs(session, source, ingested=ingested)
-    rejected = observed.rejected
-    if ingested:
-        rejected = rejected.unionByName(read_written(session, source, "rejected"))
-    simulated = simulate_and_write(
+    rejected = None
+    if ingested is None:
+        inputs = read_inputs(session, spark_location(request.options.input or ""))
+    else:
+        inputs = read_ingested(session, ingested)
+        rejected = read_written(session, ingested, "rejected")
+
+    def begin() -> None:
+        if ingested is None:
+            run.clear()
+        say("judging every group")
+
+    return service.audit_and_write(
         session,
-        inputs,
-        place,
+        _with_propagation(session, request, inputs),
+        folder,
         simulation_options(request.settings),
         ledger_config(request.settings, private=request.options.redact_clients),
+        findings_per_rule=request.settings.audit.findings_per_rule,
         more_rejected=rejected,
-        before_writing=None if ingested else run.clear,
+        before_writing=begin,
         warn=warn,
+        **request.judging,
     )
-    ledger = {name: read_written(session, place, name) for name in LEDGER_TABLES}
-    tables = {**simulated.checked.tables, **observed.tables, **ledger}
-    if request.options.propagation is not None:
-        location = spark_location(request.options.propagation)
-        tables[PROPAGATION.name] = read_written(session, location, PROPAGATION.name)
-    return simulated, tables
 
 
-def _inputs(
-    session: SparkSession, source: str, *, ingested: bool = False
-) -> tuple[InputTables, Observed]:
-    """The tables that lie there: somebody's, or what this run ingested."""
-    store = object_store(source) if ingested else None
-    if store is None:
-        return InputTables.read(session, source), read_observed(session, source)
-    return InputTables.read_stored(session, store), stored_observed(session, store)
+def _with_propagation(
+    session: SparkSession, request: AuditRequest, inputs: AuditInputs
+) -> AuditInputs:
+    """The tables, and what `propagate` wrote."""
+    location = request.options.propagation
+    if location is None:
+        return inputs
+    return inputs.with_propagation(session, spark_location(location))
 
 
 def _previous(session: SparkSession, location: str | None) -> PreviousAudit | None:
@@ -139,12 +135,11 @@ def _previous(session: SparkSession, location: str | None) -> PreviousAudit | No
         return None
     folder = folder_here(location) if is_here(location) else HadoopFolder(location, session)
     outcome = audit_record(folder)["audit"]
-    return previous_audit(session, spark_location(location), outcome["end_ms"], outcome["findings"])
+    read = reader_of(session, spark_location(location))
+    return previous_audit(read, outcome["end_ms"], outcome["findings"])
 
 
-def _unwritten_inputs(
-    session: SparkSession, request: AuditRequest, kept: ExitStack
-) -> tuple[InputTables, Observed]:
+def _unwritten_inputs(session: SparkSession, request: AuditRequest, kept: ExitStack) -> AuditInputs:
     if request.collection is not None:
-        return tables_of_collection(session, request.collection, request.assumed, kept)
-    return _inputs(session, spark_location(request.options.input or ""))
+        return unwritten_inputs(session, request.collection, request.assumed, kept)
+    return read_inputs(session, spark_location(request.options.input or ""))

@@ -36,7 +36,7 @@ class AuditOptions(JobOptions):
     def judging(
         self, settings: AuditSettings, accepted: tuple[Acceptance, ...], now: datetime
     ) -> dict[str, Any]:
-        """The options of `spark.audit.audit.audit_tables`."""
+        """The options of `process.audit.judges.judges_of`."""
         hours = settings.max_age_hours
         now_ms = int(now.timestamp() * 1000)
         return {

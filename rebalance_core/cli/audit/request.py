@@ -37,7 +37,7 @@ class AuditRequest:
 
     @property
     def judging(self) -> dict[str, Any]:
-        """The options of `audit_tables`."""
+        """The options of `judges_of`."""
         return self.options.judging(self.settings.audit, self.accepted, self.now)
 
     @property

@@ -1,4 +1,4 @@
-"""An audit on its way into a folder: what it found, what is written, what changed."""
+"""An audit that was written: what it found, what its page shows, what changed."""
 
 from __future__ import annotations
 
@@ -11,33 +11,28 @@ from rebalance_core.audit import selection
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.verdict import Count
-from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.model.severities import INFO
 from rebalance_core.process.audit import report_data
-from rebalance_core.process.audit.audit import AuditResult
+from rebalance_core.process.audit.audit_result import AuditResult
 from rebalance_core.process.audit.previous_audit import PreviousAudit
-from rebalance_core.process.audit.write_audit import write_audit, write_redacted_ledger
-from rebalance_core.process.written_tables import read_written
+from rebalance_core.process.written_tables import ReadWritten
 from rebalance_core.report.audit_report import Previous, ShownFinding
 from rebalance_core.report.group_pictures import Rows
-from rebalance_core.storage.locations import Location
 
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """The findings of a run: all of them, and once `write` is done those that were written.
+    """The findings of a run: all of them, and those that were written.
 
     Attributes:
         result: what was judged.
-        place: folder of the ledger as simulated.
-        folder: where the tables are to be; may be the same.
+        read: reads its tables as they were written.
         previous: the audit to compare with; None: none.
     """
 
     result: AuditResult
-    place: Location
-    folder: Location
+    read: ReadWritten
     previous: PreviousAudit | None = None
 
     @property
@@ -52,18 +47,6 @@ class Audited:
     def groups_by_verdict(self) -> Mapping[str, int]:
         """Groups by verdict of the comparison."""
         return self.result.groups_by_verdict()
-
-    def write(self, findings_per_rule: int, redact_salt: str | None) -> dict[str, TableWritten]:
-        """Write findings and verdicts, and the ledger if it is to be redacted.
-
-        Args:
-            findings_per_rule: of each rule the worst findings are kept.
-            redact_salt: of the names for client ids; None: the ledger is written already.
-        """
-        written: dict[str, TableWritten] = {}
-        if redact_salt is not None:
-            written |= write_redacted_ledger(self.place, self.folder, redact_salt)
-        return written | dict(write_audit(self.result, self.folder, findings_per_rule))
 
     def worst_groups(self, groups: int) -> list[tuple[str, str]]:
         """(cluster, consumer_group) of the groups with the worst findings."""
@@ -93,8 +76,8 @@ class Audited:
 
     def rows_of_groups(self, groups: Sequence[tuple[str, str]]) -> dict[str, Rows]:
         """Rows of the ledger as written, for the page."""
-        return report_data.rows_of_groups(self.folder, groups)
+        return report_data.rows_of_groups(self.read, groups)
 
     @cached_property
     def _findings(self) -> list[dict[str, Any]]:
-        return rows_of_arrow(read_written(self.folder, "findings"))
+        return rows_of_arrow(self.read("findings", None))

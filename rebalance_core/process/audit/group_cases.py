@@ -51,7 +51,7 @@ def group_cases(
         progress: told how many groups are done, of how many.
     """
     own = by_group(case_tables(tables))
-    cases = _cases(own) if ledger is None else _with_ledger(own, ledger)
+    cases = cases_of(own) if ledger is None else _with_ledger(own, ledger)
     for done, case in enumerate(cases, 1):
         yield case
         if progress is not None:
@@ -60,9 +60,9 @@ def group_cases(
 
 def _with_ledger(own: GroupedRows, ledger: LedgerFiles) -> Iterator[Case]:
     for begin, end in _ranges(own, ledger.rows_by_group()):
-        names = _names(own, begin, end)
+        names = names_of(own, begin, end)
         wanted = set(names)
-        for case in _cases(by_group({**own.of(begin, end), **ledger.of(names)})):
+        for case in cases_of(by_group({**own.of(begin, end), **ledger.of(names)})):
             if case[:2] in wanted:
                 yield case
 
@@ -70,7 +70,7 @@ def _with_ledger(own: GroupedRows, ledger: LedgerFiles) -> Iterator[Case]:
 def _ranges(own: GroupedRows, ledger_rows: Mapping[tuple[str, str], int]) -> Iterator[Range]:
     """Ranges of groups with not much more rows of the ledger than `LEDGER_ROWS_AT_ONCE`."""
     begin = rows = 0
-    for at, name in enumerate(_names(own, 0, len(own))):
+    for at, name in enumerate(names_of(own, 0, len(own))):
         more = ledger_rows.get(name, 0)
         if at > begin and rows + more > LEDGER_ROWS_AT_ONCE:
             yield begin, at
@@ -80,17 +80,19 @@ def _ranges(own: GroupedRows, ledger_rows: Mapping[tuple[str, str], int]) -> Ite
         yield begin, len(own)
 
 
-def _names(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:
+def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:
+    """Cluster and name of each group of a range."""
     of_range = slice(begin, end)
     clusters, groups = grouped.clusters[of_range], grouped.groups[of_range]
     return list(zip(clusters.to_pylist(), groups.to_pylist(), strict=True))
 
 
-def _cases(grouped: GroupedRows) -> Iterator[Case]:
+def cases_of(grouped: GroupedRows) -> Iterator[Case]:
+    """The case of every group, from rows of `by_group`; those of some are in memory as dicts."""
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
         rows = {name: rows_of_arrow(table) for name, table in grouped.of(begin, end).items()}
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
-        for at, (cluster, group) in enumerate(_names(grouped, begin, end), begin):
+        for at, (cluster, group) in enumerate(names_of(grouped, begin, end), begin):
             of_group = {name: rows[name][first[name][at] : first[name][at + 1]] for name in rows}
             yield cluster, group, of_group
 

@@ -11,10 +11,9 @@ from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.selection import changed_since, truncated_rules
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.process.audit.report_data import shown_findings
-from rebalance_core.process.written_tables import read_written
+from rebalance_core.process.written_tables import ReadWritten
 from rebalance_core.report.audit_report import Previous
 from rebalance_core.report.audit_rows import CHANGES_ON_PAGE
-from rebalance_core.storage.locations import Location
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +47,15 @@ class PreviousAudit:
 
 
 def previous_audit(
-    folder: Location, end_ms: int, counted: Mapping[str, Mapping[str, int]]
+    read: ReadWritten, end_ms: int, counted: Mapping[str, Mapping[str, int]]
 ) -> PreviousAudit:
-    """The audit that was written into a folder.
+    """An audit that was written.
 
     Args:
-        folder: of its output.
+        read: reads its output.
         end_ms: end of what it audited.
         counted: by rule how many findings it made of each severity, and accepted ones.
     """
-    kept = rows_of_arrow(read_written(folder, "findings"))
+    kept = rows_of_arrow(read("findings", None))
     by_rule = Counter(row["rule_id"] for row in kept)
     return PreviousAudit(end_ms, kept, truncated_rules(by_rule, counted))

@@ -19,7 +19,12 @@ _PLACE = re.compile(PLACES_OF_CLIENTS)
 
 
 def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
-    """The rows with names for client ids, no connections, and no text of rejected rows."""
+    """The rows with names for client ids, no connections, and no text of rejected rows.
+
+    Args:
+        rows: of any table; names may be coded.
+        salt: of the names.
+    """
     columns = [_redacted(name, rows[name], salt) for name in rows.schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
@@ -36,10 +41,14 @@ def _redacted(name: str, column: pa.Array, salt: str) -> pa.Array:
     return _without_messages(column) if name == "issues" else column
 
 
-def _mapped(column: pa.StringArray, change: Callable[[str], str]) -> pa.Array:
+def _mapped(
+    column: pa.StringArray | pa.DictionaryArray, change: Callable[[str], str]
+) -> pa.StringArray | pa.DictionaryArray:
     encoded = column.dictionary_encode()
-    names = [change(name) for name in encoded.dictionary.to_pylist()]
-    return pa.array(names, pa.string()).take(encoded.indices)
+    names = pa.array([change(name) for name in encoded.dictionary.to_pylist()], pa.string())
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(encoded.indices, names)
+    return names.take(encoded.indices)
 
 
 def _without_messages(issues: pa.ListArray) -> pa.Array:

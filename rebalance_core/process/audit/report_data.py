@@ -12,20 +12,17 @@ from rebalance_core.audit.selection import shown_first
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.engine.units import GROUP
-from rebalance_core.process.written_tables import read_written
+from rebalance_core.process.written_tables import GroupName, ReadWritten
 from rebalance_core.report.audit_report import ShownFinding
 from rebalance_core.report.audit_rows import shown_finding
 from rebalance_core.report.group_pictures import ROWS_OF_A_TIMELINE, TABLES_OF_GROUPS, Rows
-from rebalance_core.storage.locations import Location
 
 Row = dict[str, Any]
 
 
-def rows_of_groups(folder: Location, groups: Sequence[tuple[str, str]]) -> dict[str, Rows]:
-    """Rows of `TABLES_OF_GROUPS` in the folder: what the page shows of the groups."""
-    return {
-        name: _newest_rows(folder, name, groups, time) for name, time in TABLES_OF_GROUPS.items()
-    }
+def rows_of_groups(read: ReadWritten, groups: Sequence[GroupName]) -> dict[str, Rows]:
+    """Rows of `TABLES_OF_GROUPS`: what the page shows of the groups."""
+    return {name: _newest_rows(read, name, groups, time) for name, time in TABLES_OF_GROUPS.items()}
 
 
 def shown_findings(
@@ -36,14 +33,11 @@ def shown_findings(
     return [shown_finding(redaction.finding(row) if redaction else row) for row in rows]
 
 
-def _newest_rows(
-    folder: Location, name: str, groups: Sequence[tuple[str, str]], time: str
-) -> list[Row]:
+def _newest_rows(read: ReadWritten, name: str, groups: Sequence[GroupName], time: str) -> list[Row]:
     """The rows of these few groups, of each at most `ROWS_OF_A_TIMELINE`, the newest."""
     found: list[Row] = []
-    for cluster, group in groups:
-        of_group = (pc.field("cluster") == cluster) & (pc.field("consumer_group") == group)
-        rows = read_written(folder, name, of_group)
+    for group in groups:
+        rows = read(name, group)
         if len(rows) > ROWS_OF_A_TIMELINE:
             key = [c for c in ALL_TABLES[name].key if c not in GROUP]
             order = [(time, "descending"), *((c, "ascending") for c in key)]

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked
-from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES, REJECTED, SIMULATED_TABLES
+from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES, REJECTED
 from rebalance_core.contracts.arrow_rows import batch_of_rows
-from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.in_process import read_collection
-from rebalance_core.process.audit.audit import AuditResult, audit_tables
+from rebalance_core.process.audit.audit_result import AuditResult
+from rebalance_core.process.audit.cluster_rows import read_cluster_tables
+from rebalance_core.process.audit.judges import judges_of
+from rebalance_core.process.audit.judging_pass import JudgedGroups, JudgingPass
 from rebalance_core.process.observed import READ_TABLES, Observed, observed
-from rebalance_core.process.simulate import ledger_rows
-from rebalance_core.process.written_tables import LedgerFiles
 
 
 def tables_of_collection(
@@ -38,62 +36,26 @@ def tables_of_collection(
 
 
 def audit_unwritten(
-    checked: Checked, simulation: SimulationOptions, observations: Observed, **options: Any
-) -> AuditResult:
-    """What is found.
+    checked: Checked,
+    simulation: SimulationOptions,
+    observations: Observed,
+    *,
+    progress: Callable[[int, int], object] | None = None,
+    **options: Any,
+) -> tuple[AuditResult, list[pa.RecordBatch]]:
+    """What is found, and the rows that the replay rejects.
 
     Args:
         checked: the input.
-        simulation: how it is simulated.
+        simulation: how it is simulated; its engine, and what it leaves out, do not count.
         observations: what it is compared with.
-        options: those of `audit_tables`.
+        progress: told how many groups are judged, of how many.
+        options: those of `judges_of`.
     """
-    with LedgerMeanwhile() as ledger:
-        ledger.simulate(checked, simulation)
-        return ledger.audit(checked, observations, **options)
-
-
-class LedgerMeanwhile:
-    """A ledger in a folder of its own, as it may be large; a context manager that removes it."""
-
-    def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="rebalance-audit-")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._folder.cleanup()
-
-    def simulate(
-        self,
-        checked: Checked,
-        simulation: SimulationOptions,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> list[pa.RecordBatch]:
-        """Make the ledger, once; the rows that the replay rejects.
-
-        Args:
-            checked: the input.
-            simulation: how it is simulated.
-            progress: told how many groups are done, of how many.
-        """
-        rejected = []
-        with TableWriters(Path(self._folder.name), tuple(SIMULATED_TABLES)) as writers:
-            for name, rows in ledger_rows(checked, simulation, progress, names_coded=True):
-                if name in SIMULATED_TABLES:
-                    writers.write(name, rows)
-                elif name == REJECTED.name:
-                    rejected.append(rows)
-        return rejected[len(checked.rejected.to_batches()) :]
-
-    def audit(self, checked: Checked, observations: Observed, **options: Any) -> AuditResult:
-        """What is found by the ledger.
-
-        Args:
-            checked: the input it was made of.
-            observations: what it is compared with.
-            options: those of `audit_tables`.
-        """
-        tables = {**checked.tables, **observations.tables}
-        return audit_tables(tables, LedgerFiles(Path(self._folder.name)), **options)
+    tables = {**checked.tables, **observations.tables}
+    judges = judges_of(read_cluster_tables(tables), **options)
+    judged = JudgedGroups()
+    judging = JudgingPass(judges.groups, engine_options(checked.tables, simulation))
+    made = judging.rows(tables, judged, progress)
+    rejected = [rows for name, rows in made if name == REJECTED.name]
+    return judges.result(judged.rows()), rejected

@@ -1,9 +1,10 @@
-"""The audit on a cluster: every group judged in its task, the cluster as a whole on the driver.
+"""The audit on a cluster: the functions of `process.audit`, in tasks that have whole groups.
 
-`group_cases` brings the rows of a group together, `audit` judges them, `queries` counts and selects
-findings; `write_audit` writes the tables, `previous_audit` compares with an earlier run,
-`report_data` fills the page; `audited` is all of this together. `unwritten` is the dry run.
+`run.audit_and_write` does it all: one job checks the rows and notes what concerns groups and
+clusters (``audit_notes``); the driver judges the clusters and deals the groups out
+(``routed_audit``); in a second job tasks write the ledger and judge its groups (``audit_tasks``).
+``audit_inputs`` reads the tables.
 
-May import: pyspark, pyarrow, `audit`, `report`, and all below them.
-Begin with `audit.audit_tables`.
+May import: `process.audit` and everything below it, `spark.engine`, `spark.ingest`, `spark.tables`;
+pyspark and pyarrow. Begin with `run`.
 """

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import pack, unpack
-from rebalance_core.engine.routing import Routing
+from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.spark.tables.quarantine import Quarantined
 
 REJECTED = "rejected"
@@ -18,7 +19,23 @@ _DDL = "bucket INT, name STRING, chunk BINARY"
 _SCHEMA = pa.schema([("bucket", pa.int32()), ("name", pa.string()), ("chunk", pa.binary())])
 
 
-def routed_rows(checked: Quarantined, routing: Routing, copies: int = 1) -> DataFrame:
+class Splitting(Protocol):
+    """Where rows go, as `Routing` says it."""
+
+    @property
+    def buckets(self) -> int:
+        """How many there are."""
+
+    def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """The buckets that used rows of a table go to, and the rows of each."""
+
+
+def routed_rows(
+    checked: Quarantined,
+    routing: Splitting,
+    copies: int = 1,
+    more_rejected: DataFrame | None = None,
+) -> DataFrame:
     """The used rows, and the rejected ones among them, each bucket in one task.
 
     Args:
@@ -26,6 +43,7 @@ def routed_rows(checked: Quarantined, routing: Routing, copies: int = 1) -> Data
         routing: Where its rows go; a bucket may get none.
         copies: How many tasks get the used rows of a bucket; those of bucket b are numbered from
             b x copies.
+        more_rejected: Rows of ``rejected`` that came up before.
     """
     tasks = routing.buckets * copies
 
@@ -44,7 +62,21 @@ def routed_rows(checked: Quarantined, routing: Routing, copies: int = 1) -> Data
                     turn += 1
 
     chunks = checked.chunks.select("name", "used", "rejected")
-    return chunks.mapInArrow(run, _DDL).repartitionById(tasks, sf.col("bucket"))
+    routed = chunks.mapInArrow(run, _DDL)
+    if more_rejected is not None:
+        routed = routed.unionAll(_dealt(more_rejected, tasks))
+    return routed.repartitionById(tasks, sf.col("bucket"))
+
+
+def _dealt(rejected: DataFrame, tasks: int) -> DataFrame:
+    """Rows of ``rejected``, some to each task."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for turn, batch in enumerate(batches):
+            rows = pa.Table.from_batches([batch]).cast(ALL_TABLES[REJECTED].arrow_schema())
+            yield _row(turn % tasks, REJECTED, pack(rows))
+
+    return rejected.mapInArrow(run, _DDL)
 
 
 def routed_tables(

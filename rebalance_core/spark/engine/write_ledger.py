@@ -30,7 +30,7 @@ from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.simulate import simulate_checked
 from rebalance_core.spark.engine.summary import facts_of
 from rebalance_core.spark.engine.work_units import task_count
-from rebalance_core.spark.engine.write_pass import LedgerFolder, LedgerTask, RejectedTask
+from rebalance_core.spark.engine.write_pass import LedgerFolder, LedgerTask
 from rebalance_core.spark.tables.check_rows import check_and_note, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
@@ -77,7 +77,6 @@ def simulate_and_write(
     options: SimulationOptions | None = None,
     config: LedgerConfig | None = None,
     *,
-    more_rejected: DataFrame | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> LedgerWritten:
@@ -90,7 +89,6 @@ def simulate_and_write(
             there.
         options: What to simulate; ``partitions`` None: as many as the rows need.
         config: See `LedgerConfig`.
-        more_rejected: Rows of ``rejected`` that came up before.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for whatever was passed over.
 
@@ -114,7 +112,7 @@ def simulate_and_write(
         refuse_bad_rows(counts, config.bad_rows, shown(checked.rejected))
         if before_writing is not None:
             before_writing()
-        run = _Run(session, checked, folder, sized(options, counts, session), more_rejected)
+        run = _Run(session, checked, folder, sized(options, counts, session))
         by_tasks = options.engine == VECTORIZED and is_here(folder)
         tables, summary = run.by_tasks(counted.notes) if by_tasks else run.by_spark()
         with_unknown = with_unknown_members(counts, summary.rejected.get(UNKNOWN_MEMBER, 0))
@@ -140,7 +138,6 @@ class _Run:
     checked: Quarantined
     folder: str
     options: SimulationOptions
-    more_rejected: DataFrame | None
 
     def by_tasks(
         self, interests: Sequence[Interests]
@@ -150,8 +147,6 @@ class _Run:
         tasks = self.options.partitions or 1
         routing = routing_of(Interests.merged(interests), tasks, group_pattern(self.options))
         with LedgerFolder(self.folder) as folder:
-            if self.more_rejected is not None:
-                folder.write_ledger(self.more_rejected, RejectedTask(folder.attempts))
             task = LedgerTask(folder.attempts, routing.giants, engine, self.options)
             folder.write_ledger(routed_rows(self.checked, routing), task)
             return folder.close(), folder.facts
@@ -160,8 +155,6 @@ class _Run:
         """A pass for each table, through Spark's writer."""
         with simulate_checked(self.checked, self.options) as ledger:
             frames = ledger.frames()
-            if self.more_rejected is not None:
-                frames["rejected"] = frames["rejected"].unionByName(self.more_rejected)
             written = {n: write_table(frame, self.folder, n) for n, frame in frames.items()}
             counted = {n: read_written(self.session, self.folder, n) for n in COUNTED}
             if ledger.replayed is not None:

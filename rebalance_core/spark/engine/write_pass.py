@@ -40,7 +40,9 @@ class LedgerTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """As `one_attempt`; the note is the facts of what was written."""
-        return _written(self.folder, self._rows(batches))
+        facts = LedgerFacts()
+        rows = _counted(self._rows(batches), facts)
+        return one_attempt(self.folder, tuple(LEDGER_TABLES), rows, facts)
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Rows:
         for bucket, tables in routed_tables(batches):
@@ -51,18 +53,6 @@ class LedgerTask:
                 yield from bucket_pass(tables, giants, self.engine, self.options)
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedTask:
-    """Writes rows of ``rejected``, as they come."""
-
-    folder: Place
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """As `LedgerTask`."""
-        schema = REJECTED.arrow_schema()
-        return _written(self.folder, ((REJECTED.name, rows.cast(schema)) for rows in batches))
-
-
 class LedgerFolder(TaskFiles):
     """Where the tables of a ledger are written, and the facts of what was; see `TaskFiles`."""
 
@@ -70,15 +60,10 @@ class LedgerFolder(TaskFiles):
         super().__init__(folder, tuple(LEDGER_TABLES))
         self.facts = LedgerFacts()
 
-    def write_ledger(self, rows: DataFrame, task: LedgerTask | RejectedTask) -> None:
+    def write_ledger(self, rows: DataFrame, task: LedgerTask) -> None:
         """`write`, and add up the facts."""
         for facts in self.write(rows, task):
             self.facts.merge(facts)
-
-
-def _written(folder: Place, rows: Rows) -> Iterator[pa.RecordBatch]:
-    facts = LedgerFacts()
-    return one_attempt(folder, tuple(LEDGER_TABLES), _counted(rows, facts), facts)
 
 
 def _counted(rows: Rows, facts: LedgerFacts) -> Rows:

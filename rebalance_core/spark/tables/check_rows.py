@@ -14,7 +14,7 @@ from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.check_tasks import Noting, unknown_names
 from rebalance_core.spark.tables.quarantine import Quarantined, quarantine
-from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark.tables.sources import Inputs
 
 _COUNTED = ("name", "row_count", "bad", "unknown", "note")
 
@@ -35,7 +35,7 @@ class Counted:
 
 
 def check_rows(
-    inputs: InputTables, max_queue_nums: int, warn: Callable[[str], object] | None = None
+    inputs: Inputs, max_queue_nums: int, warn: Callable[[str], object] | None = None
 ) -> tuple[Quarantined, Mapping[str, RowCounts]]:
     """The checked tables, kept until closed, and how many rows of each are bad.
 
@@ -49,7 +49,7 @@ def check_rows(
 
 
 def check_and_note(
-    inputs: InputTables,
+    inputs: Inputs,
     max_queue_nums: int,
     noting: Noting | None,
     warn: Callable[[str], object] | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -21,8 +21,7 @@ from rebalance_core.spark.tables.check_tasks import (
     unpacked,
     used_ddl,
 )
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import Source
+from rebalance_core.spark.tables.sources import Inputs, Source
 
 _BUCKETS = 64
 """Keys are spread over so many buckets: what a task compares at once is a bucket or some."""
@@ -42,13 +41,18 @@ class Quarantined:
     rejected: DataFrame
     chunks: DataFrame
 
+    def of(self, names: Collection[str]) -> Quarantined:
+        """Some of the tables; what is kept is released where all are."""
+        tables = {name: rows for name, rows in self.tables.items() if name in names}
+        return _quarantined(tables, self.chunks.where(sf.col("name").isin(*names)))
+
     def close(self) -> None:
         """Release the checked rows, which are kept once computed if `quarantine` made them."""
         self.chunks.unpersist()
 
 
 def quarantine(
-    inputs: InputTables, *, max_queue_nums: int = MAX_QUEUE_NUMS, noting: Noting | None = None
+    inputs: Inputs, *, max_queue_nums: int = MAX_QUEUE_NUMS, noting: Noting | None = None
 ) -> Quarantined:
     """Check every table there is, and keep the rows once computed; see `check`.
 
@@ -73,8 +77,8 @@ def check(sources: Mapping[str, Source], *, max_queue_nums: int = MAX_QUEUE_NUMS
     return _quarantined(sources, _checked_chunks(sources, max_queue_nums, None))
 
 
-def _quarantined(sources: Mapping[str, Source], chunks: DataFrame) -> Quarantined:
-    of_table = {name: chunks.where(sf.col("name") == name).select("used") for name in sources}
+def _quarantined(names: Iterable[str], chunks: DataFrame) -> Quarantined:
+    of_table = {name: chunks.where(sf.col("name") == name).select("used") for name in names}
     return Quarantined(
         tables={name: _unpacked(rows, used_ddl(name)) for name, rows in of_table.items()},
         rejected=_unpacked(chunks.select("rejected"), REJECTED.plain_ddl),

@@ -6,9 +6,10 @@ back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, types
@@ -67,6 +68,13 @@ class Source:
 
         names = {row["name"] for row in rows_of(self.frame.mapInArrow(run, "name STRING"))}
         return unknown_names(self.table, names, TECHNICAL)
+
+
+class Inputs(Protocol):
+    """Tables that go through the row checks together."""
+
+    def sources(self) -> Mapping[str, Source]:
+        """By table name, those that are there."""
 
 
 def source_of(table: Table, frame: DataFrame) -> Source:

@@ -71,6 +71,18 @@ def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> It
         yield _FilesOfTasks(files)
 
 
+def make_unwritten(rows: DataFrame, work: Work) -> list[Any]:
+    """The notes of all tasks; the rows that they make are written nowhere."""
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        made, note = work(batches)
+        for _ in made:
+            pass
+        yield _chunk(_NOTE, pickle.dumps(note))
+
+    return [pickle.loads(row["chunk"]) for row in rows_of(rows.mapInArrow(run, _DDL))]
+
+
 class _FilesOfTasks:
     """`TaskTables` in files of the tasks."""
 
@@ -134,7 +146,9 @@ def _packed(work: Work) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows, note = work(batches)
         for table, batch in rows:
-            yield _chunk(table, pack(pa.Table.from_batches([batch])))
+            # the writer of files takes coded names, Spark plain ones
+            plain = pa.Table.from_batches([batch]).cast(ALL_TABLES[table].arrow_schema())
+            yield _chunk(table, pack(plain))
         yield _chunk(_NOTE, pickle.dumps(note))
 
     return run

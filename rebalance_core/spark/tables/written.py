@@ -8,10 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.technical_columns import SOURCE
-from rebalance_core.storage.locations import object_store
+from rebalance_core.engine.units import GROUP
+from rebalance_core.process.written_tables import GroupName, ReadWritten
+from rebalance_core.process.written_tables import reader_of as reader_here
+from rebalance_core.storage.locations import is_here, object_store
 from rebalance_core.storage.place import Place
 from rebalance_core.storage.table_files import batches_of_file
 
@@ -29,6 +33,20 @@ def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
         location = f"{folder.rstrip('/')}/{table}"
         return session.read.schema(ALL_TABLES[table].ddl).parquet(location)
     return _stored(session, place / table, table, numbered=False)
+
+
+def reader_of(session: SparkSession, folder: str) -> ReadWritten:
+    """Reads the tables of a folder on the driver: by itself, where it reaches them as tasks do."""
+    if is_here(folder):
+        return reader_here(folder)
+
+    def read(table: str, group: GroupName | None) -> pa.Table:
+        rows = read_written(session, folder, table)
+        for name, value in zip(GROUP, group or (), strict=False):
+            rows = rows.where(sf.col(name) == value)
+        return rows.toArrow().cast(ALL_TABLES[table].arrow_schema())
+
+    return read
 
 
 def read_numbered(session: SparkSession, folder: Place, table: str) -> DataFrame:

@@ -27,7 +27,8 @@ def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch
         ("simulate", "out", False),
         ("simulate", "hdfs://host/out", True),  # Spark makes each table by itself
         ("plan", "out", False),
-        ("audit", "out", True),  # Spark joins rows
+        ("audit", "out", False),
+        ("ingest", "out", True),  # Spark joins rows
     ],
 )
 def test_the_jvm_computes_rows_unless_tasks_write_the_tables(

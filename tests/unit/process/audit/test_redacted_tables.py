@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pyarrow as pa
+
 from rebalance_core.audit.redact import pseudonym
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED, SIMULATED_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
@@ -43,3 +45,18 @@ def test_a_redacted_ledger_names_the_clients_alike_in_every_table() -> None:
         if "client_id" in batch.schema.names:
             assert set(shown["client_id"].drop_null().to_pylist()) <= names
     assert len(names) == len(clients) > 3
+
+
+def test_coded_names_stay_coded() -> None:
+    """A task redacts rows before they are written; several rows share a name."""
+    rows = batch_of_rows(
+        LEDGER_TABLES["ownership"], [{"topic": "T", "client_id": c} for c in ("a", None, "b", "a")]
+    )
+    coded = pa.RecordBatch.from_arrays(
+        [c.dictionary_encode() if c.type == pa.string() else c for c in rows.columns],
+        names=rows.schema.names,
+    )
+    shown = redacted(coded, "s")
+    assert shown.schema == coded.schema
+    assert shown.to_pylist() == redacted(rows, "s").to_pylist()
+    assert shown["client_id"].to_pylist()[::2] == [pseudonym("a", "s"), pseudonym("b", "s")]
