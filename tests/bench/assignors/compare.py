@@ -2,8 +2,8 @@
 
 RocketMQ's strategy is called as its clients do: by every member for every topic. Kafka's assignors
 compute a whole group at once. Each contestant has its input ready in memory, and gives objects
-(kernels: arrays of integers). The fastest of up to seven runs counts, in processor time: of one
-thread in the JVM, without its collector.
+(kernels: arrays of integers). The fastest run counts, in processor time: of one thread in the JVM,
+without its collector.
 """
 
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ def compare(cap: float = 10.0, enough: float = 0.5, everything: int = 0) -> Repo
     keep_freed_memory()
     kernels = {}
     for point in points:
-        kernels[point] = kernels_on(point)
+        kernels[point] = kernels_on(point, enough)
         say(f"  {point}: owners {kernels[point].answer.seconds:.4f} s")
     try:
         with Released() as released:
