@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.input_tables import InputTables
-from rebalance_core.checks.row_checks import Checked, check_tables, complaints
+from rebalance_core.checks.row_checks import check_tables, complaints
 from rebalance_core.checks.row_counts import Complaint
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import LEDGER_TABLES
@@ -32,7 +32,6 @@ class LedgerWritten:
         rejected: How often each issue code occurs in ``rejected``.
         input_rows: Rows of every input table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.
-        checked: The input.
     """
 
     tables: Mapping[str, TableWritten]
@@ -40,7 +39,6 @@ class LedgerWritten:
     rejected: Mapping[str, int]
     input_rows: Mapping[str, int]
     replay_reasons: Mapping[str, int]
-    checked: Checked
 
 
 def simulate_and_write(
@@ -49,7 +47,6 @@ def simulate_and_write(
     options: SimulationOptions | None = None,
     config: LedgerConfig | None = None,
     *,
-    more_rejected: pa.Table | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -62,7 +59,6 @@ def simulate_and_write(
             there.
         options: What to simulate.
         config: See `LedgerConfig`.
-        more_rejected: Rows of ``rejected`` that came up before.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for whatever was passed over.
         progress: Told how many groups are done, of how many.
@@ -89,9 +85,6 @@ def simulate_and_write(
     facts = LedgerFacts()
     rejected = []
     with TableWriters(output, tuple(LEDGER_TABLES)) as writers:
-        for batch in () if more_rejected is None else more_rejected.to_batches():
-            writers.write("rejected", batch)
-            facts.add("rejected", batch)
         for name, rows in ledger_rows(checked, options, progress, names_coded=True):
             facts.add(name, rows)
             if name in LEDGER_TABLES:
@@ -107,5 +100,4 @@ def simulate_and_write(
         rejected=dict(sorted(facts.rejected.items())),
         input_rows={name: count.rows for name, count in checked.counts.items()},
         replay_reasons=dict(sorted(facts.replay_reasons.items())),
-        checked=checked,
     )

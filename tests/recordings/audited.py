@@ -3,11 +3,12 @@
 from functools import cache
 from pathlib import Path
 
-from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import open_collection
-from rebalance_core.process.audit.unwritten import audit_unwritten, tables_of_collection
+from rebalance_core.process.audit.audit_inputs import unwritten_inputs
+from rebalance_core.process.audit.run import audit_unwritten
 from rebalance_core.process.simulate import simulate
 from tests.recordings.tables import DATA, Tables
 
@@ -20,9 +21,11 @@ def audited(recording: str) -> Tables:
 
 def audit_folder(folder: Path) -> Tables:
     """The same of any collection."""
-    inputs, observed = tables_of_collection(open_collection(folder), Assumptions())
-    result, _ = audit_unwritten(check_tables(inputs), SimulationOptions(), observed)
-    epochs = simulate(inputs).epochs
+    inputs = unwritten_inputs(open_collection(folder), Assumptions())
+    limits = BadRowLimits(max_bad_share=1)
+    forecast, result = audit_unwritten(inputs, SimulationOptions(), limits)
+    assert result is not None, forecast.refusal
+    epochs = simulate(inputs.history).epochs
     return {
         "findings": result.findings,
         "group_verdicts": result.verdicts,

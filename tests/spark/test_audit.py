@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.selection import capped
-from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
@@ -23,14 +21,14 @@ from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model.errors import InputRefused, OutputExists
-from rebalance_core.process.audit.audit import audit_tables
-from rebalance_core.process.audit.audit_result import AuditResult
-from rebalance_core.process.audit.write_audit import write_redacted_ledger
+from rebalance_core.process.audit import audit_inputs as in_process
+from rebalance_core.process.audit.audit_result import AuditWritten
+from rebalance_core.process.audit.run import audit_and_write as audit_here
 from rebalance_core.process.observed import READ_TABLES
-from rebalance_core.process.write_ledger import LedgerWritten, simulate_and_write
-from rebalance_core.process.written_tables import LedgerFiles, read_written
+from rebalance_core.process.simulate import simulate
+from rebalance_core.process.written_tables import read_written
 from rebalance_core.spark.audit.audit_inputs import AuditInputs, read_inputs
-from rebalance_core.spark.audit.run import AuditWritten, audit_and_write, audit_unwritten
+from rebalance_core.spark.audit.run import audit_and_write, audit_unwritten
 from rebalance_core.spark.tables import task_tables, written
 from rebalance_core.spark.tables.written import reader_of
 from tests.recordings.fleets import ingested_fleet, table_of
@@ -51,23 +49,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def simulated(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> LedgerWritten:
-    """The ledger that a process makes of it."""
-    inputs = input_tables_of({name: pq.read_table(folder / name) for name in INPUT_TABLES})
-    return simulate_and_write(inputs, tmp_path_factory.mktemp("process"))
-
-
-@pytest.fixture(scope="module")
-def ledger(tmp_path_factory: pytest.TempPathFactory, simulated: LedgerWritten) -> Path:
-    """Where it is."""
-    return next(tmp_path_factory.getbasetemp().glob("process*"))
-
-
-@pytest.fixture(scope="module")
-def propagation(ledger: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def propagation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `propagate` might say of every change, and of a group that no other table names."""
     numbers = {column.name: 7 for column in PROPAGATION.columns if column.type != "STRING"}
-    epochs = read_written(ledger, "epochs").to_pylist()
+    history = {name: ingested_fleet()[name] for name in INPUT_TABLES}
+    epochs = simulate(history).epochs.to_pylist()
     changes = [{name: row[name] for name in GROUP} | {"change_ms": row["from_ms"]}
                for row in epochs]  # fmt: skip
     changes.append({"cluster": "pop", "consumer_group": "late", "change_ms": NOW_MS})
@@ -80,12 +66,18 @@ def propagation(ledger: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(simulated: LedgerWritten, ledger: Path, propagation: Path) -> AuditResult:
-    """What a process finds."""
-    fleet = ingested_fleet()
-    tables = {**simulated.checked.tables, **{name: fleet[name] for name in READ_TABLES}}
-    tables[PROPAGATION.name] = read_written(propagation, PROPAGATION.name)
-    return audit_tables(tables, LedgerFiles(ledger), accepted=(KNOWN,))
+def here(folder: Path, propagation: Path) -> in_process.AuditInputs:
+    """The same for a process."""
+    return in_process.read_inputs(str(folder)).with_propagation(propagation)
+
+
+@pytest.fixture(scope="module")
+def expected(
+    here: in_process.AuditInputs, tmp_path_factory: pytest.TempPathFactory
+) -> AuditWritten:
+    """What a process finds and writes."""
+    folder = tmp_path_factory.mktemp("process")
+    return audit_here(here, folder, findings_per_rule=PER_RULE, accepted=(KNOWN,))
 
 
 @pytest.fixture(scope="module")
@@ -102,27 +94,26 @@ def audited(spark: SparkSession, inputs: AuditInputs, output: Path, **options: A
 def test_the_audit_of_a_process_and_nothing_stays(
     spark: SparkSession,
     inputs: AuditInputs,
-    simulated: LedgerWritten,
-    expected: AuditResult,
+    expected: AuditWritten,
     tmp_path: Path,
 ) -> None:
     before = kept(spark)
     found = audited(spark, inputs, tmp_path / "out", options=SimulationOptions(partitions=5))
     assert kept(spark) == before
-    assert by_text(found.result.findings) == by_text(expected.findings)
-    assert by_text(found.result.verdicts) == by_text(expected.verdicts)
-    assert found.result.runs == expected.runs
-    assert found.facts == simulated.facts
-    assert (found.input_rows, found.rejected) == (simulated.input_rows, simulated.rejected)
+    ours, theirs = found.result, expected.result
+    assert by_text(ours.findings) == by_text(theirs.findings)
+    assert by_text(ours.verdicts) == by_text(theirs.verdicts)
+    assert ours.runs == theirs.runs
+    assert (found.facts, found.input_rows) == (expected.facts, expected.input_rows)
+    assert (found.rejected, found.replay_reasons) == (expected.rejected, expected.replay_reasons)
     assert list(found.tables) == list(AUDITED_TABLES)
-    for name, table in simulated.tables.items():
-        assert astuple(found.tables[name]) == astuple(table), name
+    assert found.tables == expected.tables
     rows = {name: rows_of_arrow(read_written(tmp_path / "out", name)) for name in found.tables}
     assert {name: len(some) for name, some in rows.items()} == {
         name: table.rows for name, table in found.tables.items()
     }
-    assert by_text(rows["findings"]) == by_text(capped(expected.findings, PER_RULE))
-    assert len(rows["findings"]) < len(expected.findings)
+    assert by_text(rows["findings"]) == by_text(capped(theirs.findings, PER_RULE))
+    assert len(rows["findings"]) < len(theirs.findings)
     with pytest.raises(OutputExists, match="exists already"):
         audited(spark, inputs, tmp_path / "out")
     assert kept(spark) == before
@@ -131,11 +122,11 @@ def test_the_audit_of_a_process_and_nothing_stays(
 def test_redacted_tables_where_spark_must_write(
     spark: SparkSession,
     inputs: AuditInputs,
-    ledger: Path,
+    here: in_process.AuditInputs,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The ledger as a process redacts one it wrote; the driver reads through Spark."""
+    """As a process redacts them; the driver reads through Spark."""
     for module in (task_tables, written):
         monkeypatch.setattr(module, "is_here", lambda folder: False)
     output = tmp_path / "out"
@@ -153,8 +144,10 @@ def test_redacted_tables_where_spark_must_write(
         row for row in rows["epochs"] if (row["cluster"], row["consumer_group"]) == group
     )
     monkeypatch.undo()
-    for name, table in write_redacted_ledger(ledger, tmp_path / "redacted", "s").items():
-        assert astuple(found.tables[name]) == astuple(table), name
+    expected = audit_here(
+        here, tmp_path / "here", findings_per_rule=PER_RULE, accepted=(KNOWN,), redact_salt="s"
+    )
+    assert found.tables == expected.tables
 
 
 def ingested_clients() -> Iterable[str]:
@@ -163,7 +156,7 @@ def ingested_clients() -> Iterable[str]:
 
 
 def test_a_dry_run_finds_the_same_and_writes_nothing(
-    spark: SparkSession, inputs: AuditInputs, expected: AuditResult
+    spark: SparkSession, inputs: AuditInputs, expected: AuditWritten
 ) -> None:
     before = kept(spark)
     forecast, result = audit_unwritten(
@@ -172,7 +165,7 @@ def test_a_dry_run_finds_the_same_and_writes_nothing(
     assert (forecast.refusal, list(forecast.complaints)) == (None, [])
     assert forecast.counts.keys() == set(INPUT_TABLES)
     assert result is not None
-    assert result.counts() == expected.counts()
+    assert result.counts() == expected.result.counts()
     assert kept(spark) == before
 
 

@@ -16,12 +16,13 @@ from rebalance_core.contracts import INPUT_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.routing import UNDIVIDED, routing_of
 from rebalance_core.process.audit.audit import audit_tables
+from rebalance_core.process.audit.audit_part import AuditPart
 from rebalance_core.process.audit.judges import judges_of
 from rebalance_core.process.audit.judging_pass import JudgingPass
 from rebalance_core.process.observed import READ_TABLES, observed
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.audit.audit_notes import AuditNotes, notes_of
-from rebalance_core.spark.audit.audit_tasks import AuditPart, AuditRouting, AuditWork
+from rebalance_core.spark.audit.audit_tasks import AuditRouting, AuditWork
 from tests.recordings.fleets import ingested_fleet, table_of
 
 pytestmark = pytest.mark.unit

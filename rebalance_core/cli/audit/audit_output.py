@@ -24,7 +24,7 @@ from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
 
 PAGE, METRICS, INGESTED, PRIVATE = BESIDE_TABLES["audit"]
-"""The last two are folders: what was ingested; what holds client ids, until all is redacted."""
+"""The last two are folders: what was ingested; where that is while no client id is to stay."""
 WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE)
 TOP_FINDINGS = 12
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
@@ -32,7 +32,7 @@ NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
 
 
 @dataclass(frozen=True)
-class AuditWritten:
+class AuditEnd:
     """What came of an audit run, the worst findings for the terminal, and its record."""
 
     outcome: AuditOutcome
@@ -56,7 +56,7 @@ class AuditOutput:
 
     def write(
         self, audited: Audited, written: LedgerWritten, files: Iterable[Mapping[str, Any]]
-    ) -> AuditWritten:
+    ) -> AuditEnd:
         """Write what is beside the tables.
 
         Args:
@@ -70,7 +70,7 @@ class AuditOutput:
         self.run.folder.delete(PRIVATE)
         self._write_accepted(audited)
         record = self._finish(outcome, written, files)
-        return AuditWritten(outcome, audited.shown(TOP_FINDINGS, with_info=False), record)
+        return AuditEnd(outcome, audited.shown(TOP_FINDINGS, with_info=False), record)
 
     def _write_page(
         self, audited: Audited, outcome: AuditOutcome, rejected: Mapping[str, int]

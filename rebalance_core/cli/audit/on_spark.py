@@ -8,8 +8,8 @@ from rebalance_core.cli.audit.audit_output import (
     INGESTED,
     PRIVATE,
     WRITTEN,
+    AuditEnd,
     AuditOutput,
-    AuditWritten,
 )
 from rebalance_core.cli.audit.previous_folder import audit_record
 from rebalance_core.cli.audit.request import AuditRequest
@@ -25,6 +25,7 @@ from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.in_process import understood
+from rebalance_core.process.audit.audit_result import AuditWritten
 from rebalance_core.process.audit.audited import Audited
 from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
 from rebalance_core.spark import SparkSession
@@ -41,7 +42,7 @@ from rebalance_core.spark.tables.written import read_written, reader_of
 from rebalance_core.storage.locations import is_here
 
 
-def audit(request: AuditRequest) -> AuditWritten:
+def audit(request: AuditRequest) -> AuditEnd:
     """Ingest if need be, simulate, judge every group, write everything."""
     options = request.options
     with running("audit", options, request.settings, WRITTEN) as (run, session):
@@ -90,21 +91,15 @@ def _ingested(
 
 def _written(
     session: SparkSession, request: AuditRequest, ingested: str | None, run: OutputRun, folder: str
-) -> service.AuditWritten:
+) -> AuditWritten:
     """Every table of the audit; those of an ingest are audited if there are some."""
-    say("simulating")
+    say("simulating and judging every group")
     rejected = None
     if ingested is None:
         inputs = read_inputs(session, spark_location(request.options.input or ""))
     else:
         inputs = read_ingested(session, ingested)
         rejected = read_written(session, ingested, "rejected")
-
-    def begin() -> None:
-        if ingested is None:
-            run.clear()
-        say("judging every group")
-
     return service.audit_and_write(
         session,
         _with_propagation(session, request, inputs),
@@ -113,7 +108,7 @@ def _written(
         ledger_config(request.settings, private=request.options.redact_clients),
         findings_per_rule=request.settings.audit.findings_per_rule,
         more_rejected=rejected,
-        before_writing=begin,
+        before_writing=run.clear if ingested is None else None,
         warn=warn,
         **request.judging,
     )

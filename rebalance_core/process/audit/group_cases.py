@@ -24,14 +24,9 @@ from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
 from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
 from rebalance_core.process.audit.topic_states import topic_states
-from rebalance_core.process.written_tables import LedgerFiles
 
 Rows = dict[str, list[dict[str, Any]]]
 Case = tuple[str, str, Rows]
-Range = tuple[int, int]
-
-LEDGER_ROWS_AT_ONCE = 500_000
-"""Rows of all tables of the ledger that are read at once; groups stay whole."""
 
 _TOPIC = ("cluster", "topic")
 _QUEUE = ("topic", "broker_name", "queue_id")
@@ -39,45 +34,19 @@ _QUEUE_END = ("cluster", *_QUEUE, "observed_ms", "min_offset", "max_offset", "he
 
 
 def group_cases(
-    tables: Mapping[str, pa.Table],
-    ledger: LedgerFiles | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    tables: Mapping[str, pa.Table], progress: Callable[[int, int], object] | None = None
 ) -> Iterator[Case]:
-    """Cluster, group and the group's rows by table, for every group; those of some are in memory.
+    """Cluster, group and the group's rows by table, for every group.
 
     Args:
-        tables: the input tables, the observed tables and findings, by name; and the ledger.
-        ledger: where the ledger is, if ``tables`` has none.
+        tables: the input tables, the observed tables, findings and the ledger, by name.
         progress: told how many groups are done, of how many.
     """
     own = by_group(case_tables(tables))
-    cases = cases_of(own) if ledger is None else _with_ledger(own, ledger)
-    for done, case in enumerate(cases, 1):
+    for done, case in enumerate(cases_of(own), 1):
         yield case
         if progress is not None:
             progress(done, len(own))
-
-
-def _with_ledger(own: GroupedRows, ledger: LedgerFiles) -> Iterator[Case]:
-    for begin, end in _ranges(own, ledger.rows_by_group()):
-        names = names_of(own, begin, end)
-        wanted = set(names)
-        for case in cases_of(by_group({**own.of(begin, end), **ledger.of(names)})):
-            if case[:2] in wanted:
-                yield case
-
-
-def _ranges(own: GroupedRows, ledger_rows: Mapping[tuple[str, str], int]) -> Iterator[Range]:
-    """Ranges of groups with not much more rows of the ledger than `LEDGER_ROWS_AT_ONCE`."""
-    begin = rows = 0
-    for at, name in enumerate(names_of(own, 0, len(own))):
-        more = ledger_rows.get(name, 0)
-        if at > begin and rows + more > LEDGER_ROWS_AT_ONCE:
-            yield begin, at
-            begin, rows = at, 0
-        rows += more
-    if begin < len(own):
-        yield begin, len(own)
 
 
 def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:
@@ -90,7 +59,9 @@ def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]
 def cases_of(grouped: GroupedRows) -> Iterator[Case]:
     """The case of every group, from rows of `by_group`; those of some are in memory as dicts."""
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
-        rows = {name: rows_of_arrow(table) for name, table in grouped.of(begin, end).items()}
+        tables = grouped.of(begin, end)
+        # a giant group's rows are large: each table goes as its dicts come
+        rows = {name: rows_of_arrow(tables.pop(name)) for name in [*tables]}
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
         for at, (cluster, group) in enumerate(names_of(grouped, begin, end), begin):
             of_group = {name: rows[name][first[name][at] : first[name][at + 1]] for name in rows}

@@ -8,46 +8,18 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rebalance_core.audit.group_judge import GroupJudge
-from rebalance_core.checks.packed_rows import pack, unpack
-from rebalance_core.contracts import AUDITED_TABLES, SIMULATED_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
+from rebalance_core.contracts import SIMULATED_TABLES
 from rebalance_core.engine.bucket_pass import with_events
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import Rows, ledger_pass
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.process.audit.audit_result import Row
+from rebalance_core.process.audit.audit_part import JudgedGroups
 from rebalance_core.process.audit.group_cases import by_group, case_tables, cases_of, names_of
-from rebalance_core.process.audit.judges import JUDGED, Judged, judge_cases
+from rebalance_core.process.audit.judges import Judged, judge_cases
 
 ROWS_AT_ONCE = 4_000
 """Input rows of the groups that are judged together: their ledger, which may have a hundred times
 as many rows, is in memory until they are."""
-
-
-class JudgedGroups:
-    """Findings and verdicts on groups, packed; those of other groups are merged."""
-
-    def __init__(self) -> None:
-        self._chunks: dict[str, list[bytes]] = {name: [] for name in JUDGED}
-
-    def add(self, judged: Judged) -> None:
-        """Those of some more groups."""
-        for name, rows in judged.items():
-            if rows:
-                batch = batch_of_rows(AUDITED_TABLES[name], rows)
-                self._chunks[name].append(pack(pa.Table.from_batches([batch])))
-
-    def merge(self, other: JudgedGroups) -> None:
-        """Those of groups that were judged elsewhere."""
-        for name, chunks in other._chunks.items():
-            self._chunks[name] += chunks
-
-    def rows(self) -> dict[str, list[Row]]:
-        """Those of all groups."""
-        return {
-            name: [row for chunk in chunks for row in rows_of_arrow(unpack(chunk))]
-            for name, chunks in self._chunks.items()
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +68,19 @@ class JudgingPass:
         judged.add(self._judged(own, begin, len(own), {}))
 
     def _judged(
-        self, own: GroupedRows, begin: int, end: int, ledger: Mapping[str, list[pa.Table]]
+        self, own: GroupedRows, begin: int, end: int, ledger: dict[str, list[pa.Table]]
     ) -> Judged:
-        """What is found of a range of groups; those without a consumer event have no ledger."""
+        """What is found of a range of groups; those without a consumer event have no ledger.
+
+        ``ledger`` is emptied: its rows are there as cases from here on.
+        """
         if begin == end:
             return {}
-        of_ledger = {name: pa.concat_tables(rows) for name, rows in ledger.items()}
-        return judge_cases(self.judge, cases_of(by_group({**own.of(begin, end), **of_ledger})))
+        tables = own.of(begin, end)
+        tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
+        grouped = by_group(tables)
+        del tables
+        return judge_cases(self.judge, cases_of(grouped))
 
 
 def _plain(table: str, rows: pa.RecordBatch) -> pa.Table:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.contracts import LEDGER_TABLES, REJECTED
-from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.fan_out import without_text
 from rebalance_core.engine.routing import Routing
-from rebalance_core.process.audit.judging_pass import JudgedGroups, JudgingPass
-from rebalance_core.process.audit.redacted_tables import redacted
+from rebalance_core.process.audit.audit_part import AuditPart
+from rebalance_core.process.audit.judging_pass import JudgingPass
 from rebalance_core.spark.engine.routed_rows import routed_tables
 from rebalance_core.spark.tables.task_tables import Rows
 
@@ -47,19 +46,6 @@ class AuditRouting:
             yield from ((bucket, facts) for bucket in range(self.buckets) if len(facts))
 
 
-class AuditPart:
-    """What a task tells beside the rows that it writes."""
-
-    def __init__(self) -> None:
-        self.facts = LedgerFacts()
-        self.judged = JudgedGroups()
-
-    def merge(self, other: AuditPart) -> None:
-        """Add what is told of other groups."""
-        self.facts.merge(other.facts)
-        self.judged.merge(other.judged)
-
-
 @dataclass(frozen=True, slots=True)
 class AuditWork:
     """Rows of the ledger; the note is an `AuditPart`.
@@ -75,13 +61,7 @@ class AuditWork:
     def __call__(self, batches: Batches) -> tuple[Rows, AuditPart]:
         """`Work` of `task_tables`."""
         part = AuditPart()
-        return self._rows(batches, part), part
-
-    def _rows(self, batches: Batches, part: AuditPart) -> Iterator[tuple[str, pa.RecordBatch]]:
-        for name, rows in self._made(batches, part):
-            part.facts.add(name, rows)
-            if name in LEDGER_TABLES:
-                yield name, rows if self.salt is None else redacted(rows, self.salt)
+        return part.shown(self._made(batches, part), self.salt), part
 
     def _made(self, batches: Batches, part: AuditPart) -> Iterator[tuple[str, pa.RecordBatch]]:
         for _, tables in routed_tables(batches):

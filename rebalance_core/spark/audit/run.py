@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_counts import Complaint
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.process.audit.audit_result import AuditResult
-from rebalance_core.process.audit.write_audit import audit_rows
+from rebalance_core.process.audit.audit_part import AuditPart
+from rebalance_core.process.audit.audit_result import AuditResult, AuditWritten, audit_written
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.audit.audit_inputs import AuditInputs
-from rebalance_core.spark.audit.audit_tasks import AuditPart
 from rebalance_core.spark.audit.routed_audit import checked_tables, of_history, routed_audit
 from rebalance_core.spark.engine.rejected_rows import rejected_rows
 from rebalance_core.spark.engine.row_forecast import row_forecast
 from rebalance_core.spark.tables.check_rows import complaints
 from rebalance_core.spark.tables.task_tables import make_unwritten, task_tables
 from rebalance_core.spark.tables.written import read_written
-
-
-@dataclass(frozen=True, eq=False)
-class AuditWritten:
-    """What an audit found and wrote.
-
-    Attributes:
-        result: All findings and verdicts; of a rule not all may be written.
-        tables: Rows and digest of every table written.
-        facts: What a summary says of the ledger (`LedgerFacts.totals`).
-        rejected: How often each issue code occurs in ``rejected``.
-        input_rows: Rows of every input table.
-        replay_reasons: How many groups the replay took instead of the kernels, by reason.
-    """
-
-    result: AuditResult
-    tables: Mapping[str, TableWritten]
-    facts: Mapping[str, Any]
-    rejected: Mapping[str, int]
-    input_rows: Mapping[str, int]
-    replay_reasons: Mapping[str, int]
 
 
 def audit_and_write(
@@ -104,17 +80,10 @@ def audit_and_write(
             rejected = partial(read_written, session, output.rstrip("/"), REJECTED.name)
             refuse_bad_rows(unknown, bad_rows, shown(rejected))
             result = routed.judges.result(part.judged.rows())
-            for name, found in audit_rows(result, findings_per_rule).items():
+            for name, found in result.tables(findings_per_rule).items():
                 tables.add(name, found)
             written = tables.finish()
-    return AuditWritten(
-        result=result,
-        tables=written,
-        facts=part.facts.totals(config.worst_groups),
-        rejected=dict(sorted(part.facts.rejected.items())),
-        input_rows={name: count.rows for name, count in counts.items()},
-        replay_reasons=dict(sorted(part.facts.replay_reasons.items())),
-    )
+    return audit_written(result, written, part.facts, counts, config.worst_groups)
 
 
 def audit_unwritten(

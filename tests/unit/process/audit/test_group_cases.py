@@ -4,7 +4,6 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +11,6 @@ import pytest
 
 from rebalance_core.contracts import ALL_TABLES, OBSERVED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
-from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model import events
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.process.audit import group_cases as module
@@ -23,7 +21,6 @@ from rebalance_core.process.audit.group_cases import (
     turning_commits,
 )
 from rebalance_core.process.audit.topic_states import topic_states
-from rebalance_core.process.written_tables import LedgerFiles
 
 Row = dict[str, Any]
 
@@ -245,41 +242,6 @@ def test_every_group_gets_its_rows(
                 for row in tables[name]
                 if place.items() <= row.items()
             )
-
-
-@pytest.mark.parametrize("ledger_rows_at_once", [1, 4, 1_000])
-def test_a_ledger_in_files_gives_the_same_cases(
-    tables: dict[str, list[Row]],
-    ledger_rows_at_once: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "LEDGER_ROWS_AT_ONCE", ledger_rows_at_once)
-    groups = sorted(
-        {
-            (row["cluster"], row["consumer_group"])
-            for row in tables["cluster_events"]
-            if row["event_type"] in events.CONSUMER_EVENTS
-        }
-    )
-    tables["epochs"] = [
-        {"cluster": c, "consumer_group": g, "epoch": n}
-        for c, g in groups
-        for n in range(1 + len(g) % 3)
-    ]
-    tables["diffs"] = [{"cluster": c, "consumer_group": g, "epoch": 1} for c, g in groups[::2]]
-    arrow = {name: table_of(name, rows) for name, rows in tables.items()}
-    with TableWriters(tmp_path, tuple(SIMULATED_TABLES)) as writers:
-        for name in SIMULATED_TABLES:
-            for batch in arrow[name].to_batches():
-                writers.write(name, batch)
-    others = {name: table for name, table in arrow.items() if name not in SIMULATED_TABLES}
-
-    def by_table(case: tuple[str, str, dict[str, list[Row]]]) -> object:
-        return case[:2], {name: by_text(rows) for name, rows in case[2].items()}
-
-    expected = list(map(by_table, group_cases(arrow)))
-    assert list(map(by_table, group_cases(others, LedgerFiles(tmp_path)))) == expected
 
 
 def test_the_random_tables_have_what_is_tested() -> None:

@@ -1,0 +1,74 @@
+"""The tables that an audit reads: the input of a simulation, and what it is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from rebalance_core.checks.input_tables import (
+    InputTables,
+    input_tables_of,
+    read_input_tables,
+    stored_input_tables,
+)
+from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES
+from rebalance_core.contracts.arrow_rows import batch_of_rows
+from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.in_process import read_collection
+from rebalance_core.process.observed import (
+    READ_TABLES,
+    Observed,
+    observed,
+    read_observed,
+    stored_observed,
+)
+from rebalance_core.process.written_tables import read_written
+from rebalance_core.storage.locations import Location
+from rebalance_core.storage.place import Place
+
+
+@dataclass(frozen=True, eq=False)
+class AuditInputs:
+    """The tables of an audit.
+
+    Attributes:
+        history: the input of its simulation, as read.
+        seen: the observed tables and ingest's findings, checked; ``propagation``, if it is there.
+    """
+
+    history: InputTables
+    seen: Observed
+
+    def with_propagation(self, folder: Location) -> AuditInputs:
+        """The same, and what `propagate` wrote into a folder."""
+        rows = read_written(folder, PROPAGATION.name)
+        tables = {**self.seen.tables, PROPAGATION.name: rows}
+        return replace(self, seen=replace(self.seen, tables=tables))
+
+
+def read_inputs(folder: str) -> AuditInputs:
+    """The tables that lie by name in a local folder.
+
+    Raises:
+        InputRefused: a table lacks columns, is there twice or is not readable.
+    """
+    return AuditInputs(read_input_tables(folder), read_observed(folder))
+
+
+def read_ingested(folder: Place) -> AuditInputs:
+    """The tables that an ingest of ours wrote into a folder, wherever that is."""
+    return AuditInputs(stored_input_tables(folder), stored_observed(folder))
+
+
+def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
+    """What an ingest makes of a collection."""
+    ingested = read_collection(collection, assumed).tables
+    tables = {
+        name: pa.Table.from_batches([batch_of_rows(table, ingested.get(name, []))])
+        for name, table in INGESTED_TABLES.items()
+    }
+    history = input_tables_of({name: tables[name] for name in INPUT_TABLES})
+    return AuditInputs(history, observed({name: tables[name] for name in READ_TABLES}))
