@@ -15,9 +15,8 @@ BIN := .venv/bin
 STAMP := .venv/setup.stamp
 LANES := unit or conformance or spark or jobs
 NOT_BY_DEFAULT := not (oracle or slow or bench)
-# tests/conftest.py gives all tests that share a Spark session to one of three workers, which waits
-# for its JVM as often as not.
-SIDE_BY_SIDE := -n 3
+# Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
+SIDE_BY_SIDE := -n 2
 
 .PHONY: help setup demo test test-unit test-all oracle conformance fidelity mutants notebook bench \
   bench-full bench-check lint format dist docs lock clean
@@ -45,7 +44,7 @@ test: setup ## Run the lanes unit, conformance, spark and jobs
 	$(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)" $(SIDE_BY_SIDE) --durations=20
 
 test-unit: setup ## Run the lane that needs no JVM (4 minutes)
-	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)" -n 2
+	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)" $(SIDE_BY_SIDE)
 
 test-all: setup ## Run every test but the oracle, the slow ones too
 	$(BIN)/python -m pytest -m "not oracle"
