@@ -177,6 +177,15 @@ def test_phases_are_known_from_a_join_unless_random_ones_are_asked_for() -> None
     assert (unknown.joined - unknown.created).max() > 25_000_000
 
 
+def test_who_starts_together_takes_equally_long_in_half_of_the_futures() -> None:
+    """Joins up to 5 s apart; the one after them has its own time, in all but chance."""
+    joins = (member(T0 + at_ms, n, f"c{n}") for n, at_ms in enumerate((60_001, 65_001, 70_002), 1))
+    ticks = Ticks(script(config(T0, 0, "a"), *joins), np.arange(1_000), ClockOptions())
+    start_up = ticks.joined - ticks.created
+    assert 0.4 < (start_up[0] == start_up[1]).mean() < 0.6
+    assert (start_up[1] == start_up[2]).mean() < 0.02
+
+
 def test_ticks_run_from_the_creation() -> None:
     ticks = Ticks(script(config(T0, 0, "a"), member(T0, 1, "c1")), SEEDS, ClockOptions())
     at = ticks.joined[0] + 100_000_000
