@@ -82,10 +82,8 @@ class LedgerConfig:
 
     Attributes:
         bad_rows: How bad the input may be.
-        private: A refusal shows no row: rows may name clients.
         worst_groups: How many groups the facts list.
     """
 
     bad_rows: BadRowLimits = field(default_factory=BadRowLimits)
-    private: bool = False
     worst_groups: int = WORST_GROUPS

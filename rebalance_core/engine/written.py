@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.ingest.file_reader import FileStats
 
@@ -29,16 +31,46 @@ class Written(Protocol):
         """Rows of every input table."""
 
 
-class LedgerWritten(Written, Protocol):
-    """What a simulation wrote."""
+@dataclass(frozen=True)
+class LedgerWritten:
+    """What a simulation wrote.
 
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What a summary says of them (`LedgerFacts.totals`)."""
+    Attributes:
+        tables: Rows and digest of every table written.
+        facts: What a summary says of them (`LedgerFacts.totals`).
+        rejected: How often each issue code occurs in ``rejected``.
+        input_rows: Rows of every input table.
+        replay_reasons: How many groups the replay took instead of the kernels, by reason.
+    """
 
-    @property
-    def replay_reasons(self) -> Mapping[str, int]:
-        """How many groups the replay took instead of the kernels, by reason."""
+    tables: Mapping[str, TableWritten]
+    facts: Mapping[str, Any]
+    rejected: Mapping[str, int]
+    input_rows: Mapping[str, int]
+    replay_reasons: Mapping[str, int]
+
+
+def ledger_written(
+    tables: Mapping[str, TableWritten],
+    facts: LedgerFacts,
+    counts: Mapping[str, RowCounts],
+    worst_groups: int,
+) -> LedgerWritten:
+    """What was written, summed up.
+
+    Args:
+        tables: Rows and digest of every table.
+        facts: Of the whole ledger.
+        counts: Of every input table.
+        worst_groups: How many groups the facts list.
+    """
+    return LedgerWritten(
+        tables=tables,
+        facts=facts.totals(worst_groups),
+        rejected=dict(sorted(facts.rejected.items())),
+        input_rows={name: count.rows for name, count in counts.items()},
+        replay_reasons=dict(sorted(facts.replay_reasons.items())),
+    )
 
 
 @dataclass(frozen=True)

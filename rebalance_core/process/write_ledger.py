@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 import pyarrow as pa
 
-from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.input_tables import InputTables
 from rebalance_core.checks.row_checks import check_tables, complaints
-from rebalance_core.checks.row_counts import Complaint
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions, check_options
 from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.engine.written import LedgerWritten, ledger_written
 from rebalance_core.process.simulate import ledger_rows
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.storage.locations import Location
-
-
-@dataclass(frozen=True, eq=False)
-class LedgerWritten:
-    """What a simulation wrote.
-
-    Attributes:
-        tables: Rows and digest of every table written.
-        facts: What a summary says of them (`LedgerFacts.totals`).
-        rejected: How often each issue code occurs in ``rejected``.
-        input_rows: Rows of every input table.
-        replay_reasons: How many groups the replay took instead of the kernels, by reason.
-    """
-
-    tables: Mapping[str, TableWritten]
-    facts: Mapping[str, Any]
-    rejected: Mapping[str, int]
-    input_rows: Mapping[str, int]
-    replay_reasons: Mapping[str, int]
 
 
 def simulate_and_write(
@@ -76,10 +54,7 @@ def simulate_and_write(
             warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
 
-    def shown(rejected: pa.Table) -> Callable[[], list[Complaint]]:
-        return lambda: [] if config.private else complaints(rejected)
-
-    refuse_bad_rows(checked.counts, config.bad_rows, shown(checked.rejected))
+    refuse_bad_rows(checked.counts, config.bad_rows, lambda: complaints(checked.rejected))
     if before_writing is not None:
         before_writing()
     facts = LedgerFacts()
@@ -93,11 +68,6 @@ def simulate_and_write(
                 rejected.append(rows)
     unknown = with_unknown_members(checked.counts, facts.rejected[UNKNOWN_MEMBER])
     schema = LEDGER_TABLES["rejected"].arrow_schema()
-    refuse_bad_rows(unknown, config.bad_rows, shown(pa.Table.from_batches(rejected, schema)))
-    return LedgerWritten(
-        tables=writers.written(),
-        facts=facts.totals(config.worst_groups),
-        rejected=dict(sorted(facts.rejected.items())),
-        input_rows={name: count.rows for name, count in checked.counts.items()},
-        replay_reasons=dict(sorted(facts.replay_reasons.items())),
-    )
+    written = pa.Table.from_batches(rejected, schema)
+    refuse_bad_rows(unknown, config.bad_rows, lambda: complaints(written))
+    return ledger_written(writers.written(), facts, checked.counts, config.worst_groups)

@@ -104,13 +104,11 @@ def test_the_audit_of_a_process_and_nothing_stays(
     assert by_text(ours.findings) == by_text(theirs.findings)
     assert by_text(ours.verdicts) == by_text(theirs.verdicts)
     assert ours.runs == theirs.runs
-    assert (found.facts, found.input_rows) == (expected.facts, expected.input_rows)
-    assert (found.rejected, found.replay_reasons) == (expected.rejected, expected.replay_reasons)
-    assert list(found.tables) == list(AUDITED_TABLES)
-    assert found.tables == expected.tables
-    rows = {name: rows_of_arrow(read_written(tmp_path / "out", name)) for name in found.tables}
+    assert found.ledger == expected.ledger
+    assert list(found.ledger.tables) == list(AUDITED_TABLES)
+    rows = {name: rows_of_arrow(read_written(tmp_path / "out", name)) for name in AUDITED_TABLES}
     assert {name: len(some) for name, some in rows.items()} == {
-        name: table.rows for name, table in found.tables.items()
+        name: table.rows for name, table in found.ledger.tables.items()
     }
     assert by_text(rows["findings"]) == by_text(capped(theirs.findings, PER_RULE))
     assert len(rows["findings"]) < len(theirs.findings)
@@ -147,7 +145,7 @@ def test_redacted_tables_where_spark_must_write(
     expected = audit_here(
         here, tmp_path / "here", findings_per_rule=PER_RULE, accepted=(KNOWN,), redact_salt="s"
     )
-    assert found.tables == expected.tables
+    assert found.ledger.tables == expected.ledger.tables
 
 
 def ingested_clients() -> Iterable[str]:
@@ -184,7 +182,7 @@ def test_rows_that_are_only_compared_with_are_rejected_and_never_refused(
     told: list[str] = []
     config = LedgerConfig(bad_rows=BadRowLimits("fail"))
     found = audited(spark, inputs, tmp_path / "out", config=config, warn=told.append)
-    assert (found.rejected, told) == ({"BAD_TYPE": 2}, [])
+    assert (found.ledger.rejected, told) == ({"BAD_TYPE": 2}, [])
     places = {row["source"] for row in read_written(tmp_path / "out", "rejected").to_pylist()}
     assert {place.rpartition("/")[2] for place in places} == {
         f"observed_ownership.jsonl:{line}" for line in (1, 2)

@@ -47,7 +47,7 @@ def audit(request: AuditRequest) -> AuditEnd:
         ingested, files = _ingested(request, run, folder)
         written = _written(request, ingested, run, folder)
         audited = Audited(written.result, reader_of(folder), _previous(options.previous))
-        return AuditOutput(request, run).write(audited, written, files)
+        return AuditOutput(request, run).write(audited, written.ledger, files)
 
 
 def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
@@ -98,7 +98,7 @@ def _written(
             _with_propagation(request, inputs),
             folder,
             simulation_options(request.settings),
-            ledger_config(request.settings, private=request.options.redact_clients),
+            ledger_config(request.settings),
             findings_per_rule=request.settings.audit.findings_per_rule,
             more_rejected=rejected,
             before_writing=run.clear if ingested is None else None,

@@ -51,7 +51,7 @@ def audit(request: AuditRequest) -> AuditEnd:
         written = _written(session, request, ingested, run, folder)
         previous = _previous(session, options.previous)
         audited = Audited(written.result, reader_of(session, folder), previous)
-        return AuditOutput(request, run, session).write(audited, written, files)
+        return AuditOutput(request, run, session).write(audited, written.ledger, files)
 
 
 def forecast(request: AuditRequest) -> tuple[RowForecast, list[Count] | None]:
@@ -105,7 +105,7 @@ def _written(
         _with_propagation(session, request, inputs),
         folder,
         simulation_options(request.settings),
-        ledger_config(request.settings, private=request.options.redact_clients),
+        ledger_config(request.settings),
         findings_per_rule=request.settings.audit.findings_per_rule,
         more_rejected=rejected,
         before_writing=run.clear if ingested is None else None,

@@ -18,6 +18,6 @@ def bad_row_limits(settings: Settings) -> BadRowLimits:
     return BadRowLimits(settings.on_bad_rows, settings.max_bad_share)
 
 
-def ledger_config(settings: Settings, *, private: bool = False) -> LedgerConfig:
-    """How a ledger is written; ``private``: a refusal shows no row."""
-    return LedgerConfig(bad_row_limits(settings), private, settings.summary.worst_groups)
+def ledger_config(settings: Settings) -> LedgerConfig:
+    """How a ledger is written."""
+    return LedgerConfig(bad_row_limits(settings), settings.summary.worst_groups)

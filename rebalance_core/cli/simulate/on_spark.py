@@ -43,7 +43,7 @@ def simulate(
         tables = _read(session, options, inputs)
         records = [fingerprint(t, p, session) for t, p in (inputs or tables.paths).items()]
         say_begin(records)
-        with simulate_and_write(
+        written = simulate_and_write(
             session,
             tables,
             run.folder.table_location(""),
@@ -51,8 +51,8 @@ def simulate(
             ledger_config(settings),
             before_writing=run.clear,
             warn=warn,
-        ) as written:
-            return written, finish(run, records, written)
+        )
+        return written, finish(run, records, written)
 
 
 def forecast(

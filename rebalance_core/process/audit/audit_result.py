@@ -12,11 +12,9 @@ import pyarrow as pa
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.selection import capped, count_findings
 from rebalance_core.audit.verdict import Count
-from rebalance_core.checks.digest import TableWritten
-from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows
-from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.written import LedgerWritten
 
 Row = dict[str, Any]
 
@@ -65,42 +63,8 @@ class AuditWritten:
 
     Attributes:
         result: all findings and verdicts; of a rule not all may be written.
-        tables: rows and digest of every table written.
-        facts: what a summary says of the ledger (`LedgerFacts.totals`).
-        rejected: how often each issue code occurs in ``rejected``.
-        input_rows: rows of every input table.
-        replay_reasons: how many groups the replay took instead of the kernels, by reason.
+        ledger: what was written, with the tables of the audit among them.
     """
 
     result: AuditResult
-    tables: Mapping[str, TableWritten]
-    facts: Mapping[str, Any]
-    rejected: Mapping[str, int]
-    input_rows: Mapping[str, int]
-    replay_reasons: Mapping[str, int]
-
-
-def audit_written(
-    result: AuditResult,
-    tables: Mapping[str, TableWritten],
-    facts: LedgerFacts,
-    counts: Mapping[str, RowCounts],
-    worst_groups: int,
-) -> AuditWritten:
-    """What was found and written, summed up.
-
-    Args:
-        result: all that was found.
-        tables: rows and digest of every table written.
-        facts: of the whole ledger.
-        counts: of every input table.
-        worst_groups: how many groups the facts list.
-    """
-    return AuditWritten(
-        result=result,
-        tables=tables,
-        facts=facts.totals(worst_groups),
-        rejected=dict(sorted(facts.rejected.items())),
-        input_rows={name: count.rows for name, count in counts.items()},
-        replay_reasons=dict(sorted(facts.replay_reasons.items())),
-    )
+    ledger: LedgerWritten

@@ -16,9 +16,10 @@ from rebalance_core.engine.ledger_pass import Rows
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions, engine_options
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.engine.written import ledger_written
 from rebalance_core.process.audit.audit_inputs import AuditInputs
 from rebalance_core.process.audit.audit_part import AuditPart
-from rebalance_core.process.audit.audit_result import AuditResult, AuditWritten, audit_written
+from rebalance_core.process.audit.audit_result import AuditResult, AuditWritten
 from rebalance_core.process.audit.cluster_rows import read_cluster_tables
 from rebalance_core.process.audit.judges import Judges, judges_of
 from rebalance_core.process.audit.judging_pass import JudgingPass
@@ -56,7 +57,8 @@ def audit_and_write(
         before_writing: called once few enough rows are bad, before the first table is written.
         warn: gets a text for each input table with unknown columns, which are not read.
         progress: told how many groups are judged, of how many.
-        judging: options of `judges_of`; with ``redact_salt`` the ledger shows no client id either.
+        judging: options of `judges_of`; with ``redact_salt`` the ledger shows no client id
+            either, and a refusal no row.
 
     Raises:
         InputRefused: the input has no event or too many bad rows. Events that name a member who is
@@ -64,11 +66,11 @@ def audit_and_write(
         OutputExists: a table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
-    checked = _checked(inputs, options, warn)
+    checked, private = _checked(inputs, options, warn), judging.get("redact_salt") is not None
 
     def refuse(counts: Mapping[str, RowCounts], rejected: pa.Table) -> None:
         def shown() -> list[Complaint]:
-            return [] if config.private else complaints(rejected)
+            return [] if private else complaints(rejected)
 
         refuse_bad_rows(counts, config.bad_rows, shown)
 
@@ -86,7 +88,10 @@ def audit_and_write(
         result = ready.result(part)
         for name, found in result.tables(findings_per_rule).items():
             _write(writers, ((name, rows) for rows in found.to_batches()))
-    return audit_written(result, writers.written(), part.facts, checked.counts, config.worst_groups)
+    tables = writers.written()
+    return AuditWritten(
+        result, ledger_written(tables, part.facts, checked.counts, config.worst_groups)
+    )
 
 
 def audit_unwritten(

@@ -14,8 +14,9 @@ from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.written import ledger_written
 from rebalance_core.process.audit.audit_part import AuditPart
-from rebalance_core.process.audit.audit_result import AuditResult, AuditWritten, audit_written
+from rebalance_core.process.audit.audit_result import AuditResult, AuditWritten
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.audit.audit_inputs import AuditInputs
 from rebalance_core.spark.audit.routed_audit import checked_tables, of_history, routed_audit
@@ -54,7 +55,8 @@ def audit_and_write(
         more_rejected: Rows of ``rejected`` that came up before.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for each input table with unknown columns, which are not read.
-        judging: Options of `judges_of`; with ``redact_salt`` the ledger shows no client id either.
+        judging: Options of `judges_of`; with ``redact_salt`` the ledger shows no client id
+            either, and a refusal no row.
 
     Raises:
         InputRefused: The input has no event or too many bad rows. Events that name a member who is
@@ -64,9 +66,10 @@ def audit_and_write(
     options, config = options or SimulationOptions(), config or LedgerConfig()
     checked, counted = checked_tables(inputs, options, warn)
     counts, bad_rows = of_history(counted), config.bad_rows
+    private = judging.get("redact_salt") is not None
 
     def shown(rejected: Callable[[], DataFrame]) -> Callable[[], list[Complaint]]:
-        return lambda: [] if config.private else complaints(rejected())
+        return lambda: [] if private else complaints(rejected())
 
     with closing(checked):
         refuse_bad_rows(counts, bad_rows, shown(lambda: checked.of(INPUT_TABLES).rejected))
@@ -83,7 +86,7 @@ def audit_and_write(
             for name, found in result.tables(findings_per_rule).items():
                 tables.add(name, found)
             written = tables.finish()
-    return audit_written(result, written, part.facts, counts, config.worst_groups)
+    return AuditWritten(result, ledger_written(written, part.facts, counts, config.worst_groups))
 
 
 def audit_unwritten(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Self
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from rebalance_core.checks.digest import TableWritten
-from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.facts import COUNTED, LedgerFacts
@@ -25,6 +24,7 @@ from rebalance_core.engine.options import (
 )
 from rebalance_core.engine.prepared import REPLAYED
 from rebalance_core.engine.routing import routing_of
+from rebalance_core.engine.written import LedgerWritten, ledger_written
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.simulate import simulate_checked
@@ -37,37 +37,6 @@ from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import write_table
 from rebalance_core.spark.tables.written import read_written
 from rebalance_core.storage.locations import is_here
-
-
-@dataclass(frozen=True, eq=False)
-class LedgerWritten:
-    """What a simulation wrote. A context manager: it keeps the checked input until closed.
-
-    Attributes:
-        tables: Rows and digest of every table written.
-        facts: What a summary says of them (`LedgerFacts.totals`).
-        rejected: How often each issue code occurs in ``rejected``.
-        input_rows: Rows of every input table.
-        replay_reasons: How many groups the replay took instead of the kernels, by reason.
-        checked: The input; its ``tables`` are the rows that were used.
-    """
-
-    tables: Mapping[str, TableWritten]
-    facts: Mapping[str, Any]
-    rejected: Mapping[str, int]
-    input_rows: Mapping[str, int]
-    replay_reasons: Mapping[str, int]
-    checked: Quarantined
-
-    def close(self) -> None:
-        """Release the checked input."""
-        self.checked.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def simulate_and_write(
@@ -102,32 +71,20 @@ def simulate_and_write(
     checked, counted = check_and_note(inputs, options.max_queue_nums, interests_of, warn)
     counts = counted.rows
 
-    def shown(rejected: DataFrame) -> Callable[[], list[Complaint]]:
-        return lambda: [] if config.private else complaints(rejected)
-
     folder = output.rstrip("/")
-    with ExitStack() as kept:
-        kept.callback(checked.close)
+    with closing(checked):
         check_options(options)
-        refuse_bad_rows(counts, config.bad_rows, shown(checked.rejected))
+        refuse_bad_rows(counts, config.bad_rows, lambda: complaints(checked.rejected))
         if before_writing is not None:
             before_writing()
         run = _Run(session, checked, folder, sized(options, counts, session))
         by_tasks = options.engine == VECTORIZED and is_here(folder)
-        tables, summary = run.by_tasks(counted.notes) if by_tasks else run.by_spark()
-        with_unknown = with_unknown_members(counts, summary.rejected.get(UNKNOWN_MEMBER, 0))
-        if with_unknown != counts:
-            rejected = read_written(session, folder, REJECTED.name)
-            refuse_bad_rows(with_unknown, config.bad_rows, shown(rejected))
-        kept.pop_all()
-    return LedgerWritten(
-        tables=tables,
-        facts=summary.totals(config.worst_groups),
-        rejected=dict(sorted(summary.rejected.items())),
-        input_rows={name: count.rows for name, count in counts.items()},
-        replay_reasons=dict(sorted(summary.replay_reasons.items())),
-        checked=checked,
-    )
+        tables, facts = run.by_tasks(counted.notes) if by_tasks else run.by_spark()
+    with_unknown = with_unknown_members(counts, facts.rejected.get(UNKNOWN_MEMBER, 0))
+    if with_unknown != counts:
+        rejected = read_written(session, folder, REJECTED.name)
+        refuse_bad_rows(with_unknown, config.bad_rows, lambda: complaints(rejected))
+    return ledger_written(tables, facts, counts, config.worst_groups)
 
 
 @dataclass(frozen=True)

@@ -58,10 +58,10 @@ def scenarios(count: int) -> list[Scenario]:
 def simulated(spark: SparkSession, day: str, folder: str) -> tuple[float, int, int]:
     """Seconds, events and rows of one simulation."""
     begin = time.perf_counter()
-    with simulate_and_write(spark, InputTables.read(spark, day), folder) as written:
-        taken = time.perf_counter() - begin
-        rows = sum(table.rows for table in written.tables.values())
-        return taken, written.input_rows["cluster_events"], rows
+    written = simulate_and_write(spark, InputTables.read(spark, day), folder)
+    taken = time.perf_counter() - begin
+    rows = sum(table.rows for table in written.tables.values())
+    return taken, written.input_rows["cluster_events"], rows
 
 
 def planned(

@@ -17,6 +17,7 @@ from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
+from rebalance_core.engine.written import LedgerWritten
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process.audit.audit import audit_tables
 from rebalance_core.process.audit.audit_inputs import AuditInputs
@@ -24,7 +25,7 @@ from rebalance_core.process.audit.redacted_tables import redacted
 from rebalance_core.process.audit.run import audit_and_write, audit_unwritten
 from rebalance_core.process.observed import READ_TABLES, observed
 from rebalance_core.process.simulate import simulate
-from rebalance_core.process.write_ledger import LedgerWritten, simulate_and_write
+from rebalance_core.process.write_ledger import simulate_and_write
 from rebalance_core.process.written_tables import read_written
 from tests.recordings.fleets import ingested_fleet, table_of
 
@@ -78,18 +79,19 @@ def test_all_that_is_found_and_written(
     assert by_text(made.result.findings) == by_text(expected.findings)
     assert by_text(made.result.verdicts) == by_text(expected.verdicts)
     assert made.result.runs == expected.runs
-    assert (made.facts, made.input_rows) == (simulated.facts, simulated.input_rows)
-    assert made.replay_reasons == simulated.replay_reasons
-    assert made.rejected == Counter(simulated.rejected) + Counter({"UNPARSABLE": 1})
+    assert (made.ledger.facts, made.ledger.input_rows) == (simulated.facts, simulated.input_rows)
+    assert made.ledger.replay_reasons == simulated.replay_reasons
+    assert made.ledger.rejected == Counter(simulated.rejected) + Counter({"UNPARSABLE": 1})
     assert told[-1][1] == len(expected.verdicts)
 
     ledger = {name: tables[name] for name in LEDGER_TABLES}
     ledger[REJECTED.name] = pa.concat_tables([ledger[REJECTED.name], more])
     written = {name: read_written(tmp_path / "out", name) for name in AUDITED_TABLES}
-    assert list(made.tables) == list(AUDITED_TABLES)
+    assert list(made.ledger.tables) == list(AUDITED_TABLES)
     for name, rows in ledger.items():
         shown = rows if salt is None else without_clients(rows, salt)
-        assert made.tables[name] == digest(name, shown).result == digest(name, written[name]).result
+        found = made.ledger.tables[name]
+        assert found == digest(name, shown).result == digest(name, written[name]).result
     kept = rows_of_arrow(written["findings"])
     assert by_text(kept) == by_text(capped(expected.findings, PER_RULE))
     assert len(kept) < len(expected.findings)
@@ -118,23 +120,24 @@ def test_bad_rows_are_refused_before_anything_is_written(tmp_path: Path) -> None
     assert ("1 of 2" in str(forecast.refusal), result) == (True, None)
 
 
-@pytest.mark.parametrize("private", [False, True])
-def test_events_of_unknown_members_count_as_bad_rows(private: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("salt", [None, "s"])
+def test_events_of_unknown_members_count_as_bad_rows(salt: str | None, tmp_path: Path) -> None:
+    """A refusal shows no row where no client id is to be shown."""
     inputs = of_events(JOIN, GHOST)
     called: list[int] = []
-    config = LedgerConfig(BadRowLimits("fail"), private)
+    config = LedgerConfig(BadRowLimits("fail"))
     with pytest.raises(InputRefused, match="1 of 2 rows are bad") as refusal:
         audit_and_write(
             inputs, tmp_path / "out", config=config, findings_per_rule=PER_RULE,
-            before_writing=lambda: called.append(1),
+            before_writing=lambda: called.append(1), redact_salt=salt,
         )  # fmt: skip
-    assert ("UNKNOWN_MEMBER 1" in str(refusal.value)) == (not private)
+    assert ("UNKNOWN_MEMBER 1" in str(refusal.value)) == (salt is None)
     assert called == [1]
     forecast, result = audit_unwritten(inputs, SimulationOptions(), config.bad_rows)
     assert ("1 of 2" in str(forecast.refusal), result) == (True, None)
     made = audit_and_write(inputs, tmp_path / "kept", findings_per_rule=PER_RULE)
-    assert made.rejected == {"UNKNOWN_MEMBER": 1}
-    assert made.tables[REJECTED.name].rows == 1
+    assert made.ledger.rejected == {"UNKNOWN_MEMBER": 1}
+    assert made.ledger.tables[REJECTED.name].rows == 1
 
 
 def test_rows_that_are_only_compared_with_are_rejected_and_never_refused(tmp_path: Path) -> None:
@@ -146,7 +149,7 @@ def test_rows_that_are_only_compared_with_are_rejected_and_never_refused(tmp_pat
     made = audit_and_write(
         inputs, tmp_path / "out", config=NONE_BAD, findings_per_rule=PER_RULE, warn=told.append
     )
-    assert made.rejected == {"BAD_TYPE": 1}
+    assert made.ledger.rejected == {"BAD_TYPE": 1}
     assert told == ["cluster_events has unknown column(s), not read: colour"]
     again: list[str] = []
     forecast, _ = audit_unwritten(inputs, SimulationOptions(), NONE_BAD.bad_rows, warn=again.append)
