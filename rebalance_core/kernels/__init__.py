@@ -5,6 +5,7 @@ which its tables are compared. Data passes through the folders in this order; be
 `ownership.prepared_groups`:
 
 - `codes`: names become integers in Java's order, input rows become arrays.
+- `cells`: queues and their epochs as arrays, and who holds them.
 - `state`: who is live, which topics are read, which queues are readable, and when that changes.
 - `ownership`: who of cidAll owns each queue in each epoch, in blocks that fit the cache.
 - `tables`: the rows of the ledger; codes become names again.

@@ -1,5 +1,5 @@
 """Who owns what: the groups' state prepared once, then owners by cell, one strategy a file.
 
-May import `codes`, `state` and `segments`. Begin with `prepared_groups`, then `layout`, `holdings`;
-`changes` has the drops and adds.
+May import `codes`, `cells`, `state` and `segments`. Begin with `prepared_groups`, then `layout` and
+`holdings`; `changes` has the drops and adds.
 """

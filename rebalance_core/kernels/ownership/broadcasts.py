@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels.cells.cells import Cells
+from rebalance_core.kernels.cells.pieces import Broadcast
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.codes.eligibility import EVERYONE
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers, ranges
-from rebalance_core.kernels.state.cells import Broadcast, Cells, Queues
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.kernels.cells.cells import Cells
+from rebalance_core.kernels.cells.pieces import NOBODY, Block, Broadcast, Piece, Shared
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.shared_members import SharedMembers, client_turns
 from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.kernels.state.cells import (
-    NOBODY,
-    Block,
-    Broadcast,
-    Cells,
-    Piece,
-    Queues,
-    Shared,
-)
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 Kinds: TypeAlias = NDArray[np.int8]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Protocol
 
+from rebalance_core.kernels.cells.cells import Readable
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.ownership.owners.averagely import AveragelyOwners, slices
 from rebalance_core.kernels.ownership.owners.averagely_by_circle import (
     AveragelyByCircleOwners,
@@ -16,7 +18,6 @@ from rebalance_core.kernels.ownership.owners.machine_room import MachineRoomOwne
 from rebalance_core.kernels.ownership.owners.machine_room_nearby import MachineRoomNearbyOwners
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints
-from rebalance_core.kernels.state.cells import Queues, Readable
 from rebalance_core.kernels.state.grid import Places, places
 
 DEALS: tuple[Deal, ...] = (slices, turns)

@@ -8,10 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from rebalance_core.kernels.cells.cells import Cells, Stretches
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.ownership.listed_queues import listed_queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
-from rebalance_core.kernels.state.cells import Cells, Queues, Stretches
 
 SMALL = 8
 """A topic broker of which so many fit into a piece is not cut: whole ones are often alike."""

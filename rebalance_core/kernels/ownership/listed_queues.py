@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints, find, pair, ranges
-from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.state.routes import index_of
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rebalance_core.kernels.cells.cells import Cells
 from rebalance_core.kernels.codes.event_rows import NO_SHARE
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -14,7 +15,6 @@ from rebalance_core.kernels.ownership.process_passes import parts
 from rebalance_core.kernels.ownership.takers import find_takers, pulling_groups
 from rebalance_core.kernels.periods import Periods
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, ranges
-from rebalance_core.kernels.state.cells import Cells
 from rebalance_core.kernels.state.grid import places
 from rebalance_core.kernels.state.sharing_cells import SharedTopics
 

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from rebalance_core.kernels.cells.cells import Cells
 from rebalance_core.kernels.ownership.pop_answers import PopAnswers
 from rebalance_core.kernels.periods import Periods
 from rebalance_core.kernels.segments import Ints, first_of_run, last_of_run, pointers
-from rebalance_core.kernels.state.cells import Cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels.cells.pieces import Shared
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.process_passes import present, subscribed_by
 from rebalance_core.kernels.ownership.sharing import covered, held_by
 from rebalance_core.kernels.segments import Bools, Ints, find, first_of_run, pair, sums
-from rebalance_core.kernels.state.cells import Queues, Shared
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from rebalance_core.kernels.cells.cells import Cells
+from rebalance_core.kernels.cells.pieces import Shared, Spans, Tenures
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.ownership.listed_queues import listed_queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -18,7 +21,6 @@ from rebalance_core.kernels.segments import (
     pair,
     ranges,
 )
-from rebalance_core.kernels.state.cells import Cells, Queues, Shared, Spans, Tenures
 
 Stints = tuple[Ints, Ints, Ints, Ints]
 """(segment, stretch of passes, first epoch, epoch after the last) of holdings, in any order."""

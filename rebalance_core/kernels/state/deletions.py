@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.event_rows import type_code
 from rebalance_core.kernels.codes.offset_rows import Observations
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Bools, Ints, bisect, pair, ranges
-from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.state.routes import TopicBrokers
 from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.protocol.commits import deletes_offsets

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rebalance_core.kernels.cells.pieces import ABSENT, NOBODY
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.segments import (
     AnyInts,
@@ -28,7 +29,6 @@ from rebalance_core.kernels.segments import (
     sums,
 )
 from rebalance_core.kernels.state.activity import GroupTopics
-from rebalance_core.kernels.state.cells import ABSENT, NOBODY
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.membership import Membership
 from rebalance_core.kernels.state.reading import find_reading

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from rebalance_core.kernels.cells.pieces import Shared
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.periods import Periods
 from rebalance_core.kernels.segments import Ints, first_of_run, last_of_run
-from rebalance_core.kernels.state.cells import Queues, Shared
 from rebalance_core.kernels.tables.topic_members import ManyHolders
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.changes import KINDS, Changes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.tables.output import group_columns, table_rows, words
 from rebalance_core.kernels.tables.ownership import queue_columns
 from rebalance_core.model.events import EVENT_TYPES

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.kernels.cells.pieces import Block
 from rebalance_core.kernels.codes.codes import names_of
 from rebalance_core.kernels.ownership.changes import Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import ranges
-from rebalance_core.kernels.state.cells import Block
 from rebalance_core.kernels.state.masters import masterless_queues
 from rebalance_core.kernels.tables.output import group_columns, table_rows, until, words
 from rebalance_core.model.events import EVENT_TYPES

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.kernels.cells.pieces import Block, Broadcast
 from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import AnyInts, Ints, first_of_run
-from rebalance_core.kernels.state.cells import Block, Broadcast
 from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
 from rebalance_core.kernels.tables.process_loads import ProcessLoads
 from rebalance_core.kernels.tables.sharing import Sharing

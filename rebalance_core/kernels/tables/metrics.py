@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.kernels.cells.pieces import NOBODY, Block, Broadcast, Shared
 from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
@@ -19,7 +20,6 @@ from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
 from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, sums
-from rebalance_core.kernels.state.cells import NOBODY, Block, Broadcast, Shared
 from rebalance_core.kernels.state.reading import clustering
 from rebalance_core.kernels.tables.clients import Clients
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.codes.codes import coded
-from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import Ints, first_of_run
-from rebalance_core.kernels.state.cells import (
+from rebalance_core.kernels.cells.pieces import (
     ABSENT,
     NOBODY,
     Block,
     Broadcast,
     Piece,
-    Queues,
     Shared,
     Tenures,
 )
+from rebalance_core.kernels.cells.queues import Queues
+from rebalance_core.kernels.codes.codes import coded
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.segments import Ints, first_of_run
 from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
 
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels.cells.pieces import Block, Broadcast
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.codes.eligibility import EVERYONE
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints, pointers, ranges
-from rebalance_core.kernels.state.cells import Block, Broadcast, Queues
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rebalance_core.kernels.cells import cells
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK
-from rebalance_core.kernels.state import cells
 from rebalance_core.kernels.tables.starts.starts import RULES
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.fleets import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rebalance_core.kernels.cells.cells import Readable
 from rebalance_core.kernels.segments import AnyInts, Counts, Ints, ranges
-from rebalance_core.kernels.state.cells import Readable
 from rebalance_core.kernels.state.grid import Places
 from rebalance_core.kernels.state.roster import Roster
 

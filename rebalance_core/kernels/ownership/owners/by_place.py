@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from rebalance_core.kernels.cells.cells import Cells, Readable
 from rebalance_core.kernels.segments import (
     Bools,
     Counts,
@@ -17,7 +18,6 @@ from rebalance_core.kernels.segments import (
     pointers,
     ranges,
 )
-from rebalance_core.kernels.state.cells import Cells, Readable
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid, Places
 from rebalance_core.kernels.state.roster import Roster

@@ -6,9 +6,10 @@ from functools import cache
 
 import numpy as np
 
+from rebalance_core.kernels.cells.cells import Readable
+from rebalance_core.kernels.cells.pieces import NOBODY
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.kernels.state.cells import NOBODY, Readable
 from rebalance_core.kernels.state.grid import Grid, places
 from rebalance_core.kernels.state.roster import Roster
 from rebalance_core.model.queue import MessageQueue

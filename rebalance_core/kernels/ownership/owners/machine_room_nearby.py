@@ -8,11 +8,11 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.kernels.cells.cells import Readable
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.ownership.owners.averagely import average_index
 from rebalance_core.kernels.segments import Bools, Ints, halves, pair, ranges
-from rebalance_core.kernels.state.cells import Readable
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid, places
 from rebalance_core.kernels.state.roster import Roster

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.codes.offset_rows import Commits, Observations
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
@@ -22,7 +23,6 @@ from rebalance_core.kernels.segments import (
     ranges,
     running_min,
 )
-from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.state.deletions import Deletions, emptied
 from rebalance_core.kernels.state.routes import index_of
 from rebalance_core.kernels.tables.starts.outages import may_lose

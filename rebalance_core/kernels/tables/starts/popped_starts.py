@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.ownership.changes import Changes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Ints, first_of_run, last_true
-from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.starts import OK, STORED, UNKNOWN, Starts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.kernels.cells.pieces import Block, Broadcast, Piece, Shared
 from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.codes.group_rows import TYPES
 from rebalance_core.kernels.codes.offset_rows import Observations
@@ -18,7 +19,6 @@ from rebalance_core.kernels.segments import (
     first_of_run,
     pair,
 )
-from rebalance_core.kernels.state.cells import Block, Broadcast, Piece, Shared
 from rebalance_core.kernels.state.deletions import find_deletions
 from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows, words
 from rebalance_core.kernels.tables.ownership import queue_columns

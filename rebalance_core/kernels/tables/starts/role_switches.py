@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels.cells.queues import Queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NEVER,
@@ -19,7 +20,6 @@ from rebalance_core.kernels.segments import (
     ranges,
     running_min,
 )
-from rebalance_core.kernels.state.cells import Queues
 from rebalance_core.kernels.state.masters import MasterOutages, find_outages
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, pick
 from rebalance_core.model.events import MASTER_MODES, REFUSED, SLAVE_READ

@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from rebalance_core.kernels.cells.pieces import Shared
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import continued, held_by
 from rebalance_core.kernels.periods import Periods
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_true, ranges
-from rebalance_core.kernels.state.cells import Shared
 from rebalance_core.kernels.tables.starts.handovers import Handover, given_up, others_start
 from rebalance_core.kernels.tables.starts.lookups import SeenOffsets, pick
 

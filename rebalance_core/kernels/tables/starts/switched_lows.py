@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from rebalance_core.kernels.cells.pieces import Block, Shared
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
@@ -24,7 +25,6 @@ from rebalance_core.kernels.segments import (
     running_max,
     running_min,
 )
-from rebalance_core.kernels.state.cells import Block, Shared
 from rebalance_core.kernels.tables.starts.handovers import Handover, Inside, given_up
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.role_switches import RoleSwitches, Switched

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rebalance_core.kernels.cells import cells
 from rebalance_core.kernels.ownership import kernels
 from rebalance_core.kernels.ownership.kernels import DEALS
 from rebalance_core.kernels.ownership.owners.by_place import OwnersByPlace
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.state import cells
 from rebalance_core.model.queue import sort_queues
 from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.kernels.fleets import build, kernel_rows

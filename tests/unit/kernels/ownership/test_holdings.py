@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rebalance_core.kernels.cells.pieces import Block, Broadcast
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.state.cells import Block, Broadcast
 from tests.unit.kernels.fleets import build
 from tests.unit.replay.histories import history, join, topic
 
