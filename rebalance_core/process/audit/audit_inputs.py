@@ -12,6 +12,7 @@ from rebalance_core.checks.input_tables import (
     read_input_tables,
     stored_input_tables,
 )
+from rebalance_core.checks.row_checks import check_table
 from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows
 from rebalance_core.contracts.propagation import PROPAGATION
@@ -36,7 +37,7 @@ class AuditInputs:
 
     Attributes:
         history: the input of its simulation, as read.
-        seen: the observed tables and ingest's findings, checked; ``propagation``, if it is there.
+        seen: the observed tables, ingest's findings and ``propagation``, if it is there; checked.
     """
 
     history: InputTables
@@ -44,9 +45,11 @@ class AuditInputs:
 
     def with_propagation(self, folder: Location) -> AuditInputs:
         """The same, and what `propagate` wrote into a folder."""
-        rows = read_written(folder, PROPAGATION.name)
-        tables = {**self.seen.tables, PROPAGATION.name: rows}
-        return replace(self, seen=replace(self.seen, tables=tables))
+        name = PROPAGATION.name
+        checked = check_table(name, read_written(folder, name))
+        rows = checked.tables[name].select(PROPAGATION.column_names)
+        rejected = pa.concat_tables([self.seen.rejected, checked.rejected])
+        return replace(self, seen=Observed({**self.seen.tables, name: rows}, rejected))
 
 
 def read_inputs(folder: str) -> AuditInputs:

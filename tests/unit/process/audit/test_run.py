@@ -15,8 +15,10 @@ from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
-from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
+from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
+from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import LedgerWritten
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process.audit.audit import audit_tables
@@ -154,6 +156,17 @@ def test_rows_that_are_only_compared_with_are_rejected_and_never_refused(tmp_pat
     again: list[str] = []
     forecast, _ = audit_unwritten(inputs, SimulationOptions(), NONE_BAD.bad_rows, warn=again.append)
     assert (again, list(forecast.complaints)) == (told, [])
+
+
+def test_rows_of_propagation_are_checked_as_on_spark(tmp_path: Path) -> None:
+    change = {c.name: "c" if c.type == "STRING" else 0 for c in PROPAGATION.columns}
+    rows = [change | {"gap_ms_p50": n} for n in range(2)]
+    with TableWriters(tmp_path / "simulated", (PROPAGATION.name,)) as writers:
+        writers.write(PROPAGATION.name, batch_of_rows(PROPAGATION, rows))
+    inputs = of_events(JOIN).with_propagation(tmp_path / "simulated")
+    made = audit_and_write(inputs, tmp_path / "out", config=NONE_BAD, findings_per_rule=PER_RULE)
+    assert made.ledger.rejected == {"DUPLICATE_KEY": 2}
+    assert made.ledger.tables[REJECTED.name].rows == 2
 
 
 def of_events(*rows: Row) -> AuditInputs:
