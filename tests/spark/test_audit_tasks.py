@@ -13,15 +13,16 @@ from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.packed_rows import pack
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES, REJECTED
+from rebalance_core.engine.interests import Interests, interests_of_named
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.routing import UNDIVIDED, routing_of
 from rebalance_core.process.audit.audit import audit_tables
 from rebalance_core.process.audit.audit_part import AuditPart
+from rebalance_core.process.audit.cluster_rows import ClusterTables, cluster_tables_of
 from rebalance_core.process.audit.judges import judges_of
 from rebalance_core.process.audit.judging_pass import JudgingPass
 from rebalance_core.process.observed import READ_TABLES, observed
 from rebalance_core.process.simulate import simulate
-from rebalance_core.spark.audit.audit_notes import AuditNotes, notes_of
 from rebalance_core.spark.audit.audit_tasks import AuditRouting, AuditWork
 from tests.recordings.fleets import ingested_fleet, table_of
 
@@ -45,13 +46,21 @@ def tables() -> dict[str, pa.Table]:
     return {**check_tables(inputs).tables, **seen, "observed_facts": pa.concat_tables(facts)}
 
 
-def noted(tables: Mapping[str, pa.Table]) -> AuditNotes:
-    """The notes of tasks that had some rows of a table each."""
-    parts = []
+def halves(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+    """Some rows of a table for each task."""
     for name, rows in tables.items():
         half = len(rows) // 2
-        parts += [notes_of(name, part) for part in (rows.slice(0, half), rows.slice(half))]
-    return AuditNotes.merged(part for part in parts if part is not None)
+        yield from ((name, part) for part in (rows.slice(0, half), rows.slice(half)))
+
+
+def interests(tables: Mapping[str, pa.Table]) -> Interests:
+    found = [interests_of_named(name, rows) for name, rows in halves(tables)]
+    return Interests.merged(part for part in found if part is not None)
+
+
+def clusters(tables: Mapping[str, pa.Table]) -> ClusterTables:
+    found = [cluster_tables_of(name, rows) for name, rows in halves(tables)]
+    return ClusterTables.merged(part for part in found if part is not None)
 
 
 def routed(tables: Mapping[str, pa.Table], routing: AuditRouting) -> Iterator[pa.RecordBatch]:
@@ -71,9 +80,8 @@ def routed(tables: Mapping[str, pa.Table], routing: AuditRouting) -> Iterator[pa
 def test_all_tasks_find_together_what_a_process_finds(
     tables: dict[str, pa.Table], buckets: int, salt: str | None
 ) -> None:
-    notes = noted(tables)
-    routing = AuditRouting(routing_of(notes.interests, buckets, giant_cells=UNDIVIDED))
-    judges = judges_of(notes.clusters, redact_salt=salt)
+    routing = AuditRouting(routing_of(interests(tables), buckets, giant_cells=UNDIVIDED))
+    judges = judges_of(clusters(tables), redact_salt=salt)
     judging = JudgingPass(judges.groups, engine_options(tables, SimulationOptions()))
     rows, note = AuditWork(judging, salt)(routed(tables, routing))
     written = [*rows]
@@ -96,7 +104,7 @@ def test_all_tasks_find_together_what_a_process_finds(
 
 
 def test_facts_that_name_no_group_go_everywhere(tables: dict[str, pa.Table]) -> None:
-    routing = AuditRouting(routing_of(noted(tables).interests, 5, giant_cells=UNDIVIDED))
+    routing = AuditRouting(routing_of(interests(tables), 5, giant_cells=UNDIVIDED))
     facts = table_of("observed_facts", [LOST_ROUTE, LOST_ROUTE | {"kind": "COLLECTED"}])
     found = {bucket: rows["kind"].to_pylist() for bucket, rows in routing.split(
         "observed_facts", facts

@@ -65,12 +65,10 @@ def forecast(
     check_free("simulate", options, settings)
     session = open_for("simulate", options, settings)
     tables = _read(session, options, inputs)
-    checked, counted = check_and_note(tables, simulation.max_queue_nums, interests_of, warn)
+    checked, counted = check_and_note(tables, simulation.max_queue_nums, (interests_of,), warn)
     with closing(checked):
         tasks = sized(simulation, counted.rows, session).partitions or 1
-        routing = routing_of(
-            Interests.merged(counted.notes), tasks, group_pattern(simulation), UNDIVIDED
-        )
+        routing = routing_of(counted.noted(Interests), tasks, group_pattern(simulation), UNDIVIDED)
         return row_forecast(
             checked,
             counted.rows,

@@ -10,17 +10,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.engine.interests import Interests, interests_of_named
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.routing import UNDIVIDED, routing_of
+from rebalance_core.process.audit.cluster_rows import ClusterTables, cluster_tables_of
 from rebalance_core.process.audit.judges import Judges, judges_of
 from rebalance_core.process.audit.judging_pass import JudgingPass
 from rebalance_core.spark.audit.audit_inputs import AuditInputs
-from rebalance_core.spark.audit.audit_notes import AuditNotes, notes_of
 from rebalance_core.spark.audit.audit_tasks import AuditRouting, AuditWork
 from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.tables.check_rows import Counted, check_and_note
 from rebalance_core.spark.tables.quarantine import Quarantined
+
+_NOTINGS = (interests_of_named, cluster_tables_of)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def checked_tables(
         options: Of the simulation.
         warn: Gets a text for each table of the history with unknown columns.
     """
-    checked, counted = check_and_note(inputs, options.max_queue_nums, notes_of)
+    checked, counted = check_and_note(inputs, options.max_queue_nums, _NOTINGS)
     for name, columns in counted.unknown.items():
         if warn is not None and name in INPUT_TABLES:
             warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
@@ -86,11 +89,10 @@ def routed_audit(
         options: Of the simulation.
         judging: Those of `judges_of`.
     """
-    notes = AuditNotes.merged(counted.notes)
-    judges = judges_of(notes.clusters, **judging)
+    judges = judges_of(counted.noted(ClusterTables), **judging)
     rows = sum(count.rows for count in counted.rows.values())
     tasks = options.partitions or task_count(rows, session.sparkContext.defaultParallelism)
     # a group is judged by all its rows
-    routing = AuditRouting(routing_of(notes.interests, tasks, giant_cells=UNDIVIDED))
+    routing = AuditRouting(routing_of(counted.noted(Interests), tasks, giant_cells=UNDIVIDED))
     judged = JudgingPass(judges.groups, engine_options(checked.tables, options))
     return RoutedAudit(checked, routing, judges, AuditWork(judged, judges.groups.salt))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -68,7 +68,7 @@ def simulate_and_write(
         OutputExists: A table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
-    checked, counted = check_and_note(inputs, options.max_queue_nums, interests_of, warn)
+    checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,), warn)
     counts = counted.rows
 
     folder = output.rstrip("/")
@@ -79,7 +79,7 @@ def simulate_and_write(
             before_writing()
         run = _Run(session, checked, folder, sized(options, counts, session))
         by_tasks = options.engine == VECTORIZED and is_here(folder)
-        tables, facts = run.by_tasks(counted.notes) if by_tasks else run.by_spark()
+        tables, facts = run.by_tasks(counted.noted(Interests)) if by_tasks else run.by_spark()
     with_unknown = with_unknown_members(counts, facts.rejected.get(UNKNOWN_MEMBER, 0))
     if with_unknown != counts:
         rejected = read_written(session, folder, REJECTED.name)
@@ -96,13 +96,11 @@ class _Run:
     folder: str
     options: SimulationOptions
 
-    def by_tasks(
-        self, interests: Sequence[Interests]
-    ) -> tuple[Mapping[str, TableWritten], LedgerFacts]:
+    def by_tasks(self, interests: Interests) -> tuple[Mapping[str, TableWritten], LedgerFacts]:
         """One pass whose tasks write every table."""
         engine = engine_options(self.checked.tables, self.options)
         tasks = self.options.partitions or 1
-        routing = routing_of(Interests.merged(interests), tasks, group_pattern(self.options))
+        routing = routing_of(interests, tasks, group_pattern(self.options))
         with LedgerFolder(self.folder) as folder:
             task = LedgerTask(folder.attempts, routing.giants, engine, self.options)
             folder.write_ledger(routed_rows(self.checked, routing), task)

@@ -10,38 +10,11 @@ import pyarrow as pa
 
 from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.bucket_pass import with_events
-from rebalance_core.engine.interests import Interests, interests_of
-from rebalance_core.planning.sweep.event_facts import EventFacts, event_facts
 from rebalance_core.process.plan.plan_pass import PlanFacts, PlanPass
 from rebalance_core.spark.engine.routed_rows import routed_tables
 from rebalance_core.spark.tables.task_tables import Rows
 
 Batches = Iterable[pa.RecordBatch]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanNotes:
-    """What is wanted of used rows before the plan begins; those of parts of them are merged."""
-
-    interests: Interests
-    facts: EventFacts
-
-    @classmethod
-    def merged(cls, parts: Iterable[PlanNotes]) -> PlanNotes:
-        """Those of all parts."""
-        found = [*parts]
-        return cls(
-            Interests.merged(part.interests for part in found),
-            EventFacts.merged(part.facts for part in found),
-        )
-
-
-def notes_of(table: str, rows: pa.Table) -> PlanNotes | None:
-    """The notes of used rows of an input table; None: rows of this table say nothing."""
-    interests, facts = interests_of(table, rows), event_facts(table, rows)
-    if interests is None and facts is None:
-        return None
-    return PlanNotes(interests or Interests.merged(()), facts or EventFacts.merged(()))
 
 
 @dataclass(frozen=True, slots=True)

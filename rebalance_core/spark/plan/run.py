@@ -15,9 +15,10 @@ from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_membe
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
 from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.interests import Interests
+from rebalance_core.engine.interests import Interests, interests_of
 from rebalance_core.engine.routing import UNDIVIDED, Routing, routing_of
 from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.planning.sweep.event_facts import EventFacts, event_facts
 from rebalance_core.planning.sweep.plan_edits import interests_in, plan_edits
 from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
 from rebalance_core.planning.sweep.plan_result import PlanResult
@@ -35,12 +36,14 @@ from rebalance_core.spark.engine.rejected_rows import RejectedWork, rejected_row
 from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.row_forecast import row_forecast
 from rebalance_core.spark.engine.work_units import task_count
-from rebalance_core.spark.plan.plan_tasks import PlanNotes, PlanWork, notes_of
+from rebalance_core.spark.plan.plan_tasks import PlanWork
 from rebalance_core.spark.tables.check_rows import Counted, check_and_note, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.task_tables import TaskTables, task_tables
 from rebalance_core.spark.tables.written import read_written
+
+_NOTINGS = (interests_of, event_facts)
 
 
 def run_plan(
@@ -77,7 +80,7 @@ def run_plan(
         OutputExists: A table is in the folder already.
     """
     options = options or PlanConfig()
-    checked, counted = check_and_note(inputs, options.max_queue_nums, notes_of, warn)
+    checked, counted = check_and_note(inputs, options.max_queue_nums, _NOTINGS, warn)
     counts = counted.rows
     with closing(checked):
         refuse_bad_rows(counts, options.bad_rows, lambda: complaints(checked.rejected))
@@ -115,7 +118,7 @@ def plan_forecast(
 ) -> tuple[RowForecast, tuple[str, ...]]:
     """How `run_plan` would end for the rows of its input, and its warnings; writes nothing."""
     options = options or PlanConfig()
-    checked, counted = check_and_note(inputs, options.max_queue_nums, notes_of, warn)
+    checked, counted = check_and_note(inputs, options.max_queue_nums, _NOTINGS, warn)
     with closing(checked):
         routed = _routed(session, checked, counted, variants, options, None)
         forecast = row_forecast(
@@ -169,8 +172,7 @@ def _routed(
     rates: pa.Table | None,
 ) -> _Routed:
     """Groups whole, in as many tasks as rows and histories need."""
-    noted = PlanNotes.merged(counted.notes)
-    recorded, facts = noted.interests, noted.facts
+    recorded, facts = counted.noted(Interests), counted.noted(EventFacts)
     edits = plan_edits(facts, variants)
     planned = plan_pass(variants, edits, recorded.groups, checked.tables, options, rates)
     interests = interests_in(recorded, facts, edits)

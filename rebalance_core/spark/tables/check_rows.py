@@ -5,16 +5,18 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.spark.driver_rows import rows_of
-from rebalance_core.spark.tables.check_tasks import Noting, unknown_names
+from rebalance_core.spark.tables.check_tasks import Note, Noting, unknown_names
 from rebalance_core.spark.tables.quarantine import Quarantined, quarantine
 from rebalance_core.spark.tables.sources import Inputs
+
+NoteT = TypeVar("NoteT", bound=Note)
 
 _COUNTED = ("name", "row_count", "bad", "unknown", "note")
 
@@ -26,12 +28,16 @@ class Counted:
     Attributes:
         rows: Rows and bad rows of each table.
         unknown: Columns, sorted, that were read past, by table.
-        notes: What tasks noted of the used rows, in no order; those of all tasks are merged.
+        notes: What tasks noted of the used rows, in no order.
     """
 
     rows: Mapping[str, RowCounts]
     unknown: Mapping[str, list[str]]
-    notes: Sequence[Any]
+    notes: Sequence[Note]
+
+    def noted(self, kind: type[NoteT]) -> NoteT:
+        """What all tasks noted, of one class."""
+        return kind.merged(note for note in self.notes if isinstance(note, kind))
 
 
 def check_rows(
@@ -44,18 +50,18 @@ def check_rows(
         max_queue_nums: As of `quarantine`.
         warn: Gets a text for each table with unknown columns, which are not read.
     """
-    checked, counted = check_and_note(inputs, max_queue_nums, None, warn)
+    checked, counted = check_and_note(inputs, max_queue_nums, (), warn)
     return checked, counted.rows
 
 
 def check_and_note(
     inputs: Inputs,
     max_queue_nums: int,
-    noting: Noting | None,
+    notings: tuple[Noting, ...],
     warn: Callable[[str], object] | None = None,
 ) -> tuple[Quarantined, Counted]:
-    """`check_rows`, and what ``noting`` says of the used rows; one job."""
-    checked = quarantine(inputs, max_queue_nums=max_queue_nums, noting=noting)
+    """`check_rows`, and what each of ``notings`` says of the used rows; one job."""
+    checked = quarantine(inputs, max_queue_nums=max_queue_nums, notings=notings)
     try:
         told = {n: s.extras for n, s in inputs.sources().items() if s.extras is not None}
         counted = _counted(checked, told)
@@ -77,11 +83,11 @@ def _counted(checked: Quarantined, told: Mapping[str, list[str]]) -> Counted:
     """Args: the tables, and the unknown columns that are known before rows are read."""
     rows = dict.fromkeys(checked.tables, RowCounts(0, 0))
     texts: dict[str, list[str]] = {name: [] for name in checked.tables}
-    notes = []
+    notes: list[Note] = []
     for row in rows_of(checked.chunks.select(*_COUNTED)):
         name = row["name"]
         if row["note"] is not None:
-            notes.append(pickle.loads(row["note"]))
+            notes += pickle.loads(row["note"])
             continue
         rows[name] = RowCounts(rows[name].rows + row["row_count"], rows[name].bad + row["bad"])
         texts[name].append(row["unknown"])

@@ -108,21 +108,23 @@ class KeyTask:
     """Compares the rows of each key; the rows of a bucket come together.
 
     Attributes:
-        noting: Of the used rows.
+        notings: Of the used rows; each gives notes of a class of its own.
     """
 
-    noting: Noting | None
+    notings: tuple[Noting, ...]
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Rows of `CHECKED_DDL`."""
-        noted: Note | None = None
+        noted: dict[type[Note], Note] = {}
         for name, checked, unknown in _checked(batches):
             yield from _checked_rows(name, checked, unknown)
-            note = None if self.noting is None else self.noting(name, checked.tables[name])
-            if note is not None:
-                noted = note if noted is None else type(note).merged([noted, note])
-        if noted is not None:
-            yield _row(_CHECKED, None, 0, 0, "[]", pickle.dumps(noted), None, None)
+            for noting in self.notings:
+                note = noting(name, checked.tables[name])
+                if note is not None:
+                    kind = type(note)
+                    noted[kind] = kind.merged([noted[kind], note]) if kind in noted else note
+        if noted:
+            yield _row(_CHECKED, None, 0, 0, "[]", pickle.dumps([*noted.values()]), None, None)
 
 
 def _checked(batches: Batches) -> Iterator[tuple[str, Checked, str]]:

@@ -52,18 +52,18 @@ class Quarantined:
 
 
 def quarantine(
-    inputs: Inputs, *, max_queue_nums: int = MAX_QUEUE_NUMS, noting: Noting | None = None
+    inputs: Inputs, *, max_queue_nums: int = MAX_QUEUE_NUMS, notings: tuple[Noting, ...] = ()
 ) -> Quarantined:
     """Check every table there is, and keep the rows once computed; see `check`.
 
     Args:
         inputs: The tables as read.
         max_queue_nums: The most queues that a topic may have on a broker.
-        noting: Of the used rows.
+        notings: Of the used rows.
     """
     # Counted, used and rejected from here.
     sources = inputs.sources()
-    chunks = _checked_chunks(sources, max_queue_nums, noting).persist()
+    chunks = _checked_chunks(sources, max_queue_nums, notings).persist()
     return _quarantined(sources, chunks)
 
 
@@ -74,7 +74,7 @@ def check(sources: Mapping[str, Source], *, max_queue_nums: int = MAX_QUEUE_NUMS
     the same event may stand in two logs. Rows with a field that did not read have no key. Observed
     tables have no keys, and their texts are what was seen, not settings: any is good.
     """
-    return _quarantined(sources, _checked_chunks(sources, max_queue_nums, None))
+    return _quarantined(sources, _checked_chunks(sources, max_queue_nums, ()))
 
 
 def _quarantined(names: Iterable[str], chunks: DataFrame) -> Quarantined:
@@ -91,7 +91,7 @@ def _unpacked(chunks: DataFrame, ddl: str) -> DataFrame:
 
 
 def _checked_chunks(
-    sources: Mapping[str, Source], max_queue_nums: int, noting: Noting | None
+    sources: Mapping[str, Source], max_queue_nums: int, notings: tuple[Noting, ...]
 ) -> DataFrame:
     """Rows of `CHECKED_DDL` of all tables."""
     session = next(iter(sources.values())).frame.sparkSession
@@ -108,7 +108,7 @@ def _checked_chunks(
     if keyed:
         number = sf.pmod(sf.col("bucket"), sf.lit(tasks))
         rows = rows.repartitionById(tasks, number).sortWithinPartitions("bucket")
-    return rows.mapInArrow(_plain(KeyTask(noting)), CHECKED_DDL)
+    return rows.mapInArrow(_plain(KeyTask(notings)), CHECKED_DDL)
 
 
 def _tasks(session: SparkSession) -> int:

@@ -4,7 +4,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +28,15 @@ class Tally(Counter[str]):
     """Rows by table."""
 
     @classmethod
-    def merged(cls, parts: Iterable["Tally"]) -> "Tally":
+    def merged(cls, parts: Iterable[Self]) -> Self:
         total = cls()
         for part in parts:
             total.update(part)
         return total
+
+
+class Pieces(Tally):
+    """Pieces of tables: noted beside the rows, of a class of its own."""
 
 
 def read_of(name: str) -> Any:
@@ -85,7 +89,11 @@ def test_pieces_are_checked_as_the_whole(
         batch for half in (lines[::2], lines[1::2]) for batch in task(batches(half, 4))
     ]
     keyed.sort(key=lambda batch: batch["bucket"][0].as_py())
-    made = rows_of(KeyTask(lambda table, rows: Tally({table: len(rows)}))(keyed))
+    notings = (
+        lambda table, rows: Tally({table: len(rows)}),
+        lambda table, rows: Pieces({table: 1}) if at_once == 1 else None,
+    )
+    made = rows_of(KeyTask(notings)(keyed))
     (whole,) = read_of(name)(batches(lines, len(lines)))
     expected = check_table(name, whole.rows)
     assert placeless(made, "used") == by_text(bare(expected.tables[name]))
@@ -93,7 +101,11 @@ def test_pieces_are_checked_as_the_whole(
     assert sum(row["row_count"] for row in made) == len(lines) == expected.counts[name].rows
     assert sum(row["bad"] for row in made) == expected.counts[name].bad > 0
     assert [row["note"] is None for row in made] == [True] * (len(made) - 1) + [False]
-    assert pickle.loads(made[-1]["note"]) == {name: len(expected.tables[name])}
+    tally, *pieces = pickle.loads(made[-1]["note"])
+    assert (type(tally), tally) == (Tally, {name: len(expected.tables[name])})
+    assert [type(each) for each in pieces] == [Pieces] * (at_once == 1)
+    filled = {batch["bucket"][0].as_py() for batch in keyed}
+    assert all(each == {name: len(filled)} for each in pieces)
     odd = unknown_names(row["unknown"] for row in made)
     assert ("odd" in odd) == (name == EVENTS)
 
@@ -101,7 +113,7 @@ def test_pieces_are_checked_as_the_whole(
 def test_no_rows_make_no_chunk() -> None:
     task = RowTask(EVENTS, read_of(EVENTS), MAX_QUEUE_NUMS, 4)
     assert list(task([])) == []
-    assert list(KeyTask(None)([])) == []
+    assert list(KeyTask(())([])) == []
 
 
 def test_rows_of_one_key_share_a_bucket_and_those_without_one_spread() -> None:
