@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.contracts.fact_declaration import CLUSTER, COMMIT, GROUP, TOPIC
+from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.ingest.assemble import assemble
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import (
@@ -24,20 +25,16 @@ from rebalance_core.ingest.collection.collected_file import (
 )
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.ingest.collection.given_groups import parse_given_groups
-from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.events.commit_rows import commit_row
 from rebalance_core.ingest.events.complete_tables import complete, rejected_row
-from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileReader, FileStats
-from rebalance_core.ingest.group_tables import group_tables
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.ingest.parse.text.log_line import ServerClock
 from rebalance_core.ingest.parse.text.log_text import gzip_lines
 from rebalance_core.ingest.refusal import Unreadable
-from rebalance_core.ingest.rows import Tables, merged
+from rebalance_core.ingest.rows import Tables
 
 SERVER_LOGS = (NAMESRV_LOG, BROKER_LOG, PROXY_LOG)
 
@@ -199,23 +196,6 @@ def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
         if file.kind == BROKER_LOG and at_ms is not None:
             begins[file.place] = min(at_ms, begins.get(file.place, at_ms))
     return begins
-
-
-def assemble(evidence: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """The tables from all evidence, without cluster and sequence."""
-    parts: dict[tuple[str, str], list[Evidence]] = {}
-    for piece in evidence:
-        parts.setdefault((piece.part, piece.key), []).append(piece)
-    tables = [broker_tables(parts.get((CLUSTER, ""), []), context)]
-    for (part, key), pieces in sorted(parts.items()):
-        if part == GROUP:
-            tables.append(group_tables(key, pieces, context))
-        elif part == TOPIC:
-            tables.append(topic_tables(key, pieces, context))
-        elif part == COMMIT:
-            rows = (commit_row(piece, context) for piece in pieces)
-            tables.append({"committed_offsets": [row for row in rows if row is not None]})
-    return merged(*tables)
 
 
 def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:

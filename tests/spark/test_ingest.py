@@ -5,34 +5,16 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pytest
-
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.fact_declaration import GROUP
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import open_collection
-from rebalance_core.ingest.evidence.evidence_table import (
-    EVIDENCE_DDL,
-    evidence_batches,
-    pieces_of,
-)
-from rebalance_core.ingest.group_tables import group_tables
-from rebalance_core.ingest.in_process import (
-    context_of,
-    ingest_collection,
-    read_file,
-    reader_of,
-)
-from rebalance_core.spark.ingest.ingest import ingest, thinned
+from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.process import ingest as process
+from rebalance_core.spark.ingest.write_tables import ingest_and_write, ingested_tables
+from rebalance_core.storage.locations import place_of
 from tests.recordings.tables import DATA
-from tests.unit.ingest import made_up_fact
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-KEPT_IN_ANY_ORDER = ("observed_ownership", "observed_members", "rejected", "findings")
-
+    from pyspark.sql import DataFrame, SparkSession
 
 SUBSCRIPTION = (
     "SubscriptionData [classFilterMode=false, topic=T, subString={}, tagsSet=[], codeSet=[], "
@@ -76,16 +58,19 @@ def plain(value: Any) -> Any:
     return tuple(map(plain, value)) if isinstance(value, list) else value
 
 
+def assert_same(frame: "DataFrame", expected: list[dict[str, Any]], name: str) -> None:
+    rows = [plain(row.asDict(recursive=True)) for row in frame.collect()]
+    assert sorted(rows, key=repr) == sorted(map(plain, expected), key=repr), name
+
+
 def test_request_modes_are_those_that_a_single_process_finds(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     folder = collection_of(tmp_path / "pop", "pop")
     expected = ingest_collection(folder).tables
-    done = ingest(spark, open_collection(folder)).tables
-    for name in ("cluster_events", "consumer_groups", "findings", "rejected"):
-        rows = [plain(row.asDict(recursive=True)) for row in done[name].collect()]
-        wanted = [plain(row) for row in expected.get(name, [])]
-        assert sorted(rows, key=repr) == sorted(wanted, key=repr), name
+    with ingested_tables(spark, open_collection(folder)) as done:
+        for name in ("cluster_events", "consumer_groups", "findings", "rejected"):
+            assert_same(done[name], expected.get(name, []), name)
 
 
 def test_copies_beside_a_rocksdb_have_the_dates_that_a_single_process_finds(
@@ -93,11 +78,9 @@ def test_copies_beside_a_rocksdb_have_the_dates_that_a_single_process_finds(
 ) -> None:
     folder = collection_of(tmp_path / "rocksdb", "rocksdb")
     expected = ingest_collection(folder).tables
-    done = ingest(spark, open_collection(folder)).tables
-    for name in ("committed_offsets", "observed_facts", "findings", "rejected"):
-        rows = [plain(row.asDict(recursive=True)) for row in done[name].collect()]
-        wanted = [plain(row) for row in expected.get(name, [])]
-        assert sorted(rows, key=repr) == sorted(wanted, key=repr), name
+    with ingested_tables(spark, open_collection(folder)) as done:
+        for name in ("committed_offsets", "observed_facts", "findings", "rejected"):
+            assert_same(done[name], expected.get(name, []), name)
 
 
 def test_every_table_is_the_one_that_a_single_process_makes(
@@ -110,12 +93,12 @@ def test_every_table_is_the_one_that_a_single_process_makes(
     (folder / "clients/app").mkdir()
     (folder / "clients/app/rocketmq_client.log").write_text("".join(TROUBLE_OF_CLIENT))
     expected = ingest_collection(folder)
-    done = ingest(spark, open_collection(folder))
-    for name in INGESTED_TABLES:
-        rows = [plain(row.asDict(recursive=True)) for row in done.tables[name].collect()]
-        wanted = [plain(row) for row in expected.tables.get(name, [])]
-        assert sorted(rows, key=repr) == sorted(wanted, key=repr), name
-    assert sorted(map(repr, done.stats)) == sorted(map(repr, expected.stats))
+    with ingested_tables(spark, open_collection(folder)) as done:
+        for name in INGESTED_TABLES:
+            assert_same(done[name], expected.tables.get(name, []), name)
+    written = ingest_and_write(spark, open_collection(folder), f"{tmp_path}/out")
+    here = process.ingest_and_write(open_collection(folder), place_of(f"{tmp_path}/here"))
+    assert written == here
     times = {
         (row["kind"], row["first_ms"]): row["times"]
         for row in expected.tables["observed_facts"]
@@ -136,26 +119,6 @@ def test_every_table_is_the_one_that_a_single_process_makes(
     assert "never" not in {row["consumer_group"] for row in expected.tables["consumer_groups"]}
 
 
-def test_a_fact_that_is_declared_is_thinned_and_makes_rows(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made_up_fact.declare(monkeypatch)
-    collection = open_collection(made_up_fact.write_collection(tmp_path / "made-up"))
-    (log,) = collection.files
-    reader = reader_of(collection, log, Assumptions())
-    pieces = read_file(reader, collection.path_of(log))
-    evidence = spark.createDataFrame(
-        pa.Table.from_batches(evidence_batches(pieces)).to_pylist(), EVIDENCE_DDL
-    )
-    kept = [*pieces_of(thinned(evidence, GROUP).toArrow().to_batches())]
-    assert len(kept) == len(made_up_fact.LINES) - 1
-    context = context_of(collection, [], [reader.stats], {}, Assumptions())
-    assert {
-        (row["details"]["reason"], row["first_ms"], row["last_ms"], row["times"])
-        for row in group_tables("g", kept, context)["observed_facts"]
-    } == made_up_fact.ROWS
-
-
 def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_says(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -170,9 +133,9 @@ def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_says(
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")
     spark.conf.set("spark.sql.files.maxPartitionBytes", "16384")
     try:
-        done = ingest(spark, open_collection(parts))
-        events = done.tables["cluster_events"].drop("source", "sequence").collect()
-        sources = done.tables["cluster_events"].select("source").distinct().collect()
+        with ingested_tables(spark, open_collection(parts)) as done:
+            events = done["cluster_events"].drop("source", "sequence").collect()
+            sources = done["cluster_events"].select("source").distinct().collect()
     finally:
         spark.conf.set("spark.sql.files.maxPartitionBytes", str(before))
     expected = ingest_collection(whole).tables["cluster_events"]
@@ -187,10 +150,10 @@ def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_says(
 
 def test_keys_are_unique(spark: "SparkSession", tmp_path: Path) -> None:
     folder = collection_of(tmp_path, "scale-out-4.9")
-    tables = ingest(spark, open_collection(folder)).tables
-    for name in ("cluster_events", "queue_offsets", "committed_offsets"):
-        keys = tables[name].select(*INGESTED_TABLES[name].key).collect()
-        assert len(keys) == len(set(keys)) > 0, name
+    with ingested_tables(spark, open_collection(folder)) as tables:
+        for name in ("cluster_events", "queue_offsets", "committed_offsets"):
+            keys = tables[name].select(*INGESTED_TABLES[name].key).collect()
+            assert len(keys) == len(set(keys)) > 0, name
 
 
 def test_broken_files_end_as_rows(spark: "SparkSession", tmp_path: Path) -> None:
@@ -201,14 +164,12 @@ def test_broken_files_end_as_rows(spark: "SparkSession", tmp_path: Path) -> None
         "x" * 10_000_000 + "\n\x1b[1mnew consumer connected, group: g"
     )
     (folder / "brokers" / "link").symlink_to("/")
-    done = ingest(spark, open_collection(folder))
-    rejected = {
-        row["source"]: row["issues"][0]["code"] for row in done.tables["rejected"].collect()
-    }
+    with ingested_tables(spark, open_collection(folder)) as done:
+        rejected = {row["source"]: row["issues"][0]["code"] for row in done["rejected"].collect()}
+        events = done["cluster_events"].count()
     assert rejected == {
         "brokers/broker-a/broker.2.log.gz": "GZIP_BOMB",
         "brokers/broker-a/broker.3.log:2": "BROKEN_TEXT",
         "brokers/link": "LEAVES_COLLECTION",
     }
-    expected = ingest_collection(folder).tables["cluster_events"]
-    assert done.tables["cluster_events"].count() == len(expected)
+    assert events == len(ingest_collection(folder).tables["cluster_events"])

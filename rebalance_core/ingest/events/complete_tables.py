@@ -13,13 +13,13 @@ REJECTED_TABLE = "collection"
 
 
 def complete(tables: Tables, cluster: str) -> Tables:
-    """The rows with cluster and sequence, each key once."""
-    events = sorted(tables.get("cluster_events", []), key=event_order)
-    last_ms, sequence = None, 0
-    for row in events:
-        row.pop(ORDER, None)
-        sequence = sequence + 1 if row["event_ms"] == last_ms else 0
-        last_ms, row["sequence"] = row["event_ms"], sequence
+    """All rows of a collection in their final form."""
+    tables = tables | {"cluster_events": sequenced(tables.get("cluster_events", []))}
+    return complete_but_sequence(tables, cluster)
+
+
+def complete_but_sequence(tables: Tables, cluster: str) -> Tables:
+    """The rows of whole groups and topics with the cluster, each key once."""
     tables = tables | {
         "queue_offsets": newest(tables.get("queue_offsets", []), "max_offset"),
         "committed_offsets": newest(tables.get("committed_offsets", []), "committed_offset"),
@@ -28,6 +28,17 @@ def complete(tables: Tables, cluster: str) -> Tables:
         name: [row if name == "rejected" else {"cluster": cluster} | row for row in rows]
         for name, rows in tables.items()
     }
+
+
+def sequenced(events: Iterable[Row]) -> list[Row]:
+    """All events of some moments in their order, with their place among those of one moment."""
+    ordered = sorted(events, key=event_order)
+    last_ms, sequence = None, 0
+    for row in ordered:
+        row.pop(ORDER, None)
+        sequence = sequence + 1 if row["event_ms"] == last_ms else 0
+        last_ms, row["sequence"] = row["event_ms"], sequence
+    return ordered
 
 
 def newest(rows: Iterable[Row], value: str) -> list[Row]:

@@ -10,11 +10,15 @@ import pyarrow as pa
 
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.fields import OneOfEach
+from rebalance_core.ingest.evidence.repeats import Repeats
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileStats
 
 REFUSED, COUNTED = "refused", "counted"
 """Parts beside those of evidence: an `Unread`, and the `FileStats` of one file or split."""
+
+Pieces = Iterable[Evidence | Unread | FileStats]
+"""What a file states, what of it could not be read, and in the end how much was understood."""
 
 EVIDENCE_SCHEMA = pa.schema(
     [
@@ -28,21 +32,19 @@ EVIDENCE_SCHEMA = pa.schema(
         ("fields", pa.string()),
     ]
 )
-EVIDENCE_DDL = (
-    "part STRING, key STRING, kind STRING, at_ms BIGINT, place STRING, position BIGINT, "
-    "source STRING, fields STRING"
-)
 
 _BATCH_ROWS = 4096
 
 
-def evidence_batches(
-    pieces: Iterable[Evidence | Unread | FileStats],
-) -> Iterator[pa.RecordBatch]:
-    """The pieces as record batches of `EVIDENCE_SCHEMA`."""
+def evidence_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+    """The pieces as record batches of `EVIDENCE_SCHEMA`, without those that repeat one."""
+    repeats = Repeats()
     rows: list[tuple[object, ...]] = []
     for piece in pieces:
-        rows.append(_row(piece))
+        row = _row(piece)
+        if isinstance(piece, Evidence) and not repeats.is_new(piece, str(row[-1])):
+            continue
+        rows.append(row)
         if len(rows) >= _BATCH_ROWS:
             yield _batch(rows)
             rows = []
@@ -51,7 +53,7 @@ def evidence_batches(
 
 
 def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
-    """The evidence of batches with the columns of `EVIDENCE_SCHEMA`.
+    """The evidence of batches with the columns of `EVIDENCE_SCHEMA`, refusals and counts among it.
 
     A group may have a million pieces: they are made some at a time, and what is equal is one
     object.
@@ -60,6 +62,16 @@ def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
     for batch in batches:
         for begin in range(0, batch.num_rows, _BATCH_ROWS):
             yield from _pieces(batch.slice(begin, _BATCH_ROWS), same)
+
+
+def unread_of(piece: Evidence) -> Unread:
+    """What was refused, as it comes out of `pieces_of`."""
+    return Unread(piece.source, piece.values["raw"], piece.kind, piece.values["message"])
+
+
+def stats_of(piece: Evidence) -> FileStats:
+    """The counts of a file or split, as they come out of `pieces_of`."""
+    return FileStats(**piece.values)
 
 
 def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:

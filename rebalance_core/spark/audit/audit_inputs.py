@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.spark.ingest.ingest import ingest
+from rebalance_core.spark.ingest.write_tables import ingested_tables
 from rebalance_core.spark.tables.observed import observed, read_observed, stored_observed
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.sources import Source, source_of
@@ -62,7 +62,7 @@ def unwritten_inputs(
     session: SparkSession, collection: Collection, assumed: Assumptions, kept: ExitStack
 ) -> AuditInputs:
     """What an ingest makes of a collection; ``kept`` releases it in the end."""
-    tables = kept.enter_context(ingest(session, collection, assumed)).tables
+    tables = kept.enter_context(ingested_tables(session, collection, assumed))
     history = InputTables(
         tables["cluster_events"],
         tables["consumer_groups"],

@@ -15,8 +15,8 @@ from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.spark.tables.quarantine import Quarantined
 
 REJECTED = "rejected"
-_DDL = "bucket INT, name STRING, chunk BINARY"
-_SCHEMA = pa.schema([("bucket", pa.int32()), ("name", pa.string()), ("chunk", pa.binary())])
+ROUTED_DDL = "bucket INT, name STRING, chunk BINARY"
+ROUTED_SCHEMA = pa.schema([("bucket", pa.int32()), ("name", pa.string()), ("chunk", pa.binary())])
 
 
 class Splitting(Protocol):
@@ -56,13 +56,13 @@ def routed_rows(
                     for bucket, part in routing.split(name.as_py(), rows):
                         chunk = pack(part)
                         for copy in range(copies):
-                            yield _row(bucket * copies + copy, name.as_py(), chunk)
+                            yield routed_batch(bucket * copies + copy, name.as_py(), chunk)
                 if rejected.is_valid:
-                    yield _row(turn % tasks, REJECTED, rejected.as_py())
+                    yield routed_batch(turn % tasks, REJECTED, rejected.as_py())
                     turn += 1
 
     chunks = checked.chunks.select("name", "used", "rejected")
-    routed = chunks.mapInArrow(run, _DDL)
+    routed = chunks.mapInArrow(run, ROUTED_DDL)
     if more_rejected is not None:
         routed = routed.unionAll(_dealt(more_rejected, tasks))
     return routed.repartitionById(tasks, sf.col("bucket"))
@@ -74,9 +74,9 @@ def _dealt(rejected: DataFrame, tasks: int) -> DataFrame:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for turn, batch in enumerate(batches):
             rows = pa.Table.from_batches([batch]).cast(ALL_TABLES[REJECTED].arrow_schema())
-            yield _row(turn % tasks, REJECTED, pack(rows))
+            yield routed_batch(turn % tasks, REJECTED, pack(rows))
 
-    return rejected.mapInArrow(run, _DDL)
+    return rejected.mapInArrow(run, ROUTED_DDL)
 
 
 def routed_tables(
@@ -93,6 +93,8 @@ def routed_tables(
         yield bucket, {name: pa.concat_tables(tables) for name, tables in parts.items()}
 
 
-def _row(bucket: int, name: str, chunk: bytes) -> pa.RecordBatch:
-    arrays = [pa.array([v], f.type) for v, f in zip((bucket, name, chunk), _SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+def routed_batch(bucket: int, table: str, rows: bytes) -> pa.RecordBatch:
+    """Some rows of a table, packed, as `ROUTED_DDL`."""
+    values = bucket, table, rows
+    arrays = [pa.array([v], f.type) for v, f in zip(values, ROUTED_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROUTED_SCHEMA)

@@ -1,5 +1,7 @@
 """Ingest on a cluster: tasks read the files, others combine what they say of each group and topic.
 
-May import `ingest`, `spark.tables` and the row counts of `spark.engine`. Begin with `ingest`;
-`write_tables` is the whole job.
+`write_tables` is the whole job. ``collection_evidence`` reads files, ``evidence_chunks`` takes what
+they say to the tasks of ``assembling_tasks``; `ingest` joins them.
+
+May import `ingest`, `spark.tables` and `spark.engine.routed_rows`.
 """

@@ -21,14 +21,13 @@ from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import GIVEN_GROUPS
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.evidence.evidence_table import EVIDENCE_DDL, evidence_batches
+from rebalance_core.ingest.evidence.evidence_table import Pieces
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.file_reader import HEADS, WORDS, FileReader, FileStats
+from rebalance_core.ingest.file_reader import HEADS, WORDS, FileReader
 from rebalance_core.ingest.in_process import read_file, reader_of
 from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS
 from rebalance_core.ingest.parse.text.log_line import STACK_LINE
-
-Pieces = Iterator[Evidence | Unread | FileStats]
+from rebalance_core.spark.ingest.evidence_chunks import CHUNKS_DDL, evidence_chunks
 
 _GLOB = re.compile(r"([\\*?\[\]{}^])")
 
@@ -46,9 +45,9 @@ class Readers:
 
 
 def collection_evidence(
-    spark: SparkSession, collection: Collection, assumed: Assumptions
+    spark: SparkSession, collection: Collection, assumed: Assumptions, buckets: int
 ) -> DataFrame:
-    """Evidence, refusals and counts of all files, as `EVIDENCE_DDL`. Lazy; nothing is collected.
+    """Evidence, refusals and counts of all files, as `CHUNKS_DDL`. Lazy; nothing is collected.
 
     A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
     source.
@@ -59,11 +58,11 @@ def collection_evidence(
         if file.kind != GIVEN_GROUPS:
             readers = split if file.is_log and not file.gzipped else whole
             readers[str(collection.path_of(file))] = reader_of(collection, file, assumed)
-    evidence = _whole_files(spark, Readers(whole))
-    return evidence.unionByName(_split_logs(spark, Readers(split))) if split else evidence
+    evidence = _whole_files(spark, Readers(whole), buckets)
+    return evidence.unionAll(_split_logs(spark, Readers(split), buckets)) if split else evidence
 
 
-def _split_logs(spark: SparkSession, readers: Readers) -> DataFrame:
+def _split_logs(spark: SparkSession, readers: Readers, buckets: int) -> DataFrame:
     # a carriage return alone ends no line, here as in the other way of reading
     text = spark.read.option("lineSep", "\n").text(_locations(readers))
     lines = text.select(
@@ -72,15 +71,15 @@ def _split_logs(spark: SparkSession, readers: Readers) -> DataFrame:
         sf.col("_metadata.file_block_start").alias("start"),
     )
     return lines.mapInArrow(
-        lambda batches: evidence_batches(read_splits(batches, readers)), EVIDENCE_DDL
+        lambda batches: evidence_chunks(read_splits(batches, readers), buckets), CHUNKS_DDL
     )
 
 
-def _whole_files(spark: SparkSession, readers: Readers) -> DataFrame:
+def _whole_files(spark: SparkSession, readers: Readers, buckets: int) -> DataFrame:
     """Read by the tasks themselves: a compressed log streams, whatever it unpacks to."""
     paths = spark.createDataFrame([(path,) for path in sorted(readers.readers)], "path STRING")
     return paths.mapInArrow(
-        lambda batches: evidence_batches(read_whole_files(batches, readers)), EVIDENCE_DDL
+        lambda batches: evidence_chunks(read_whole_files(batches, readers), buckets), CHUNKS_DDL
     )
 
 

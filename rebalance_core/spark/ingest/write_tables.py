@@ -1,18 +1,20 @@
-"""A whole ingest: read a collection and write its tables."""
+"""A whole ingest: read a collection and write its tables, or make them without writing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.engine.written import IngestWritten
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.spark.engine.summary import count_by, rejected_per_code
+from rebalance_core.spark.ingest.assembling_tasks import completing
 from rebalance_core.spark.ingest.ingest import ingest
-from rebalance_core.spark.tables.write import write_table
-from rebalance_core.spark.tables.written import read_written
+from rebalance_core.spark.tables.task_tables import task_tables, unwritten_tables
 
 
 def ingest_and_write(
@@ -35,14 +37,31 @@ def ingest_and_write(
     Raises:
         OutputExists: A table is in the folder already.
     """
-    folder = output.rstrip("/")
+    rejected: Counter[str] = Counter()
+    findings: Counter[str] = Counter()
     with ingest(session, collection, assumed) as ingested:
         if before_writing is not None:
             before_writing()
-        written = {n: write_table(frame, folder, n) for n, frame in ingested.tables.items()}
+        with task_tables(session, output, tuple(INGESTED_TABLES)) as tables:
+            for counts in tables.make(ingested.rows, completing, tuple(INGESTED_TABLES)):
+                rejected.update(counts.rejected)
+                findings.update(counts.findings)
+            written = tables.finish()
     return IngestWritten(
         tables=written,
         stats=ingested.stats,
-        rejected=rejected_per_code(read_written(session, folder, "rejected")),
-        findings=count_by(read_written(session, folder, "findings"), "rule_id"),
+        rejected=dict(sorted(rejected.items())),
+        findings=dict(sorted(findings.items())),
     )
+
+
+@contextmanager
+def ingested_tables(
+    session: SparkSession, collection: Collection, assumed: Assumptions | None = None
+) -> Iterator[dict[str, DataFrame]]:
+    """The tables of a collection, lazy, with the contract's columns; kept until the end."""
+    with (
+        ingest(session, collection, assumed) as ingested,
+        unwritten_tables(ingested.rows, completing, tuple(INGESTED_TABLES)) as tables,
+    ):
+        yield tables

@@ -83,6 +83,23 @@ def make_unwritten(rows: DataFrame, work: Work) -> list[Any]:
     return [pickle.loads(row["chunk"]) for row in rows_of(rows.mapInArrow(run, _DDL))]
 
 
+@contextmanager
+def unwritten_tables(
+    rows: DataFrame, work: Work, tables: Sequence[str]
+) -> Iterator[dict[str, DataFrame]]:
+    """The tables that tasks make, lazy; their rows, once made, are kept until the end."""
+    made = rows.mapInArrow(_packed(work), _DDL).persist()
+    try:
+        yield {table: _unpacked_rows(made, table) for table in tables}
+    finally:
+        made.unpersist()
+
+
+def _unpacked_rows(made: DataFrame, table: str) -> DataFrame:
+    chunks = made.where(sf.col("name") == table)
+    return chunks.mapInArrow(_unpacked, ALL_TABLES[table].plain_ddl)
+
+
 class _FilesOfTasks:
     """`TaskTables` in files of the tasks."""
 
@@ -122,8 +139,7 @@ class _ThroughSpark:
         made = rows.mapInArrow(_packed(work), _DDL).persist()
         try:
             for table in tables:
-                chunks = made.where(sf.col("name") == table)
-                frame = chunks.mapInArrow(_unpacked, ALL_TABLES[table].plain_ddl)
+                frame = _unpacked_rows(made, table)
                 self._written[table] = write_table(frame, self._folder, table)
             notes = rows_of(made.where(sf.col("name") == _NOTE))
         finally:

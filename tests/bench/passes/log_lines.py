@@ -114,7 +114,7 @@ def measured(
     alone = seconds(parse)
     assert parsed > len(ready), "next to nothing was parsed"
     reading = min(seconds(read) for _ in range(2))
-    job = seconds(lambda: collection_evidence(spark, collection, Assumptions()).count())
+    job = seconds(lambda: collection_evidence(spark, collection, Assumptions(), 2).count())
     speeds = (tidy(size / taken) for taken in (alone, reading, job))
     return (kind, round(size), parsed, *speeds), tidy(job / reading)
 

@@ -3,13 +3,20 @@
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collection import open_collection
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.evidence_table import evidence_batches, pieces_of
 from rebalance_core.ingest.evidence.stated_once import FILE_BITS, stated_once
 from rebalance_core.ingest.group_tables import group_tables
+from rebalance_core.ingest.in_process import context_of, read_file, reader_of
+from tests.unit.ingest import made_up_fact
 
 BROKERS = ("broker-a", "broker-b")
 BYTES_A_LINE = 800
@@ -77,3 +84,28 @@ def test_a_group_s_lines_take_little_memory() -> None:
     tracemalloc.stop()
     assert len(tables["cluster_events"]) == 2 * 2_000
     assert peak / (2 * 3 * 2_000) < BYTES_A_LINE
+
+
+def test_what_logs_repeat_is_sent_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up_fact.declare(monkeypatch)
+    collection = open_collection(made_up_fact.write_collection(tmp_path / "made-up"))
+    (log,) = collection.files
+    reader = reader_of(collection, log, Assumptions())
+    pieces = read_file(reader, collection.path_of(log))
+    kept = [*pieces_of(evidence_batches(pieces))]
+    assert len(kept) == len(made_up_fact.LINES) - 1
+    context = context_of(collection, [], [reader.stats], {}, Assumptions())
+    assert {
+        (row["details"]["reason"], row["first_ms"], row["last_ms"], row["times"])
+        for row in group_tables("g", kept, context)["observed_facts"]
+    } == made_up_fact.ROWS
+
+
+def test_a_repeat_from_before_the_clock_was_set_back_is_sent() -> None:
+    fields = {"group": "g", "topic": "T"}
+    sent = [
+        Evidence(GROUP, "g", "no_subscription", at_ms, "broker-a", n, f"log:{n}", fields)
+        for n, at_ms in enumerate((500, 700, 100, 300))
+    ]
+    arrived = [*pieces_of(evidence_batches(sent))]
+    assert [piece.at_ms for piece in arrived] == [500, 100]

@@ -1,0 +1,82 @@
+"""Evidence on its way to the task that puts it together: packed, with the number of its bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
+from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence.evidence_table import (
+    COUNTED,
+    REFUSED,
+    Pieces,
+    evidence_batches,
+    pieces_of,
+)
+
+CHUNKS_DDL = "bucket INT, chunk BINARY"
+DRIVER = -1
+"""The bucket of what the driver has to know: evidence on the cluster, and counts."""
+
+_SCHEMA = pa.schema([("bucket", pa.int32()), ("chunk", pa.binary())])
+
+
+def evidence_chunks(pieces: Pieces, buckets: int) -> Iterator[pa.RecordBatch]:
+    """The pieces as `CHUNKS_DDL`; all that concerns one group or topic has the same bucket.
+
+    Args:
+        pieces: What a task read.
+        buckets: How many there are.
+    """
+    for batch in evidence_batches(pieces):
+        names = (batch[name].to_pylist() for name in ("part", "key", "source"))
+        numbers = [_bucket(*row, buckets=buckets) for row in zip(*names, strict=True)]
+        parts = dict(by_bucket(pa.Table.from_batches([batch]), np.array(numbers)))
+        columns = [*parts], [pack(rows) for rows in parts.values()]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _bucket(part: str, key: str, source: str, *, buckets: int) -> int:
+    if part in (CLUSTER, COUNTED):
+        return DRIVER
+    return crc32((source if part == REFUSED else f"{part} {key}").encode()) % buckets
+
+
+def evidence_of_buckets(
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[tuple[int, Iterator[tuple[str, str, Iterator[Evidence]]]]]:
+    """Each bucket in a task, and part, key and evidence of each group and topic in it.
+
+    A bucket is unpacked when its first key is asked for.
+    """
+    chunks = sorted(
+        (row for batch in batches for row in batch.to_pylist()), key=itemgetter("bucket")
+    )
+    for bucket, of_bucket in groupby(chunks, key=itemgetter("bucket")):
+        yield bucket, _by_key(row["chunk"] for row in of_bucket)
+
+
+def _by_key(chunks: Iterable[bytes]) -> Iterator[tuple[str, str, Iterator[Evidence]]]:
+    keys: dict[tuple[str, str], list[pa.RecordBatch]] = {}
+    for chunk in chunks:
+        for name, rows in _split(unpack(chunk)):
+            keys.setdefault(name, []).extend(rows.to_batches())
+    for part, key in sorted(keys):
+        yield part, key, pieces_of(keys.pop((part, key)))
+
+
+def _split(rows: pa.Table) -> Iterator[tuple[tuple[str, str], pa.Table]]:
+    """The rows of each part and key."""
+    numbers: dict[tuple[str, str], int] = {}
+    names = zip(rows["part"].to_pylist(), rows["key"].to_pylist(), strict=True)
+    number = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    for name, (_, of_key) in zip(numbers, by_bucket(rows, number), strict=True):
+        yield name, of_key
