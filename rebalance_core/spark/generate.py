@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
@@ -10,13 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.engine.written import FleetWritten
-from rebalance_core.spark.engine.summary import count_by
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.write import write_table
-from rebalance_core.spark.tables.written import read_written
+from rebalance_core.spark.tables.task_tables import Rows, task_tables
 from rebalance_core.synthetic.arrow import arrow_batches
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, Part
+
+ENTITIES_PER_TASK = 2_000
 
 
 def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:
@@ -66,11 +68,40 @@ def generate_and_write(
     """
     if before_writing is not None:
         before_writing()
-    folder = output.rstrip("/")
-    frames = generate(session, plan).tables()
-    written = {name: write_table(frame, folder, name) for name, frame in frames.items()}
-    events = read_written(session, folder, "cluster_events")
-    return FleetWritten(written, count_by(events, "event_type"))
+    entities = sum(part.entities(plan) for parts in PARTS.values() for part in parts)
+    tasks = max(session.sparkContext.defaultParallelism, entities // ENTITIES_PER_TASK)
+    numbers = session.range(0, tasks, 1, tasks)
+    events: Counter[str] = Counter()
+    with task_tables(session, output, tuple(PARTS)) as tables:
+        for found in tables.make(numbers, _Making(plan, tasks), tuple(PARTS)):
+            events.update(found)
+        written = tables.finish()
+    return FleetWritten(written, dict(sorted(events.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """`Work` of `task_tables`: of ``tasks`` one makes every so manieth entity, by its number.
+
+    The note counts events by type.
+    """
+
+    plan: FleetPlan
+    tasks: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, Counter[str]]:
+        events: Counter[str] = Counter()
+        return self._rows(batches, events), events
+
+    def _rows(self, batches: Iterable[pa.RecordBatch], events: Counter[str]) -> Rows:
+        for task in (number for batch in batches for number in batch.column(0).to_pylist()):
+            for name, parts in PARTS.items():
+                for part in parts:
+                    numbers = range(task, part.entities(self.plan), self.tasks)
+                    for batch in arrow_batches(self.plan, INPUT_TABLES[name], part, numbers):
+                        if name == "cluster_events":
+                            events.update(batch["event_type"].to_pylist())
+                        yield name, batch
 
 
 def _frame(

@@ -10,16 +10,17 @@ from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
 from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.terminal import warn
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import ProducersWritten
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.producers.replay import (
+    ResultTables,
     read_results,
     replay_and_write,
     replay_forecast,
 )
 from rebalance_core.spark.producers.simulate import simulate_and_write
-from rebalance_core.spark.tables.sources import Source
 
 
 def run(
@@ -48,6 +49,7 @@ def run(
                 bad_row_limits(settings),
                 output,
                 before_writing=its.clear,
+                warn=warn,
             )
         return written, finish(its, options, records, written)
 
@@ -61,11 +63,12 @@ def forecast(
         return None
     session = open_for("producers", options, settings)
     tables = _read(session, options, inputs)
-    return replay_forecast(tables, results_options(options), bad_row_limits(settings))
+    limits = bad_row_limits(settings)
+    return replay_forecast(session, tables, results_options(options), limits, warn)
 
 
 def _read(
     session: SparkSession, options: ProducersOptions, inputs: Mapping[str, str]
-) -> dict[str, Source]:
+) -> ResultTables:
     paths = {name: spark_location(path) for name, path in inputs.items()}
     return read_results(session, paths, options.input_format)

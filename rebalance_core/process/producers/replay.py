@@ -136,7 +136,7 @@ def _replayed(inputs: Mapping[str, pa.Table], options: ResultsOptions) -> Replay
     if EVENTS in checked:
         brokers = brokers_of(checked[EVENTS].tables[EVENTS])
     good = checked[SEND_RESULTS.name].tables[SEND_RESULTS.name]
-    parts = replayed_parts(_clients(good), options, brokers)
+    parts = replayed_parts(clients_of(good), options, brokers)
     answers = recorded_answers(parts.pop(TALLIES.name))
     found = parts.pop(REJECTED.name)
     rejected = pa.concat_tables([*(one.rejected for one in checked.values()), found])
@@ -157,8 +157,8 @@ def brokers_of(events: pa.Table) -> dict[str, frozenset[str]]:
     return {cluster: frozenset(names) for cluster, names in brokers.items()}
 
 
-def _clients(rows: pa.Table) -> Iterator[list[dict[str, Any]]]:
-    """The rows of each client."""
+def clients_of(rows: pa.Table) -> Iterator[list[dict[str, Any]]]:
+    """The used rows of ``send_results``, client by client."""
     clients: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     rows = with_text(SEND_RESULTS, rows)
     for row in rows.select([*SEND_RESULTS.column_names, SOURCE, RAW]).to_pylist():

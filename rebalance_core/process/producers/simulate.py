@@ -13,11 +13,15 @@ from rebalance_core.engine.written import ProducersWritten
 from rebalance_core.model.versions import Version
 from rebalance_core.producers.simulation.answers import answer_tables
 from rebalance_core.producers.simulation.model import ProducerModel
-from rebalance_core.producers.simulation.parts import TALLIES, added_up, simulated_parts
+from rebalance_core.producers.simulation.parts import (
+    PRODUCERS_PER_PART,
+    TALLIES,
+    added_up,
+    simulated_parts,
+)
 from rebalance_core.producers.simulation.variants import BOTH_GENERATIONS, variants_of
 from rebalance_core.storage.locations import Location
 
-PRODUCERS_PER_PART = 64
 Progress = Callable[[int, int], object]
 
 

@@ -14,6 +14,9 @@ from rebalance_core.producers.simulation.model import ProducerGroup, ProducerMod
 from rebalance_core.producers.simulation.producer_run import run_producer
 from rebalance_core.producers.simulation.tally import PhaseTally, Tally
 
+PRODUCERS_PER_PART = 64
+"""So many are simulated before their rows are written."""
+
 TALLIES = Table(
     "producer_tallies",
     "Counts of some producers in one phase: of all (broker null), a broker, or a queue.",

@@ -52,9 +52,3 @@ def _counting(name: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Rec
 def rejected_per_code(rejected: DataFrame) -> dict[str, int]:
     """How often each issue code occurs in `rejected`; a row may have several."""
     return dict(sorted(facts_of({"rejected": rejected}).rejected.items()))
-
-
-def count_by(frame: DataFrame, column: str) -> dict[str, int]:
-    """Rows by value of a column."""
-    counts = frame.groupBy(column).count().orderBy(column)
-    return {row[column]: row["count"] for row in rows_of(counts)}

@@ -14,7 +14,7 @@ from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.spark.ingest.assembling_tasks import completing
 from rebalance_core.spark.ingest.ingest import ingest
-from rebalance_core.spark.tables.task_tables import task_tables, unwritten_tables
+from rebalance_core.spark.tables.task_tables import kept_tables, task_tables
 
 
 def ingest_and_write(
@@ -62,6 +62,6 @@ def ingested_tables(
     """The tables of a collection, lazy, with the contract's columns; kept until the end."""
     with (
         ingest(session, collection, assumed) as ingested,
-        unwritten_tables(ingested.rows, completing, tuple(INGESTED_TABLES)) as tables,
+        kept_tables(ingested.rows, completing) as kept,
     ):
-        yield tables
+        yield {name: kept.rows(name) for name in INGESTED_TABLES}

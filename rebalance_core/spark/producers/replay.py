@@ -2,62 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Self
+from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
-from rebalance_core.checks.conform import with_text
-from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.packed_rows import by_bucket
+from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES, REJECTED
-from rebalance_core.contracts.producers import BROKER_ISOLATIONS, PUBLISH_CHOICES, SEND_RESULTS
+from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import ProducersWritten
-from rebalance_core.process.producers.replay import EVENTS, forecast_of, refuse_results
+from rebalance_core.process.producers.replay import (
+    EVENTS,
+    brokers_of,
+    clients_of,
+    forecast_of,
+    refuse_results,
+)
 from rebalance_core.producers.results.answers import recorded_answers
-from rebalance_core.producers.results.parts import CLIENT, ResultsOptions, replayed_parts
-from rebalance_core.producers.simulation.tagged import TAGGED_DDL, tagged
-from rebalance_core.spark.driver_rows import rows_of
-from rebalance_core.spark.engine.summary import rejected_per_code
-from rebalance_core.spark.producers.tables import of_kind, tallies_of, write_answers
-from rebalance_core.spark.tables.check_rows import complaints, count_rows
-from rebalance_core.spark.tables.quarantine import Quarantined, check
+from rebalance_core.producers.results.parts import (
+    CLIENT,
+    ResultsOptions,
+    replayed_parts,
+)
+from rebalance_core.spark.engine.routed_rows import routed_rows, routed_tables
+from rebalance_core.spark.engine.work_units import task_count
+from rebalance_core.spark.producers.part_notes import DETAILED, PartNote, added
+from rebalance_core.spark.tables.check_rows import check_and_note, complaints
 from rebalance_core.spark.tables.read import read_table
 from rebalance_core.spark.tables.sources import Source
-from rebalance_core.spark.tables.write import write_table
+from rebalance_core.spark.tables.task_tables import KeptTables, Rows, kept_tables, task_tables
 
-_DETAILED = (PUBLISH_CHOICES.name, BROKER_ISOLATIONS.name)
+Brokers = Mapping[str, frozenset[str]]
 
 
-@dataclass(frozen=True, eq=False)
-class _Replayed:
-    rows: DataFrame
-    rejected: DataFrame
-    counts: Mapping[str, RowCounts]
+@dataclass(frozen=True)
+class ResultTables:
+    """``send_results`` and, if it was given, ``cluster_events``; lazy."""
+
+    tables: Mapping[str, Source]
+
+    def sources(self) -> Mapping[str, Source]:
+        """Both by name."""
+        return self.tables
 
 
 def read_results(
     session: SparkSession, paths: Mapping[str, str], input_format: str | None = None
-) -> dict[str, Source]:
-    """``send_results`` and, if its path is given, ``cluster_events``; lazy."""
-    return {
-        name: read_table(session, ALL_TABLES[name], path, input_format)
-        for name, path in paths.items()
-    }
+) -> ResultTables:
+    """The tables at some paths."""
+    return ResultTables(
+        {
+            name: read_table(session, ALL_TABLES[name], path, input_format)
+            for name, path in paths.items()
+        }
+    )
 
 
 def replay_and_write(
     session: SparkSession,
-    inputs: Mapping[str, Source],
+    inputs: ResultTables,
     options: ResultsOptions,
     limits: BadRowLimits,
     output: str,
     *,
     before_writing: Callable[[], object] | None = None,
+    warn: Callable[[str], object] | None = None,
 ) -> ProducersWritten:
     """What producers chose and avoided; the rows are those of the run in a process.
 
@@ -68,73 +86,122 @@ def replay_and_write(
         limits: How many rows may be bad.
         output: Path or URI of a folder, which gets the tables; none of them may be there.
         before_writing: Called before the first table is written.
+        warn: Gets a text for each table with unknown columns, which are not read.
 
     Raises:
         InputRefused: No row, or too many bad ones.
         OutputExists: A table is in the folder already.
     """
-    folder = output.rstrip("/")
-    with _replayed(inputs, options) as replayed:
-        refuse_results(replayed.counts, limits, lambda: complaints(replayed.rejected))
+    with _replayed(session, inputs, options, warn) as replayed:
+        refuse_results(replayed.counts, limits, replayed.complaints)
         if before_writing is not None:
             before_writing()
-        written = {
-            name: write_table(of_kind(replayed.rows, name), folder, name) for name in _DETAILED
-        }
-        written[REJECTED.name] = write_table(replayed.rejected, folder, REJECTED.name)
-        answers = recorded_answers(tallies_of(replayed.rows))
-        codes = rejected_per_code(replayed.rejected)
-        rows = {name: count.rows for name, count in replayed.counts.items()}
-    written |= write_answers(session, answers, folder)
+        answers = recorded_answers(replayed.note.tallies)
+        with task_tables(session, output, (*PRODUCER_WRITTEN, REJECTED.name)) as tables:
+            replayed.kept.write(tables, (*DETAILED, REJECTED.name))
+            for name, rows in answers.items():
+                tables.add(name, rows)
+            written = tables.finish()
+    codes = dict(sorted(replayed.note.rejected.items()))
+    rows = {name: count.rows for name, count in replayed.counts.items()}
     return ProducersWritten(written, answers, codes, rows)
 
 
 def replay_forecast(
-    inputs: Mapping[str, Source], options: ResultsOptions, limits: BadRowLimits
+    session: SparkSession,
+    inputs: ResultTables,
+    options: ResultsOptions,
+    limits: BadRowLimits,
+    warn: Callable[[str], object] | None = None,
 ) -> RowForecast:
     """How `replay_and_write` would end for the rows of its input; writes nothing."""
-    with _replayed(inputs, options) as replayed:
-        return forecast_of(replayed.counts, complaints(replayed.rejected), limits)
+    with _replayed(session, inputs, options, warn) as replayed:
+        return forecast_of(replayed.counts, replayed.complaints(), limits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Replayed:
+    """What tasks made of the results, and what they counted."""
+
+    kept: KeptTables
+    counts: Mapping[str, RowCounts]
+    note: PartNote
+
+    def complaints(self) -> list[Complaint]:
+        return complaints(self.kept.rows(REJECTED.name))
 
 
 @contextmanager
-def _replayed(inputs: Mapping[str, Source], options: ResultsOptions) -> Iterator[_Replayed]:
+def _replayed(
+    session: SparkSession,
+    inputs: ResultTables,
+    options: ResultsOptions,
+    warn: Callable[[str], object] | None,
+) -> Iterator[_Replayed]:
     """Checked, replayed and counted; what is kept meanwhile is released."""
-    checked = check(inputs)
-    kept = [checked.chunks.persist()]
-    try:
-        brokers = _brokers(checked.tables[EVENTS]) if EVENTS in checked.tables else None
-        good = checked.tables[SEND_RESULTS.name]
-        rows = good.groupBy(*CLIENT).applyInArrow(_task(options, brokers), TAGGED_DDL).persist()
-        kept.append(rows)
-        rejected = of_kind(rows, REJECTED.name).unionByName(checked.rejected)
-        yield _Replayed(rows, rejected, _counts(checked, rejected))
-    finally:
-        for frame in kept:
-            frame.unpersist()
+    with ExitStack() as released:
+        checked, counted = check_and_note(inputs, MAX_QUEUE_NUMS, (_brokers_noted,), warn)
+        released.callback(checked.close)
+        brokers = counted.noted(_BrokersNoted).brokers if EVENTS in checked.tables else None
+        counts = dict(counted.rows)
+        of_results = counts[SEND_RESULTS.name]
+        tasks = task_count(of_results.rows, session.sparkContext.defaultParallelism)
+        rows = routed_rows(checked, _ByClient(tasks))
+        kept = released.enter_context(kept_tables(rows, _Replaying(options, brokers)))
+        notes = kept.notes()
+        bad = of_results.bad + sum(note.refused for note in notes)
+        counts[SEND_RESULTS.name] = RowCounts(of_results.rows, bad)
+        yield _Replayed(kept, counts, added(notes))
 
 
-def _counts(checked: Quarantined, rejected: DataFrame) -> dict[str, RowCounts]:
-    bad = {
-        row["table_name"]: row["count"] for row in rows_of(rejected.groupBy("table_name").count())
-    }
-    counts = count_rows(checked)
-    return {name: RowCounts(count.rows, bad.get(name, 0)) for name, count in counts.items()}
+@dataclass(frozen=True)
+class _BrokersNoted:
+    """Every broker that an event names, by cluster."""
+
+    brokers: Brokers
+
+    @classmethod
+    def merged(cls, parts: Iterable[Self]) -> Self:
+        brokers: dict[str, frozenset[str]] = {}
+        for part in parts:
+            for cluster, names in part.brokers.items():
+                brokers[cluster] = brokers.get(cluster, frozenset()) | names
+        return cls(brokers)
 
 
-def _brokers(events: DataFrame) -> dict[str, frozenset[str]]:
-    named = events.where("broker_name IS NOT NULL").groupBy("cluster")
-    names = named.agg(sf.collect_set("broker_name").alias("names"))
-    return {row["cluster"]: frozenset(row["names"]) for row in rows_of(names)}
+def _brokers_noted(table: str, rows: pa.Table) -> _BrokersNoted | None:
+    return _BrokersNoted(brokers_of(rows)) if table == EVENTS else None
 
 
-def _task(
-    options: ResultsOptions, brokers: Mapping[str, frozenset[str]] | None
-) -> Callable[[pa.Table], pa.Table]:
-    """The UDF's body: the rows of one client."""
+@dataclass(frozen=True)
+class _ByClient:
+    """The bucket of each result is that of its client."""
 
-    def rows_of(client: pa.Table) -> pa.Table:
-        rows = with_text(SEND_RESULTS, client).to_pylist()
-        return pa.Table.from_batches(tagged(replayed_parts([rows], options, brokers)))
+    buckets: int
 
-    return rows_of
+    def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        if table == SEND_RESULTS.name:
+            clients = zip(*(rows[name].to_pylist() for name in CLIENT), strict=True)
+            buckets = [crc32("\0".join(client).encode()) % self.buckets for client in clients]
+            yield from by_bucket(rows, np.array(buckets))
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaying:
+    """`Work` of `task_tables`: the rows of some clients; the note is a `PartNote`."""
+
+    options: ResultsOptions
+    brokers: Brokers | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, PartNote]:
+        note = PartNote()
+        return self._rows(batches, note), note
+
+    def _rows(self, batches: Iterable[pa.RecordBatch], note: PartNote) -> Rows:
+        for _, tables in routed_tables(batches):
+            results = tables.pop(SEND_RESULTS.name, None)
+            yield from note.counted(tables)
+            if results is not None:
+                parts = replayed_parts(clients_of(results), self.options, self.brokers)
+                note.refused += len(parts[REJECTED.name])
+                yield from note.counted(parts)

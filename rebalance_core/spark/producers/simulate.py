@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.producers import BROKER_ISOLATIONS, PUBLISH_CHOICES
+from rebalance_core.contracts.producers import PRODUCER_WRITTEN
 from rebalance_core.engine.written import ProducersWritten
 from rebalance_core.model.versions import Version
 from rebalance_core.producers.simulation.answers import answer_tables
 from rebalance_core.producers.simulation.model import ProducerModel, Variant
-from rebalance_core.producers.simulation.parts import simulated_parts
-from rebalance_core.producers.simulation.tagged import TAGGED_DDL, tagged
-from rebalance_core.producers.simulation.variants import BOTH_GENERATIONS, variants_of
-from rebalance_core.spark.producers.tables import of_kind, tallies_of, write_answers
-from rebalance_core.spark.tables.write import write_table
-
-_DETAILED = (PUBLISH_CHOICES.name, BROKER_ISOLATIONS.name)
+from rebalance_core.producers.simulation.parts import PRODUCERS_PER_PART, simulated_parts
+from rebalance_core.producers.simulation.variants import variants_of
+from rebalance_core.spark.producers.part_notes import DETAILED, PartNote, added
+from rebalance_core.spark.tables.task_tables import Rows, task_tables
 
 
 def simulate_and_write(
@@ -48,36 +46,30 @@ def simulate_and_write(
     """
     if before_writing is not None:
         before_writing()
-    folder, variants = output.rstrip("/"), variants_of(model, versions)
-    rows = tagged_rows(session, model, versions, partitions).persist()
-    try:
-        written = {name: write_table(of_kind(rows, name), folder, name) for name in _DETAILED}
-        answers = answer_tables(model, variants, tallies_of(rows))
-    finally:
-        rows.unpersist()
-    nothing = {REJECTED.name: REJECTED.arrow_schema().empty_table()}
-    written |= write_answers(session, answers | nothing, folder)
-    return ProducersWritten(written, answers)
-
-
-def tagged_rows(
-    session: SparkSession,
-    model: ProducerModel,
-    versions: Sequence[Version] = BOTH_GENERATIONS,
-    partitions: int | None = None,
-) -> DataFrame:
-    """Rows of all producers, with the name of their table; lazy."""
+    variants = variants_of(model, versions)
     numbers = session.range(0, model.producers, 1, partitions)
-    return numbers.mapInArrow(_task(model, variants_of(model, versions)), TAGGED_DDL)
+    with task_tables(session, output, (*PRODUCER_WRITTEN, REJECTED.name)) as tables:
+        note = added(tables.make(numbers, _Simulating(model, variants), DETAILED))
+        answers = answer_tables(model, variants, note.tallies)
+        nothing = {REJECTED.name: REJECTED.arrow_schema().empty_table()}
+        for name, rows in (answers | nothing).items():
+            tables.add(name, rows)
+        return ProducersWritten(tables.finish(), answers)
 
 
-def _task(
-    model: ProducerModel, variants: Mapping[str, Sequence[Variant]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The UDF's body; it captures plain values and functions of modules only."""
+@dataclass(frozen=True, slots=True)
+class _Simulating:
+    """`Work` of `task_tables`: the rows of some producers; the note is a `PartNote`."""
 
-    def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from tagged(simulated_parts(model, variants, batch.column(0).to_pylist()))
+    model: ProducerModel
+    variants: Mapping[str, Sequence[Variant]]
 
-    return rows_of
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, PartNote]:
+        note = PartNote()
+        return self._rows(batches, note), note
+
+    def _rows(self, batches: Iterable[pa.RecordBatch], note: PartNote) -> Rows:
+        for numbers in (batch.column(0).to_pylist() for batch in batches):
+            for begin in range(0, len(numbers), PRODUCERS_PER_PART):
+                some = numbers[begin : begin + PRODUCERS_PER_PART]
+                yield from note.counted(simulated_parts(self.model, self.variants, some))

@@ -83,21 +83,40 @@ def make_unwritten(rows: DataFrame, work: Work) -> list[Any]:
     return [pickle.loads(row["chunk"]) for row in rows_of(rows.mapInArrow(run, _DDL))]
 
 
+class KeptTables:
+    """Tables that tasks made and did not write; lazy, and kept once made. See `kept_tables`.
+
+    Args:
+        made: A row for some rows of a table each, and one for each note.
+    """
+
+    def __init__(self, made: DataFrame) -> None:
+        self._made = made
+
+    def notes(self) -> list[Any]:
+        """The notes of all tasks."""
+        return [
+            pickle.loads(row["chunk"]) for row in rows_of(self._made.where(sf.col("name") == _NOTE))
+        ]
+
+    def rows(self, table: str) -> DataFrame:
+        """The rows of one table."""
+        chunks = self._made.where(sf.col("name") == table)
+        return chunks.mapInArrow(_unpacked, ALL_TABLES[table].plain_ddl)
+
+    def write(self, into: TaskTables, tables: Sequence[str]) -> None:
+        """Write some of the tables."""
+        into.make(self._made, _again, tables)
+
+
 @contextmanager
-def unwritten_tables(
-    rows: DataFrame, work: Work, tables: Sequence[str]
-) -> Iterator[dict[str, DataFrame]]:
-    """The tables that tasks make, lazy; their rows, once made, are kept until the end."""
+def kept_tables(rows: DataFrame, work: Work) -> Iterator[KeptTables]:
+    """The tables that tasks make of rows; released in the end."""
     made = rows.mapInArrow(_packed(work), _DDL).persist()
     try:
-        yield {table: _unpacked_rows(made, table) for table in tables}
+        yield KeptTables(made)
     finally:
         made.unpersist()
-
-
-def _unpacked_rows(made: DataFrame, table: str) -> DataFrame:
-    chunks = made.where(sf.col("name") == table)
-    return chunks.mapInArrow(_unpacked, ALL_TABLES[table].plain_ddl)
 
 
 class _FilesOfTasks:
@@ -136,15 +155,10 @@ class _ThroughSpark:
         self._written: dict[str, TableWritten] = {}
 
     def make(self, rows: DataFrame, work: Work, tables: Sequence[str]) -> list[Any]:
-        made = rows.mapInArrow(_packed(work), _DDL).persist()
-        try:
+        with kept_tables(rows, work) as kept:
             for table in tables:
-                frame = _unpacked_rows(made, table)
-                self._written[table] = write_table(frame, self._folder, table)
-            notes = rows_of(made.where(sf.col("name") == _NOTE))
-        finally:
-            made.unpersist()
-        return [pickle.loads(row["chunk"]) for row in notes]
+                self._written[table] = write_table(kept.rows(table), self._folder, table)
+            return kept.notes()
 
     def add(self, table: str, rows: pa.Table) -> None:
         frame = self._session.createDataFrame(rows, ALL_TABLES[table].plain_ddl)
@@ -174,6 +188,14 @@ def _unpacked(batches: Batches) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for chunk in batch["chunk"]:
             yield from unpack(chunk.as_buffer()).to_batches()
+
+
+def _again(batches: Batches) -> tuple[Rows, None]:
+    """`Work` over the rows of `KeptTables`."""
+    chunks = (row for batch in batches for row in batch.to_pylist() if row["name"] != _NOTE)
+    return (
+        (row["name"], made) for row in chunks for made in unpack(row["chunk"]).to_batches()
+    ), None
 
 
 def _chunk(name: str, chunk: bytes) -> pa.RecordBatch:
