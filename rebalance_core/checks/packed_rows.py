@@ -5,7 +5,7 @@ A row of many columns costs microseconds on its way from the JVM to Python, most
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,3 +64,17 @@ def by_bucket(
         there, first, np.append(first[1:], len(order))[: len(first)], strict=True
     ):
         yield int(bucket), taken.slice(begin, end - begin)
+
+
+def by_key(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+    """The rows of each key, in the order in which keys first occur.
+
+    >>> table = pa.table({"x": ["b", "a", "b"], "y": [1, 2, 3]})
+    >>> [(key, part["y"].to_pylist()) for key, part in by_key(table, ["x"])]
+    [(('b',), [1, 3]), (('a',), [2])]
+    """
+    numbers: dict[tuple[Any, ...], int] = {}
+    keys = zip(*(rows[name].to_pylist() for name in names), strict=True)
+    number = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    for key, (_, part) in zip(numbers, by_bucket(rows, number), strict=True):
+        yield key, part

@@ -53,6 +53,7 @@ def forecast(
     check_free("propagate", options, settings)
     session = open_for("propagate", options, settings)
     return propagation_forecast(
+        session,
         _read(session, options, inputs),
         propagation_options(options, settings),
         bad_row_limits(settings),

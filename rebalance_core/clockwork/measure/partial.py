@@ -38,12 +38,6 @@ PARTIAL_SCHEMA: Final = pa.schema(
 )
 """One row a change and part: how many seeds converged in, and how many queues had a gap of, each
 number of milliseconds; sums; and how many hand-overs are missing in that of messages."""
-PARTIAL_DDL: Final = (
-    "cluster STRING, consumer_group STRING, change_ms BIGINT, cause STRING, "
-    "convergence_ms ARRAY<BIGINT>, convergence_seeds ARRAY<BIGINT>, "
-    "gap_ms ARRAY<BIGINT>, gap_queues ARRAY<BIGINT>, orphan_queue_ms BIGINT, "
-    "double_queue_ms BIGINT, replayed_milli BIGINT, rates_unknown BIGINT"
-)
 _SUMS = ("orphan_queue_ms", "double_queue_ms", "replayed_milli", "rates_unknown")
 _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 

@@ -46,23 +46,21 @@ class PropagationFacts:
             self._causes.setdefault(row["cause"], _Cause()).add(row)
         self._slowest = nsmallest(SLOWEST, [*self._slowest, *listed], key=slowness)
 
+    def merge(self, other: PropagationFacts) -> None:
+        """Add what was counted of other rows."""
+        for name, cause in other._causes.items():
+            self._causes.setdefault(name, _Cause()).merge(cause)
+        self._slowest = nsmallest(SLOWEST, [*self._slowest, *other._slowest], key=slowness)
+
     def totals(self) -> dict[str, Any]:
         """For a person and for a program: ``causes`` and ``slowest``, the worst first."""
-        causes = [{"cause": name, **cause.row()} for name, cause in self._causes.items()]
-        return totals(causes, self._slowest)
-
-
-def totals(
-    causes: Iterable[Mapping[str, Any]], slowest: Iterable[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Facts in their order, rounded, whoever counted them."""
-    return {
-        "causes": sorted(
-            (_rounded(cause) for cause in causes),
-            key=lambda cause: (-cause["convergence_ms_p99"], cause["cause"]),
-        ),
-        "slowest": [_rounded(row) for row in sorted(slowest, key=slowness)],
-    }
+        causes = (_rounded({"cause": name, **one.row()}) for name, one in self._causes.items())
+        return {
+            "causes": sorted(
+                causes, key=lambda cause: (-cause["convergence_ms_p99"], cause["cause"])
+            ),
+            "slowest": [_rounded(row) for row in self._slowest],
+        }
 
 
 def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -103,6 +101,12 @@ class _Cause:
         self.p99 = max(self.p99, row["convergence_ms_p99"])
         self.orphan.append(row["orphan_queue_seconds"])
         self.double.append(row["double_queue_seconds"])
+
+    def merge(self, other: _Cause) -> None:
+        self.changes += other.changes
+        self.p99 = max(self.p99, other.p99)
+        self.orphan += other.orphan
+        self.double += other.double
 
     def row(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
+from rebalance_core.checks.packed_rows import by_bucket, by_key, pack, unpack
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.evidence_table import (
@@ -65,18 +65,9 @@ def evidence_of_buckets(
 
 
 def _by_key(chunks: Iterable[bytes]) -> Iterator[tuple[str, str, Iterator[Evidence]]]:
-    keys: dict[tuple[str, str], list[pa.RecordBatch]] = {}
+    keys: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
     for chunk in chunks:
-        for name, rows in _split(unpack(chunk)):
+        for name, rows in by_key(unpack(chunk), ("part", "key")):
             keys.setdefault(name, []).extend(rows.to_batches())
     for part, key in sorted(keys):
         yield part, key, pieces_of(keys.pop((part, key)))
-
-
-def _split(rows: pa.Table) -> Iterator[tuple[tuple[str, str], pa.Table]]:
-    """The rows of each part and key."""
-    numbers: dict[tuple[str, str], int] = {}
-    names = zip(rows["part"].to_pylist(), rows["key"].to_pylist(), strict=True)
-    number = np.array([numbers.setdefault(name, len(numbers)) for name in names])
-    for name, (_, of_key) in zip(numbers, by_bucket(rows, number), strict=True):
-        yield name, of_key

@@ -1,114 +1,151 @@
-"""What tasks do with the rows of groups: look them over, and play their futures."""
+"""What tasks do with the rows of groups: look them over, play their futures, add up their parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from zlib import crc32
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rebalance_core.clockwork.measure.partial import PARTIAL_DDL, PARTIAL_SCHEMA
+from rebalance_core.checks.packed_rows import by_key, pack
+from rebalance_core.clockwork.measure.partial import propagation
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.propagation import HANDOVERS
-from rebalance_core.engine.group_history import by_table, history_of
+from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
+from rebalance_core.engine.bucket_pass import Giants, with_events
+from rebalance_core.engine.fan_out import fan_out
+from rebalance_core.engine.group_history import history_of
+from rebalance_core.engine.ledger_pass import WHOLE
+from rebalance_core.engine.propagation.facts import PropagationFacts
 from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.engine.propagation.pieces import Survey, played, rejected_rows, surveyed
-from rebalance_core.engine.units import PART, PARTS, chunks, split_units
+from rebalance_core.engine.routing import Part
+from rebalance_core.engine.units import GROUP
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.spark.engine.routed_rows import routed_batch, routed_tables
+from rebalance_core.spark.tables.task_tables import Rows
 
-SURVEYED, PLAYED = "surveyed", "played"
-"""Columns of the frames, one a kind of row; each row has one of them."""
+Batches = Iterable[pa.RecordBatch]
 
-_SURVEY = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("consumer_group", pa.string()),
-        ("changes", pa.int64()),
-        ("steps", pa.int64()),
-        ("shared_topics", pa.list_(pa.string())),
-        ("broadcasts", pa.bool_()),
-        ("reason", pa.string()),
-    ]
-)
-_SURVEY_STRUCT = (
-    "STRUCT<cluster: STRING, consumer_group: STRING, changes: BIGINT, steps: BIGINT, "
-    "shared_topics: ARRAY<STRING>, broadcasts: BOOLEAN, reason: STRING>"
-)
-SURVEY_DDL = f"{SURVEYED} {_SURVEY_STRUCT}, {REJECTED.name} {REJECTED.struct_type()}"
-_PARTIAL_STRUCT = f"STRUCT<{', '.join(c.replace(' ', ': ', 1) for c in PARTIAL_DDL.split(', '))}>"
-PLAYED_DDL = f"{HANDOVERS.name} {HANDOVERS.struct_type()}, {PLAYED} {_PARTIAL_STRUCT}"
+_PARTIAL = "partial"
+_NO_REJECTED = REJECTED.arrow_schema().empty_table()
 
 
 @dataclass(frozen=True, slots=True)
-class SurveyTask:
-    """Looks groups over; rows of `SURVEY_DDL`.
+class Bucket:
+    """The groups of buckets, from the rows that `Routing` sent there.
 
     Attributes:
-        options: of the simulation.
-        queue_offsets_given: there is such a table.
-        committed_offsets_given: there is such a table.
+        giants: The parts of divided groups, by bucket.
+        queue_offsets_given: There is such a table.
+        committed_offsets_given: There is such a table.
     """
 
-    options: PropagationOptions
+    giants: Mapping[int, Giants]
     queue_offsets_given: bool
     committed_offsets_given: bool
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows of units in one part each."""
-        for unit in _units(batches):
-            survey = surveyed(_history(unit, self), self.options)
-            row = {name: getattr(survey, name) for name in _SURVEY.names}
-            row["shared_topics"] = list(survey.shared_topics)
-            found = pa.Table.from_pylist([row], _SURVEY)
-            yield from _tagged(found, rejected_rows([survey]), (SURVEYED, REJECTED.name))
+    def groups(
+        self, bucket: int, tables: Mapping[str, pa.Table]
+    ) -> Iterator[tuple[GroupHistory, list[Part]]]:
+        """Each group, and which of how many parts of its seeds are to be played here."""
+        rows = fan_out(with_events(tables))
+        divided = self.giants.get(bucket, {})
+        for number in range(len(rows)):
+            history = history_of(
+                rows.of(number, number + 1),
+                queue_offsets_given=self.queue_offsets_given,
+                committed_offsets_given=self.committed_offsets_given,
+            )
+            name = history.cluster, history.consumer_group
+            yield history, divided.get(name, [WHOLE])
+
+
+@dataclass(slots=True)
+class SurveyNote:
+    """What was found of some groups.
+
+    Attributes:
+        surveys: One a group, without its rejected rows.
+        unknown: How many rows name an unknown process.
+        rejected: How often each issue code occurs in ``rejected``.
+    """
+
+    surveys: list[Survey] = field(default_factory=list)
+    unknown: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
-class PlayTask:
-    """Plays the seeds of each unit's part; rows of `PLAYED_DDL`. Attributes as `SurveyTask`."""
+class Surveying:
+    """`Work` of `task_tables`: looks groups over; rows of ``rejected``, and a `SurveyNote`."""
 
+    groups: Bucket
     options: PropagationOptions
-    queue_offsets_given: bool
-    committed_offsets_given: bool
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows of units."""
-        for unit in _units(batches):
-            part = unit[PART][0].as_py()
-            parts = min(unit[PARTS][0].as_py(), self.options.seeds)
-            if part >= parts:
-                continue
-            seeds = self.options.part(part, parts)
-            for made in played(_history(unit, self), self.options, seeds):
-                yield from _tagged(made.handovers, made.partial, (HANDOVERS.name, PLAYED))
+    def __call__(self, batches: Batches) -> tuple[Rows, SurveyNote]:
+        """Each group in the bucket that has its first part."""
+        note = SurveyNote()
+        return self._rows(batches, note), note
 
-
-def survey_of(row: dict[str, object]) -> Survey:
-    """A row of the column `SURVEYED`."""
-    return Survey(**row)  # type: ignore[arg-type]  # its own fields
-
-
-def _units(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    for chunk in chunks(batches):
-        yield from split_units(chunk)
+    def _rows(self, batches: Batches, note: SurveyNote) -> Rows:
+        for bucket, tables in routed_tables(batches):
+            found = [
+                surveyed(history, self.options)
+                for history, parts in self.groups.groups(bucket, tables)
+                if parts[0][0] == 0
+            ]
+            unknown = rejected_rows(found)
+            note.surveys += (replace(survey, rejected=()) for survey in found)
+            note.unknown += len(unknown)
+            for rows in (tables.get(REJECTED.name, _NO_REJECTED), unknown):
+                codes = pc.struct_field(pc.list_flatten(rows["issues"]), "code")
+                note.rejected.update(codes.to_pylist())
+                yield from ((REJECTED.name, batch) for batch in rows.to_batches())
 
 
-def _history(unit: pa.Table, task: SurveyTask | PlayTask) -> GroupHistory:
-    return history_of(
-        by_table(unit),
-        queue_offsets_given=task.queue_offsets_given,
-        committed_offsets_given=task.committed_offsets_given,
-    )
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """Plays the parts of a bucket; what they come to goes to the bucket of their group.
+
+    Attributes:
+        groups: See there.
+        options: Of the simulation.
+        buckets: How many there are.
+    """
+
+    groups: Bucket
+    options: PropagationOptions
+    buckets: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Rows of `ROUTED_DDL`: hand-overs, and partial sums."""
+        for bucket, tables in routed_tables(batches):
+            for history, parts in self.groups.groups(bucket, tables):
+                name = f"{history.cluster} {history.consumer_group}"
+                of_group = crc32(name.encode()) % self.buckets
+                # a group may have more parts than seeds
+                for seeds in filter(None, (self.options.part(*part) for part in parts)):
+                    for made in played(history, self.options, seeds):
+                        yield routed_batch(bucket, HANDOVERS.name, pack(made.handovers))
+                        yield routed_batch(of_group, _PARTIAL, pack(made.partial))
 
 
-def _tagged(one: pa.Table, other: pa.Table, names: tuple[str, str]) -> Iterator[pa.RecordBatch]:
-    """Rows of two tables as rows with two struct columns, of which one is null."""
-    kinds = [pa.struct(list(table.schema)) for table in (one, other)]
-    for place, table in enumerate((one, other)):
-        for batch in table.combine_chunks().to_batches():
-            arrays = [pa.nulls(len(batch), kind) for kind in kinds]
-            arrays[place] = batch.to_struct_array()
-            yield pa.RecordBatch.from_arrays(arrays, names=list(names))
+def adding_up(batches: Batches) -> tuple[Rows, PropagationFacts]:
+    """`Work` of `task_tables` over what `Playing` gives; the note counts ``propagation``."""
+    facts = PropagationFacts()
+    return _added_up(batches, facts), facts
 
 
-assert PARTIAL_SCHEMA.names == [column.split()[0] for column in PARTIAL_DDL.split(", ")]
+def _added_up(batches: Batches, facts: PropagationFacts) -> Rows:
+    for _, tables in routed_tables(batches):
+        for batch in tables[HANDOVERS.name].to_batches() if HANDOVERS.name in tables else ():
+            yield HANDOVERS.name, batch
+        if _PARTIAL not in tables:
+            continue
+        for _, parts in by_key(tables[_PARTIAL], GROUP):
+            rows = propagation([parts])
+            facts.add(rows)
+            yield from ((PROPAGATION.name, batch) for batch in rows.to_batches())
