@@ -9,8 +9,8 @@ import pyarrow as pa
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.technical_columns import RAW, SOURCE
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
-from rebalance_core.engine.ledger_pass import WHOLE, Rows, rows_of
-from rebalance_core.engine.options import SimulationOptions, group_pattern
+from rebalance_core.engine.ledger_pass import WHOLE, Rows, reference_pass, rows_of
+from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.prepared import prepare_tables
 from rebalance_core.engine.routing import Part
 from rebalance_core.engine.time_range import within
@@ -28,15 +28,21 @@ def bucket_pass(
     engine: EngineOptions,
     options: SimulationOptions,
 ) -> Rows:
-    """Rows of every ledger table, some groups after the others, with coded names (`rows_of`).
+    """Rows of every ledger table, some groups after the others.
+
+    Those of the kernels have coded names (`rows_of`).
 
     Args:
         tables: The rows that `Routing.split` gave the bucket; a table without rows may be missing.
-        giants: The groups that this bucket makes a part of.
+        giants: The groups that this bucket makes a part of; the replay divides none.
         engine: See `EngineOptions`.
         options: Of the simulation.
     """
     grouped = fan_out(with_events(tables), group_pattern(options))
+    if options.engine == REFERENCE:
+        for begin, end in grouped.chunks(1):
+            yield from within(reference_pass(grouped.of(begin, end), engine), options)
+        return
     for begin, end, part in _pieces(grouped, giants):
         rows = grouped.of(begin, end)
         made = prepare_tables(rows, engine, LEDGER_TABLES, part)

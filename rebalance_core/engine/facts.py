@@ -14,9 +14,6 @@ from rebalance_core.engine.prepared import REPLAYED
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model.statuses import FAILED
 
-COUNTED = ("epochs", "group_metrics", "pull_starts", "rejected")
-"""The tables of a ledger that are looked at."""
-
 GroupName = tuple[str, str]
 _STATE = ("status", "queues", "orphaned", "shared")
 

@@ -15,9 +15,9 @@ from rebalance_core.checks.hashing.row_hash import row_hashes
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.reading import parquet_rows
 from rebalance_core.checks.row_checks import check_tables, complaints
+from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark.tables import check_rows
-from rebalance_core.spark.tables.quarantine import quarantine
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.write import row_hash
 from tests.hash_cases import HASHES, TABLE, arrow_rows, rows
@@ -95,12 +95,12 @@ def plain(value: Any) -> Any:
 
 def assert_agree(spark: SparkSession, folder: Path) -> None:
     inputs = InputTables.read(spark, str(folder))
-    quarantined = quarantine(inputs)
+    quarantined, counted = check_rows.check_and_note(inputs, MAX_QUEUE_NUMS, ())
     mine = read_input_tables(str(folder))
     checked = check_tables(mine)
     assert mine.unknown_columns == inputs.unknown_columns()
     assert mine.paths == inputs.paths
-    assert checked.counts == check_rows.count_rows(quarantined)
+    assert checked.counts == counted.rows
     rejected = quarantined.rejected.collect()
     assert Counter(
         (r["table_name"], r["source"], r["raw"], *((i["code"], i["message"]) for i in r["issues"]))

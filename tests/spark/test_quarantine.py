@@ -5,13 +5,13 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from rebalance_core.checks.row_counts import RowCounts
-from rebalance_core.checks.rules import ISSUE_CODES
+from rebalance_core.checks.rules import ISSUE_CODES, MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.check_rows import count_rows
+from rebalance_core.spark.tables.check_rows import check_and_note
 from rebalance_core.spark.tables.quarantine import Quarantined, check, quarantine
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import source_of
+from rebalance_core.spark.tables.sources import GivenTables, source_of
 from tests.row_cases import (
     COMMITS,
     CONFIG,
@@ -93,7 +93,8 @@ def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark: Spar
         spark, (0, None, 5), (0, None, 5), (0, None, 5), (1, None, 5), (1, None, 6), (1, None, 5),
         (2, None, 5), (2, "x", 6), (3, "x", -1), (3, "x", 4),
     )  # fmt: skip
-    result = checked(COMMITS, frame)
+    given = GivenTables({COMMITS: source_of(ALL_TABLES[COMMITS], frame)})
+    result, counted = check_and_note(given, MAX_QUEUE_NUMS, ())
     good, rejected = result.tables[COMMITS], result.rejected
     assert sorted((r.queue_id, r.client_id or "") for r in good.collect()) == [
         (0, ""),
@@ -110,7 +111,7 @@ def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark: Spar
     ) in messages
     repeats = 2
     assert good.count() + repeats + len(rows) == frame.count()
-    assert count_rows(result) == {COMMITS: RowCounts(frame.count(), len(rows))}
+    assert counted.rows == {COMMITS: RowCounts(frame.count(), len(rows))}
 
 
 def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no_duplicates(

@@ -15,12 +15,12 @@ from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import ProducersWritten
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.producers.replay import (
-    ResultTables,
     read_results,
     replay_and_write,
     replay_forecast,
 )
 from rebalance_core.spark.producers.simulate import simulate_and_write
+from rebalance_core.spark.tables.sources import GivenTables
 
 
 def run(
@@ -69,6 +69,6 @@ def forecast(
 
 def _read(
     session: SparkSession, options: ProducersOptions, inputs: Mapping[str, str]
-) -> ResultTables:
+) -> GivenTables:
     paths = {name: spark_location(path) for name, path in inputs.items()}
     return read_results(session, paths, options.input_format)

@@ -25,7 +25,7 @@ def row_forecast(
 
     Args:
         checked: the input.
-        counts: its rows (`check_rows`).
+        counts: its rows (`check_and_note`).
         limits: how many rows may be bad.
         rejected: gives the rows of ``rejected``, asked for once few enough rows are bad.
     """

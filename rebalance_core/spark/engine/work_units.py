@@ -95,17 +95,6 @@ def assign_to_tasks(
     )
 
 
-def assign_once(
-    tables: Mapping[str, DataFrame],
-    group_pattern: str | None,
-    partitions: int | None,
-    giant_cells: int = GIANT_CELLS,
-) -> DataFrame:
-    """All rows for one pass that makes every table; arguments as `assign_to_tasks`."""
-    units = work_units(tables, group_topics(tables, group_pattern), giant_cells)
-    return _assign(fan_out(tables, group_pattern), units, partitions)
-
-
 def _assign(rows: DataFrame, units: DataFrame, partitions: int | None) -> DataFrame:
     """The rows of every unit together and in the order of units, after one shuffle."""
     joined = rows.join(units, on=list(GROUP), how="inner")

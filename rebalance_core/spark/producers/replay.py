@@ -38,28 +38,17 @@ from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.producers.part_notes import DETAILED, PartNote, added
 from rebalance_core.spark.tables.check_rows import check_and_note, complaints
 from rebalance_core.spark.tables.read import read_table
-from rebalance_core.spark.tables.sources import Source
+from rebalance_core.spark.tables.sources import GivenTables
 from rebalance_core.spark.tables.task_tables import KeptTables, Rows, kept_tables, task_tables
 
 Brokers = Mapping[str, frozenset[str]]
 
 
-@dataclass(frozen=True)
-class ResultTables:
-    """``send_results`` and, if it was given, ``cluster_events``; lazy."""
-
-    tables: Mapping[str, Source]
-
-    def sources(self) -> Mapping[str, Source]:
-        """Both by name."""
-        return self.tables
-
-
 def read_results(
     session: SparkSession, paths: Mapping[str, str], input_format: str | None = None
-) -> ResultTables:
-    """The tables at some paths."""
-    return ResultTables(
+) -> GivenTables:
+    """``send_results`` and, if its path is given, ``cluster_events``; lazy."""
+    return GivenTables(
         {
             name: read_table(session, ALL_TABLES[name], path, input_format)
             for name, path in paths.items()
@@ -69,7 +58,7 @@ def read_results(
 
 def replay_and_write(
     session: SparkSession,
-    inputs: ResultTables,
+    inputs: GivenTables,
     options: ResultsOptions,
     limits: BadRowLimits,
     output: str,
@@ -109,7 +98,7 @@ def replay_and_write(
 
 def replay_forecast(
     session: SparkSession,
-    inputs: ResultTables,
+    inputs: GivenTables,
     options: ResultsOptions,
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
@@ -134,7 +123,7 @@ class _Replayed:
 @contextmanager
 def _replayed(
     session: SparkSession,
-    inputs: ResultTables,
+    inputs: GivenTables,
     options: ResultsOptions,
     warn: Callable[[str], object] | None,
 ) -> Iterator[_Replayed]:

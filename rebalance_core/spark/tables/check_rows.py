@@ -40,27 +40,20 @@ class Counted:
         return kind.merged(note for note in self.notes if isinstance(note, kind))
 
 
-def check_rows(
-    inputs: Inputs, max_queue_nums: int, warn: Callable[[str], object] | None = None
-) -> tuple[Quarantined, Mapping[str, RowCounts]]:
-    """The checked tables, kept until closed, and how many rows of each are bad.
-
-    Args:
-        inputs: The tables as read.
-        max_queue_nums: As of `quarantine`.
-        warn: Gets a text for each table with unknown columns, which are not read.
-    """
-    checked, counted = check_and_note(inputs, max_queue_nums, (), warn)
-    return checked, counted.rows
-
-
 def check_and_note(
     inputs: Inputs,
     max_queue_nums: int,
     notings: tuple[Noting, ...],
     warn: Callable[[str], object] | None = None,
 ) -> tuple[Quarantined, Counted]:
-    """`check_rows`, and what each of ``notings`` says of the used rows; one job."""
+    """The checked tables, kept until closed, and what was counted of them; one job.
+
+    Args:
+        inputs: The tables as read.
+        max_queue_nums: As of `quarantine`.
+        notings: Each notes something of the used rows.
+        warn: Gets a text for each table with unknown columns, which are not read.
+    """
     checked = quarantine(inputs, max_queue_nums=max_queue_nums, notings=notings)
     try:
         told = {n: s.extras for n, s in inputs.sources().items() if s.extras is not None}
@@ -72,11 +65,6 @@ def check_and_note(
         for name, columns in counted.unknown.items():
             warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
     return checked, counted
-
-
-def count_rows(checked: Quarantined) -> Mapping[str, RowCounts]:
-    """Counts by table name; one job over all tables."""
-    return _counted(checked, {}).rows
 
 
 def _counted(checked: Quarantined, told: Mapping[str, list[str]]) -> Counted:

@@ -77,6 +77,17 @@ class Inputs(Protocol):
         """By table name, those that are there."""
 
 
+@dataclass(frozen=True)
+class GivenTables:
+    """Tables by name."""
+
+    tables: Mapping[str, Source]
+
+    def sources(self) -> Mapping[str, Source]:
+        """As `Inputs`."""
+        return self.tables
+
+
 def source_of(table: Table, frame: DataFrame) -> Source:
     """Any frame as a source; see `rebalance_core.checks.conform.conform` for what is accepted.
 

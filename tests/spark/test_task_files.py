@@ -10,21 +10,16 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.run_record import ATTEMPTS
-from rebalance_core.engine.facts import COUNTED, LedgerFacts
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.process.simulate import simulate
-from rebalance_core.spark.engine.summary import facts_of
-from rebalance_core.spark.engine.write_pass import LedgerFolder
-from rebalance_core.spark.tables.task_files import RowsTask
+from rebalance_core.spark.tables.task_files import RowsTask, TaskFiles
 from rebalance_core.spark.tables.written import read_written
 from rebalance_core.storage.locations import place_of
 from rebalance_core.storage.place import Place
-from tests.recordings.tables import DATA
 
+TABLES = tuple(LEDGER_TABLES)
 REJECTED = LEDGER_TABLES["rejected"]
 ROWS = [
     {"table_name": "t", "source": f"f:{n}", "raw": "x", "issues": [{"code": "C", "message": "m"}]}
@@ -48,7 +43,7 @@ def test_every_table_has_a_file_and_the_rows_of_all_tasks(
     spark: SparkSession, folder: Place
 ) -> None:
     rows = spark.createDataFrame(ROWS, REJECTED.plain_ddl).repartition(3)
-    with LedgerFolder(folder) as ledger:
+    with TaskFiles(folder, TABLES) as ledger:
         ledger.write(rows, RowsTask(ledger.attempts, "rejected"))
         # what an attempt leaves that was killed, or lost to another one
         killed = TableWriters(ledger.attempts / "killed", ("rejected",))
@@ -76,7 +71,7 @@ class Twice(RowsTask):
 
 def test_attempts_that_are_lost_or_late_leave_no_row(spark: SparkSession, folder: Place) -> None:
     rows = spark.createDataFrame(ROWS, REJECTED.plain_ddl).repartition(2)
-    with LedgerFolder(folder) as ledger:
+    with TaskFiles(folder, TABLES) as ledger:
         ledger.write(rows, Twice(ledger.attempts, "rejected"))
         assert len(ledger.attempts.names()) == 4
         written = ledger.close()
@@ -99,7 +94,10 @@ class Failing(RowsTask):
 
 def test_a_task_that_fails_leaves_no_file(spark: SparkSession, folder: Place) -> None:
     rows = spark.createDataFrame(ROWS, REJECTED.plain_ddl).repartition(2)
-    with pytest.raises(PySparkException, match="the disk is full"), LedgerFolder(folder) as ledger:
+    with (
+        pytest.raises(PySparkException, match="the disk is full"),
+        TaskFiles(folder, TABLES) as ledger,
+    ):
         ledger.write(rows, Failing(ledger.attempts, "rejected"))
     assert [place.url for place in folder.files() if ATTEMPTS not in place.url] == []
 
@@ -108,7 +106,7 @@ def test_a_table_that_is_there_is_not_written_over(folder: Place) -> None:
     (folder / "epochs").make_folder()
     (folder / "epochs" / "part").write_text("")
     with pytest.raises(OutputExists, match="epochs exists already"):
-        LedgerFolder(folder)
+        TaskFiles(folder, TABLES)
 
 
 def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder: Place) -> None:
@@ -122,23 +120,8 @@ def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder:
             task.folder.delete()
 
     rows = spark.createDataFrame(ROWS[:1], REJECTED.plain_ddl).coalesce(1)
-    with LedgerFolder(folder) as ledger, pytest.raises(UsageError, match="hosts of their own"):
+    with (
+        TaskFiles(folder, TABLES) as ledger,
+        pytest.raises(UsageError, match="hosts of their own"),
+    ):
         ledger.write(rows, Elsewhere(task.folder, "rejected"))
-
-
-def test_what_spark_wrote_is_summed_up_as_what_tasks_write(spark: SparkSession) -> None:
-    """Epochs of a group lie in several partitions; the last one counts."""
-    inputs = read_input_tables(str(DATA / "pathologies" / "tables"))
-    ledger = simulate(inputs).tables()
-    expected = LedgerFacts()
-    for name in COUNTED:
-        for batch in ledger[name].combine_chunks().to_batches():
-            expected.add(name, batch)
-    frames = {
-        name: spark.createDataFrame(ledger[name].to_pylist(), LEDGER_TABLES[name].plain_ddl)
-        for name in COUNTED
-    }
-    found = facts_of(frames | {"epochs": frames["epochs"].repartition(3)})
-    assert found.totals(20) == expected.totals(20)
-    assert found.totals(20)["groups"] > 3
-    assert found.rejected == expected.rejected
