@@ -1,6 +1,7 @@
 """A message queue, RocketMQ's unit of allocation."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from rebalance_core.model.ordering import java_string_key
@@ -39,6 +40,7 @@ class MessageQueue(NamedTuple):
         )
 
 
+@lru_cache(maxsize=1 << 16)  # the same queues are sorted in every pass
 def queue_sort_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
     """Key of ``MessageQueue.compareTo``: topic, broker name (UTF-16 order), numeric queue id.
 
