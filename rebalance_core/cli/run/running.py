@@ -21,13 +21,6 @@ from rebalance_core.spark import SparkSession
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 from rebalance_core.storage.locations import is_here
 
-_PYTHON_COMPUTES = ("simulate", "plan", "audit")
-"""Jobs whose rows the JVM only moves, where tasks write the output.
-
-The ingest of an audit lets Spark join rows, and is cheaper so too: 100 MB of logs took 57 s of
-processor time instead of 92.
-"""
-
 
 @contextmanager
 def running(
@@ -57,7 +50,7 @@ def open_for(job: str, options: WritingOptions, settings: Settings) -> SparkSess
         master=options.master,
         settings=wanted,
         show_spark=options.debug,
-        rows_in_jvm=job not in _PYTHON_COMPUTES or not is_here(options.output),
+        rows_in_jvm=not is_here(options.output),
     )
 
 

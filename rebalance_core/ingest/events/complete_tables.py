@@ -15,19 +15,20 @@ REJECTED_TABLE = "collection"
 def complete(tables: Tables, cluster: str) -> Tables:
     """All rows of a collection in their final form."""
     tables = tables | {"cluster_events": sequenced(tables.get("cluster_events", []))}
-    return complete_but_sequence(tables, cluster)
+    return {name: of_cluster(name, rows, cluster) for name, rows in once(tables).items()}
 
 
-def complete_but_sequence(tables: Tables, cluster: str) -> Tables:
-    """The rows of whole groups and topics with the cluster, each key once."""
-    tables = tables | {
+def once(tables: Tables) -> Tables:
+    """The rows of whole groups and topics, each key once."""
+    return tables | {
         "queue_offsets": newest(tables.get("queue_offsets", []), "max_offset"),
         "committed_offsets": newest(tables.get("committed_offsets", []), "committed_offset"),
     }
-    return {
-        name: [row if name == "rejected" else {"cluster": cluster} | row for row in rows]
-        for name, rows in tables.items()
-    }
+
+
+def of_cluster(table: str, rows: Iterable[Row], cluster: str) -> list[Row]:
+    """The rows with the name of the cluster; ``rejected`` has none."""
+    return [row if table == "rejected" else {"cluster": cluster} | row for row in rows]
 
 
 def sequenced(events: Iterable[Row]) -> list[Row]:

@@ -18,8 +18,8 @@ from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
 from rebalance_core.ingest.assemble import tables_of
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.complete_tables import complete_but_sequence, sequenced
-from rebalance_core.ingest.rows import ORDER, Row, Tables, merged
+from rebalance_core.ingest.events.complete_tables import of_cluster, once, sequenced
+from rebalance_core.ingest.rows import ORDER, Row, Tables
 from rebalance_core.spark.engine.routed_rows import routed_batch, routed_tables
 from rebalance_core.spark.ingest.evidence_chunks import evidence_of_buckets
 from rebalance_core.spark.tables.task_tables import Rows
@@ -47,7 +47,8 @@ class Assembling:
         for bucket, keys in evidence_of_buckets(batches):
             waiting: Tables = {}
             for part, key, pieces in keys:
-                waiting = merged(waiting, tables_of(part, key, pieces, self.context))
+                for name, rows in tables_of(part, key, pieces, self.context).items():
+                    waiting.setdefault(name, []).extend(rows)
                 if sum(map(len, waiting.values())) >= _ROWS_AT_ONCE:
                     yield from self.routed(waiting, bucket)
                     waiting = {}
@@ -60,9 +61,9 @@ class Assembling:
             tables: By name.
             bucket: Of all other rows.
         """
-        for name, rows in complete_but_sequence(tables, self.context.cluster).items():
+        for name, rows in once(tables).items():
             for begin in range(0, len(rows), _ROWS_AT_ONCE):
-                some = rows[begin : begin + _ROWS_AT_ONCE]
+                some = of_cluster(name, rows[begin : begin + _ROWS_AT_ONCE], self.context.cluster)
                 made = pa.Table.from_batches([batch_of_rows(INGESTED_TABLES[name], some)])
                 if name != _EVENTS:
                     yield routed_batch(bucket, name, pack(made))

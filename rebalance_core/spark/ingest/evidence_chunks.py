@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -25,26 +26,34 @@ CHUNKS_DDL = "bucket INT, chunk BINARY"
 DRIVER = -1
 """The bucket of what the driver has to know: evidence on the cluster, and counts."""
 
+_ROWS_OF_ITS_OWN = 512
 _SCHEMA = pa.schema([("bucket", pa.int32()), ("chunk", pa.binary())])
 
 
 def evidence_chunks(pieces: Pieces, buckets: int) -> Iterator[pa.RecordBatch]:
     """The pieces as `CHUNKS_DDL`; all that concerns one group or topic has the same bucket.
 
+    A group or topic with many pieces has chunks of its own.
+
     Args:
         pieces: What a task read.
         buckets: How many there are.
     """
     for batch in evidence_batches(pieces):
-        names = (batch[name].to_pylist() for name in ("part", "key", "source"))
-        numbers = [_bucket(*row, buckets=buckets) for row in zip(*names, strict=True)]
-        parts = dict(by_bucket(pa.Table.from_batches([batch]), np.array(numbers)))
-        columns = [*parts], [pack(rows) for rows in parts.values()]
+        parts, keys, sources = (batch[name].to_pylist() for name in ("part", "key", "source"))
+        often = {key for key, times in Counter(keys).items() if times >= _ROWS_OF_ITS_OWN}
+        numbers: dict[tuple[int, str], int] = {}
+        number = []
+        for part, key, source in zip(parts, keys, sources, strict=True):
+            chunk = _bucket(part, key, source, buckets), f"{part} {key}" if key in often else ""
+            number.append(numbers.setdefault(chunk, len(numbers)))
+        rows = by_bucket(pa.Table.from_batches([batch]), np.array(number))
+        columns = [bucket for bucket, _ in numbers], [pack(part) for _, part in rows]
         arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _bucket(part: str, key: str, source: str, *, buckets: int) -> int:
+def _bucket(part: str, key: str, source: str, buckets: int) -> int:
     if part in (CLUSTER, COUNTED):
         return DRIVER
     return crc32((source if part == REFUSED else f"{part} {key}").encode()) % buckets
@@ -65,9 +74,16 @@ def evidence_of_buckets(
 
 
 def _by_key(chunks: Iterable[bytes]) -> Iterator[tuple[str, str, Iterator[Evidence]]]:
-    keys: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
+    """A group may have a million pieces: chunks of its own stay packed until they are its turn."""
+    keys: dict[tuple[str, ...], list[bytes | pa.Table]] = {}
     for chunk in chunks:
-        for name, rows in by_key(unpack(chunk), ("part", "key")):
-            keys.setdefault(name, []).extend(rows.to_batches())
+        split = [*by_key(unpack(chunk), ("part", "key"))]
+        for name, rows in split:
+            keys.setdefault(name, []).append(chunk if len(split) == 1 else rows)
     for part, key in sorted(keys):
-        yield part, key, pieces_of(keys.pop((part, key)))
+        yield part, key, pieces_of(_batches(keys.pop((part, key))))
+
+
+def _batches(parts: list[bytes | pa.Table]) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        yield from (unpack(part) if isinstance(part, bytes) else part).to_batches()

@@ -25,10 +25,10 @@ def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch
     ("job", "output", "in_jvm"),
     [
         ("simulate", "out", False),
-        ("simulate", "hdfs://host/out", True),  # Spark makes each table by itself
+        ("simulate", "hdfs://host/out", True),  # Spark writes each table by itself
         ("plan", "out", False),
         ("audit", "out", False),
-        ("ingest", "out", True),  # Spark joins rows
+        ("ingest", "out", False),
     ],
 )
 def test_the_jvm_computes_rows_unless_tasks_write_the_tables(
