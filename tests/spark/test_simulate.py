@@ -12,7 +12,6 @@ from rebalance_core.checks.digest import TableWritten, table_written
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.engine.written import LedgerWritten
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import UsageError
@@ -124,22 +123,18 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def in_a_process(day: Path, tmp_path_factory: pytest.TempPathFactory) -> LedgerWritten:
-    """The day's ledger by the kernels in a process, where tests hold it to the replay's."""
-    folder = tmp_path_factory.mktemp("process")
-    return in_process.simulate_and_write(read_input_tables(str(day)), folder)
-
-
-def test_a_day_is_that_of_a_process(
-    spark: SparkSession, day: Path, in_a_process: LedgerWritten, tmp_path: Path
-) -> None:
+def test_both_engines_give_the_same_day(spark: SparkSession, day: Path, tmp_path: Path) -> None:
+    """The kernels on Spark, the replay in this process."""
     inputs = InputTables.read(spark, str(day))
-    before = kept(spark)
     options = SimulationOptions(partitions=3)
-    ours = simulate_and_write(spark, inputs, str(tmp_path / "ledger"), options)
+    before = kept(spark)
+    ours = simulate_and_write(spark, inputs, str(tmp_path / "vectorized"), options)
     assert kept(spark) == before
-    assert ours == in_a_process
+    options = SimulationOptions(engine="reference")
+    theirs = in_process.simulate_and_write(
+        read_input_tables(str(day)), tmp_path / "reference", options
+    )
+    assert ours.tables == theirs.tables
     assert ours.tables.keys() == LEDGER_TABLES.keys()
     assert ours.facts["groups"] == DAY.groups
     assert min(table.rows for name, table in ours.tables.items() if name != "rejected") > 0
@@ -147,7 +142,7 @@ def test_a_day_is_that_of_a_process(
 
 
 def test_a_giant_group_is_divided_by_its_queues(
-    spark: SparkSession, day: Path, in_a_process: LedgerWritten
+    spark: SparkSession, day: Path, tmp_path: Path
 ) -> None:
     checked = quarantine(InputTables.read(spark, str(day)))
     options = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
@@ -157,7 +152,7 @@ def test_a_giant_group_is_divided_by_its_queues(
 
     parts = assign_to_tasks(checked.tables, None, 3, giant_cells=2_000, pack=pack)
     assert parts.everything.where("_parts > 1").count() > 0
-    whole = in_a_process.tables
+    whole = in_process.simulate_and_write(read_input_tables(str(day)), tmp_path / "whole").tables
     for name in ("epochs", "ownership", "pull_starts"):  # counted whole, and by queue
         assert fingerprint(table_of(name, parts, options), name) == whole[name], name
 
