@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import ISSUES_TYPE, arrow_type
@@ -70,3 +71,9 @@ def joined_issues(first: pa.ListArray, second: pa.ListArray) -> pa.ListArray:
 def without_issues(rows: int) -> pa.ListArray:
     """No issue for each of ``rows`` rows."""
     return issues_array(rows, ())
+
+
+def issue_counts(rejected: pa.Table | pa.RecordBatch) -> dict[str, int]:
+    """How often each code occurs in rows of ``rejected``; a row may have several."""
+    codes = pc.struct_field(pc.list_flatten(rejected["issues"]), "code")
+    return {one["values"]: one["counts"] for one in pc.value_counts(codes).to_pylist()}

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.engine.prepared import REPLAYED
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model.statuses import FAILED
@@ -41,8 +42,7 @@ class LedgerFacts:
         elif table == "pull_starts":
             self._failed.update(_sums(rows.filter(pc.equal(rows["status"], FAILED)), None))
         elif table == "rejected":
-            codes = pc.struct_field(pc.list_flatten(rows["issues"]), "code")
-            self.rejected.update(_counts(codes))
+            self.rejected.update(issue_counts(rows))
         elif table == REPLAYED:
             self.replay_reasons.update(_counts(rows["reason"]))
 

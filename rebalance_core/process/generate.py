@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-import pyarrow.compute as pc
-
-from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import FleetWritten
 from rebalance_core.storage.locations import Location
-from rebalance_core.synthetic.arrow import arrow_batches
+from rebalance_core.synthetic.arrow import fleet_batches
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS
 
@@ -33,12 +30,8 @@ def generate_and_write(
         before_writing()
     events: Counter[str] = Counter()
     with TableWriters(output, tuple(PARTS)) as writers:
-        for name, parts in PARTS.items():
-            for part in parts:
-                numbers = range(part.entities(plan))
-                for batch in arrow_batches(plan, INPUT_TABLES[name], part, numbers):
-                    writers.write(name, batch)
-                    if name == "cluster_events":
-                        counted = pc.value_counts(batch["event_type"]).to_pylist()
-                        events.update({one["values"]: one["counts"] for one in counted})
+        for name, batch in fleet_batches(plan):
+            writers.write(name, batch)
+            if name == "cluster_events":
+                events.update(batch["event_type"].to_pylist())
     return FleetWritten(writers.written(), dict(sorted(events.items())))

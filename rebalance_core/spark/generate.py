@@ -14,11 +14,12 @@ from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.engine.written import FleetWritten
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.task_tables import Rows, task_tables
-from rebalance_core.synthetic.arrow import arrow_batches
+from rebalance_core.synthetic.arrow import arrow_batches, fleet_batches
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, Part
 
-ENTITIES_PER_TASK = 2_000
+_ENTITIES_PER_TASK = 2_000
+"""Clusters, topics and groups: seconds of work."""
 
 
 def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:
@@ -69,7 +70,7 @@ def generate_and_write(
     if before_writing is not None:
         before_writing()
     entities = sum(part.entities(plan) for parts in PARTS.values() for part in parts)
-    tasks = max(session.sparkContext.defaultParallelism, entities // ENTITIES_PER_TASK)
+    tasks = max(session.sparkContext.defaultParallelism, entities // _ENTITIES_PER_TASK)
     numbers = session.range(0, tasks, 1, tasks)
     events: Counter[str] = Counter()
     with task_tables(session, output, tuple(PARTS)) as tables:
@@ -81,10 +82,7 @@ def generate_and_write(
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """`Work` of `task_tables`: of ``tasks`` one makes every so manieth entity, by its number.
-
-    The note counts events by type.
-    """
+    """`Work` of `task_tables` over the numbers of tasks; the note counts events by type."""
 
     plan: FleetPlan
     tasks: int
@@ -95,13 +93,10 @@ class _Making:
 
     def _rows(self, batches: Iterable[pa.RecordBatch], events: Counter[str]) -> Rows:
         for task in (number for batch in batches for number in batch.column(0).to_pylist()):
-            for name, parts in PARTS.items():
-                for part in parts:
-                    numbers = range(task, part.entities(self.plan), self.tasks)
-                    for batch in arrow_batches(self.plan, INPUT_TABLES[name], part, numbers):
-                        if name == "cluster_events":
-                            events.update(batch["event_type"].to_pylist())
-                        yield name, batch
+            for name, batch in fleet_batches(self.plan, task, self.tasks):
+                if name == "cluster_events":
+                    events.update(batch["event_type"].to_pylist())
+                yield name, batch
 
 
 def _frame(

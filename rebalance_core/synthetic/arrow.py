@@ -6,12 +6,29 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from rebalance_core.contracts import Table
+from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.arrow_rows import batch_of_columns, batch_of_rows
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.table_parts import Part, Piece
+from rebalance_core.synthetic.table_parts import PARTS, Part, Piece
 
 ROWS_PER_BATCH = 20_000  # a piece stays together, so a batch may be larger
+
+
+def fleet_batches(
+    plan: FleetPlan, task: int = 0, tasks: int = 1
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Rows of every table, with its name; one of several tasks makes every n-th entity.
+
+    Args:
+        plan: What to make.
+        task: The number of the task, from 0 on.
+        tasks: How many there are.
+    """
+    for name, parts in PARTS.items():
+        for part in parts:
+            numbers = range(task, part.entities(plan), tasks)
+            for batch in arrow_batches(plan, INPUT_TABLES[name], part, numbers):
+                yield name, batch
 
 
 def arrow_batches(

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.checks.conform import with_text
+from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.reading.tables import read_table
 from rebalance_core.checks.row_checks import check_table, complaints
 from rebalance_core.checks.row_counts import Complaint, RowCounts
@@ -16,7 +17,6 @@ from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
 from rebalance_core.contracts.technical_columns import RAW, SOURCE
-from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import ProducersWritten
@@ -87,17 +87,14 @@ def replay_and_write(
     replayed = replay_producers(inputs, options, limits)
     if before_writing is not None:
         before_writing()
-    facts = LedgerFacts()
     with TableWriters(output, (*PRODUCER_WRITTEN, REJECTED.name)) as writers:
         for name, rows in replayed.tables.items():
             for batch in rows.to_batches():
                 writers.write(name, batch)
-                if name == REJECTED.name:
-                    facts.add(name, batch)
     return ProducersWritten(
         writers.written(),
         replayed.tables,
-        {code: times for code, times in sorted(facts.rejected.items()) if times},
+        dict(sorted(issue_counts(replayed.tables[REJECTED.name]).items())),
         {name: count.rows for name, count in replayed.counts.items()},
     )
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
+from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.clockwork.measure.partial import propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TABLES
-from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.propagation.facts import PropagationFacts, survey_facts
 from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.engine.propagation.pieces import Survey, rejected_rows, surveyed
@@ -95,11 +95,10 @@ def propagate_and_write(
         before_writing()
     if processes is None:
         processes = min(usable_cores(), max(1, looked.pieces(options)))
-    facts, codes = PropagationFacts(), LedgerFacts()
+    facts = PropagationFacts()
     with TableWriters(output, WRITTEN) as writers:
         for batch in looked.rejected.to_batches():
             writers.write(REJECTED.name, batch)
-            codes.add(REJECTED.name, batch)
         for name, rows in _rows(looked, options, processes, progress):
             if name == PROPAGATION.name:
                 facts.add(rows)
@@ -108,7 +107,7 @@ def propagate_and_write(
     return PropagationWritten(
         tables=writers.written(),
         facts=survey_facts(looked.surveys) | facts.totals(),
-        rejected=dict(sorted(codes.rejected.items())),
+        rejected=dict(sorted(issue_counts(looked.rejected).items())),
         input_rows={name: count.rows for name, count in looked.checked.counts.items()},
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.packed_rows import by_bucket, pack
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
@@ -92,8 +93,7 @@ class IngestCounts:
     def add(self, table: str, rows: pa.Table) -> None:
         """Count some rows of a table."""
         if table == "rejected":
-            codes = pc.struct_field(pc.list_flatten(rows["issues"]), "code")
-            self.rejected.update(codes.to_pylist())
+            self.rejected.update(issue_counts(rows))
         elif table == "findings":
             self.findings.update(rows["rule_id"].to_pylist())
 

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.checks.packed_rows import by_bucket, by_key, pack, unpack
+from rebalance_core.checks.packed_rows import bucket_of, by_bucket, by_key, pack, unpack
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.evidence_table import (
@@ -27,13 +26,13 @@ DRIVER = -1
 """The bucket of what the driver has to know: evidence on the cluster, and counts."""
 
 _ROWS_OF_ITS_OWN = 512
+"""A group or topic with as many in a batch has a chunk of its own."""
+
 _SCHEMA = pa.schema([("bucket", pa.int32()), ("chunk", pa.binary())])
 
 
 def evidence_chunks(pieces: Pieces, buckets: int) -> Iterator[pa.RecordBatch]:
     """The pieces as `CHUNKS_DDL`; all that concerns one group or topic has the same bucket.
-
-    A group or topic with many pieces has chunks of its own.
 
     Args:
         pieces: What a task read.
@@ -56,7 +55,7 @@ def evidence_chunks(pieces: Pieces, buckets: int) -> Iterator[pa.RecordBatch]:
 def _bucket(part: str, key: str, source: str, buckets: int) -> int:
     if part in (CLUSTER, COUNTED):
         return DRIVER
-    return crc32((source if part == REFUSED else f"{part} {key}").encode()) % buckets
+    return bucket_of((part, source if part == REFUSED else key), buckets)
 
 
 def evidence_of_buckets(

@@ -33,7 +33,8 @@ from rebalance_core.spark.ingest.collection_evidence import collection_evidence
 from rebalance_core.spark.ingest.evidence_chunks import DRIVER
 
 _BYTES_A_BUCKET = 64 << 20
-_FIRST = 0
+_UNPACKED = 10
+"""A log is so many times as large as its .gz, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ def ingest(
 ) -> Iterator[IngestedRows]:
     """Read every file of a collection once; what the files say is kept until the end."""
     assumed = assumed or Assumptions()
-    size = sum(file.size for file in collection.files)
+    size = sum(file.size * (_UNPACKED if file.gzipped else 1) for file in collection.files)
     buckets = max(spark.sparkContext.defaultParallelism, -(-size // _BYTES_A_BUCKET))
     evidence = collection_evidence(spark, collection, assumed, buckets).persist()
     try:
@@ -74,7 +75,7 @@ def ingest(
             .repartitionById(buckets, sf.col("bucket"))
             .mapInArrow(assembling, ROUTED_DDL)
         )
-        of_driver = pa.Table.from_batches(assembling.routed(tables, _FIRST), ROUTED_SCHEMA)
+        of_driver = pa.Table.from_batches(assembling.routed(tables, 0), ROUTED_SCHEMA)
         rows = of_keys.unionAll(spark.createDataFrame(of_driver, ROUTED_DDL))
         yield IngestedRows(rows.repartitionById(buckets, sf.col("bucket")), tuple(stats))
     finally:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.producers import BROKER_ISOLATIONS, PUBLISH_CHOICES
 from rebalance_core.producers.simulation.parts import TALLIES, added_up
@@ -39,8 +39,7 @@ class PartNote:
                 self.tallies = added_up(pa.concat_tables([self.tallies, rows]))
                 continue
             if name == REJECTED.name:
-                codes = pc.struct_field(pc.list_flatten(rows["issues"]), "code")
-                self.rejected.update(codes.to_pylist())
+                self.rejected.update(issue_counts(rows))
             yield from ((name, batch) for batch in rows.to_batches())
 
 

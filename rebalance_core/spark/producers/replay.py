@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Self
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from rebalance_core.checks.packed_rows import by_bucket
+from rebalance_core.checks.packed_rows import bucket_of, by_bucket
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
@@ -171,8 +170,8 @@ class _ByClient:
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         if table == SEND_RESULTS.name:
             clients = zip(*(rows[name].to_pylist() for name in CLIENT), strict=True)
-            buckets = [crc32("\0".join(client).encode()) % self.buckets for client in clients]
-            yield from by_bucket(rows, np.array(buckets))
+            buckets = np.array([bucket_of(client, self.buckets) for client in clients])
+            yield from by_bucket(rows, buckets)
 
 
 @dataclass(frozen=True, slots=True)

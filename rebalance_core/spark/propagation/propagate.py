@@ -29,7 +29,7 @@ from rebalance_core.engine.written import PropagationForecast, PropagationWritte
 from rebalance_core.kernels.codes.columns import COMMITS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.engine.routed_rows import ROUTED_DDL, routed_rows
-from rebalance_core.spark.propagation.tasks import Bucket, Playing, Surveying, adding_up
+from rebalance_core.spark.propagation.tasks import BucketGroups, Playing, Surveying, adding_up
 from rebalance_core.spark.tables.check_rows import Counted, check_and_note, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
@@ -122,7 +122,7 @@ class _Checked:
 
     tables: Quarantined
     counted: Counted
-    groups: Bucket
+    groups: BucketGroups
     routed: DataFrame
     tasks: int
 
@@ -148,7 +148,7 @@ def _checked(
         routing = routing_of(counted.noted(Interests), tasks, pattern, giant_cells=cells)
         routed = routed_rows(tables, routing).persist()
         released.callback(routed.unpersist)
-        groups = Bucket(routing.giants, OFFSETS in tables.tables, COMMITS in tables.tables)
+        groups = BucketGroups(routing.giants, OFFSETS in tables.tables, COMMITS in tables.tables)
         yield _Checked(tables, counted, groups, routed, tasks)
 
 

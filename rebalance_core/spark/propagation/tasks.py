@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from zlib import crc32
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from rebalance_core.checks.packed_rows import by_key, pack
+from rebalance_core.checks.issue_arrays import issue_counts
+from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
 from rebalance_core.clockwork.measure.partial import propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
@@ -34,7 +33,7 @@ _NO_REJECTED = REJECTED.arrow_schema().empty_table()
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class BucketGroups:
     """The groups of buckets, from the rows that `Routing` sent there.
 
     Attributes:
@@ -82,7 +81,7 @@ class SurveyNote:
 class Surveying:
     """`Work` of `task_tables`: looks groups over; rows of ``rejected``, and a `SurveyNote`."""
 
-    groups: Bucket
+    groups: BucketGroups
     options: PropagationOptions
 
     def __call__(self, batches: Batches) -> tuple[Rows, SurveyNote]:
@@ -101,8 +100,7 @@ class Surveying:
             note.surveys += (replace(survey, rejected=()) for survey in found)
             note.unknown += len(unknown)
             for rows in (tables.get(REJECTED.name, _NO_REJECTED), unknown):
-                codes = pc.struct_field(pc.list_flatten(rows["issues"]), "code")
-                note.rejected.update(codes.to_pylist())
+                note.rejected.update(issue_counts(rows))
                 yield from ((REJECTED.name, batch) for batch in rows.to_batches())
 
 
@@ -116,7 +114,7 @@ class Playing:
         buckets: How many there are.
     """
 
-    groups: Bucket
+    groups: BucketGroups
     options: PropagationOptions
     buckets: int
 
@@ -124,8 +122,8 @@ class Playing:
         """Rows of `ROUTED_DDL`: hand-overs, and partial sums."""
         for bucket, tables in routed_tables(batches):
             for history, parts in self.groups.groups(bucket, tables):
-                name = f"{history.cluster} {history.consumer_group}"
-                of_group = crc32(name.encode()) % self.buckets
+                name = history.cluster, history.consumer_group
+                of_group = bucket_of(name, self.buckets)
                 # a group may have more parts than seeds
                 for seeds in filter(None, (self.options.part(*part) for part in parts)):
                     for made in played(history, self.options, seeds):

@@ -1,0 +1,81 @@
+"""Where tasks cannot write files themselves, Spark's writer gives the same tables."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.planning.producer_model.file import read_model
+from rebalance_core.process import generate as generate_here
+from rebalance_core.process import ingest as ingest_here
+from rebalance_core.process import write_ledger as simulate_here
+from rebalance_core.process.producers import simulate as producers_here
+from rebalance_core.process.propagation import propagate as propagate_here
+from rebalance_core.producers.simulation.variants import BOTH_GENERATIONS
+from rebalance_core.spark import InputTables, generate
+from rebalance_core.spark.engine import write_ledger
+from rebalance_core.spark.ingest import write_tables
+from rebalance_core.spark.producers import simulate as producers
+from rebalance_core.spark.propagation import propagate
+from rebalance_core.spark.tables import task_tables
+from rebalance_core.spark.tables.written import read_written
+from rebalance_core.synthetic.fleet import FleetPlan
+from tests.recordings.tables import DATA
+
+TREE = Path(__file__).resolve().parents[2]
+TABLES = str(DATA / "join-leave" / "tables")
+COLLECTION = DATA / "pop" / "collection"
+PLAN = FleetPlan(groups=3, days=1, seed=3)
+SEEDS = PropagationOptions(seeds=5, handover_seeds=2)
+LIMITS = BadRowLimits()
+
+
+@pytest.fixture(autouse=True)
+def no_task_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every folder is one that only Spark reaches."""
+    monkeypatch.setattr(task_tables, "is_here", lambda folder: False)
+
+
+@pytest.mark.parametrize("engine", ["vectorized", "reference"])
+def test_simulate(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+    options = SimulationOptions(engine=engine)
+    inputs = InputTables.read(spark, TABLES)
+    ours = write_ledger.simulate_and_write(spark, inputs, f"{tmp_path}/ours", options)
+    here = simulate_here.simulate_and_write(read_input_tables(TABLES), tmp_path / "here", options)
+    assert ours == here
+
+
+def test_ingest(spark: SparkSession, tmp_path: Path) -> None:
+    collection = open_collection(COLLECTION)
+    ours = write_tables.ingest_and_write(spark, collection, f"{tmp_path}/ours")
+    assert ours == ingest_here.ingest_and_write(collection, tmp_path / "here")
+    for name in INGESTED_TABLES:
+        rows = read_written(spark, f"{tmp_path}/ours", name).count()
+        assert rows == ours.tables[name].rows, name
+
+
+def test_generate(spark: SparkSession, tmp_path: Path) -> None:
+    ours = generate.generate_and_write(spark, PLAN, f"{tmp_path}/ours")
+    assert ours == generate_here.generate_and_write(PLAN, tmp_path / "here")
+
+
+def test_propagate(spark: SparkSession, tmp_path: Path) -> None:
+    inputs = InputTables.read(spark, TABLES)
+    ours = propagate.propagate_and_write(spark, inputs, f"{tmp_path}/ours", SEEDS, LIMITS)
+    here = propagate_here.propagate_and_write(
+        read_input_tables(TABLES), tmp_path / "here", SEEDS, LIMITS, processes=1
+    )
+    assert ours == here
+
+
+def test_producers(spark: SparkSession, tmp_path: Path) -> None:
+    model = read_model(TREE / "conf/producers/brown-out.toml")
+    ours = producers.simulate_and_write(spark, model, BOTH_GENERATIONS, f"{tmp_path}/ours")
+    here = producers_here.simulate_and_write(model, BOTH_GENERATIONS, tmp_path / "here")
+    assert ours.tables == here.tables
