@@ -1,0 +1,1 @@
+"""Evidence that operators really held: rebuilt from public threads, and damaged recordings."""
