@@ -1,0 +1,89 @@
+"""Count the files of the package that run in a job: those a reader opens to follow it.
+
+    count_reader_files.py                  the jobs of docs/architecture.md, with their targets
+    count_reader_files.py simulate --input DIR …   the words of one job; prints the files, too
+
+A file counts where one of its functions is called; what happens while modules are imported does
+not count. Ends with 1 if a job needs more than its target.
+"""
+
+import contextlib
+import importlib
+import io
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import FrameType
+
+TREE = Path(__file__).resolve().parents[1]
+PACKAGE = TREE / "rebalance_core"
+EVENTS = TREE / "demo/join-leave/tables"
+COLLECTION = TREE / "tests/recordings/data/nightly/collection"
+QUEUE = "OrderTopic/broker-a/3 --at 1795231740000"
+MOST = {"simulate": 60, "audit": 170, "explain": 25}
+
+
+def import_all() -> None:
+    """Import what a process needs, so that no import happens in a job."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(TREE).with_suffix("").parts).removesuffix(".__init__")
+        with contextlib.suppress(ImportError):  # what needs Spark
+            importlib.import_module(name)
+
+
+def files_run(words: list[str]) -> tuple[int, set[str]]:
+    """The exit code of a job, and the files of the package whose functions it called."""
+    sys.path.insert(0, str(TREE))
+    import_all()
+    from rebalance_core.cli.main import main
+
+    seen: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            seen.add(frame.f_code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        code = main(words[0], words[1:])
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    inside = {Path(name) for name in seen if name.startswith(str(PACKAGE))}
+    return code, {path.relative_to(PACKAGE).as_posix() for path in inside}
+
+
+def report() -> int:
+    """Print what the three jobs need; 1 if one needs more than its target."""
+    over = 0
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = str(Path(folder) / "ledger")
+        jobs = {
+            "simulate": ["--input", str(EVENTS), "--output", ledger],
+            "audit": ["--collection", str(COLLECTION), "--output", str(Path(folder) / "audit")],
+            "explain": f"--ledger {ledger} --group order-service --queue {QUEUE}".split(),
+        }
+        for job, words in jobs.items():
+            with (
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stderr(io.StringIO()),
+            ):
+                _, files = files_run([job, *words])
+            over += len(files) > MOST[job]
+            print(f"{len(files):>5} files run in {job} (at most {MOST[job]})")
+    return 1 if over else 0
+
+
+def main(words: list[str]) -> int:
+    """Count for the words given, or for the three jobs."""
+    if not words:
+        return report()
+    _, files = files_run(words)
+    print("\n".join([*sorted(files), f"{len(files)} files"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
