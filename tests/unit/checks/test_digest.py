@@ -91,6 +91,7 @@ def test_the_digest_sees_every_change() -> None:
 
 def test_the_digest_takes_maps_without_their_order() -> None:
     table = Table("t", "", columns("evidence? MAP<STRING, STRING> a map"))
+    maps: list[dict[str, str | None] | None]
     maps = [{"a": "1", "b": "2"}, {"b": "2", "a": "1"}, {"a": "2"}, {"a": None}, {}, None]
     rows = [{"evidence": None if each is None else list(each.items())} for each in maps]
     digests = [digest_of(table, row) for row in rows]
@@ -99,6 +100,7 @@ def test_the_digest_takes_maps_without_their_order() -> None:
 
 
 def test_the_digest_sees_issues() -> None:
+    issues: list[list[tuple[str | None, str | None]]]
     issues = [[("A", "x")], [("A", None)], [(None, "A")], [("A", "x"), ("A", "x")]]
     rows = [
         {
