@@ -1,7 +1,7 @@
 """Rows of every type that a contract has, whose hashes Spark computed once.
 
-`data/spark_hashes.json` of the unit lane is what ``tests/spark/test_checks_agree.py`` compares with
-a live Spark: the hashes of `rows` by `rebalance_core.spark.tables.write.row_hash`, Spark 4.3.0.
+`data/spark_hashes.json` of the unit lane has the hashes of `rows` by Spark 4.3.0: `xxhash64` of
+each column and whether it is null, lists and structs as JSON, the entries of maps sorted.
 """
 
 from pathlib import Path

@@ -63,22 +63,11 @@ class Table:
         """The columns as a Spark DDL string, all nullable."""
         return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
 
-    def struct_type(self) -> str:
-        """The columns as a Spark struct type, all nullable (rows of a tagged union)."""
-        fields = ", ".join(f"`{column.name}`: {column.type}" for column in self.columns)
-        return f"STRUCT<{fields}>"
-
     def arrow_schema(self) -> pa.Schema:
         """The columns as an Arrow schema, all nullable."""
         import pyarrow as pa
 
         return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in self.columns])
-
-    def arrow_struct(self) -> pa.DataType:
-        """`struct_type` as an Arrow type."""
-        import pyarrow as pa
-
-        return pa.struct(list(self.arrow_schema()))
 
 
 @cache

@@ -43,7 +43,7 @@ class LedgerFacts:
             self._failed.update(_sums(rows.filter(pc.equal(rows["status"], FAILED)), None))
         elif table == "rejected":
             self.rejected.update(issue_counts(rows))
-        elif table == REPLAYED:
+        elif table == REPLAYED.name:
             self.replay_reasons.update(_counts(rows["reason"]))
 
     def merge(self, other: LedgerFacts) -> None:

@@ -1,4 +1,4 @@
-"""Rows of one group, as Arrow hands them over, to the replay's history and back."""
+"""Rows of one group, as Arrow hands them over, to the replay's history."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import with_text
-from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.contracts.technical_columns import RAW, SOURCE, TABLE
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts.technical_columns import RAW, SOURCE
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
@@ -30,11 +29,6 @@ _SETTING_FIELDS = tuple(f.name for f in fields(GroupSettings))
 def strategy_for(key: StrategyKey) -> AllocationStrategy:
     """The strategy of a (text, client version); a quarantined input has only valid ones."""
     return parse_strategy(key[0], version=key[1])
-
-
-def by_table(rows: pa.Table) -> dict[str, pa.Table]:
-    """Rows of several tables, which ``_table`` tells apart, by table."""
-    return {name: rows.filter(pc.equal(rows[TABLE], name)) for name in INPUT_TABLES}
 
 
 def history_of(
@@ -61,24 +55,6 @@ def history_of(
         queue_offsets=offsets if queue_offsets_given else None,
         committed_offsets=commits if committed_offsets_given else None,
     )
-
-
-def ledger_schema() -> pa.Schema:
-    """One struct column per ledger table; each row fills exactly one."""
-    return pa.schema([(name, table.arrow_struct()) for name, table in LEDGER_TABLES.items()])
-
-
-def ledger_table(tables: Mapping[str, list[dict[str, Any]]]) -> pa.Table:
-    """Rows by table name as one Arrow table of `ledger_schema`."""
-    schema = ledger_schema()
-    total = sum(len(tables.get(name, [])) for name in schema.names)
-    before, arrays = 0, []
-    for column in schema:
-        rows = tables.get(column.name, [])
-        padded = [None] * before + rows + [None] * (total - before - len(rows))
-        arrays.append(pa.array(padded, column.type))
-        before += len(rows)
-    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _settings(rows: Iterable[Row]) -> GroupSettings:

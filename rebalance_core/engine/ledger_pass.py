@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.group_history import history_of, strategy_for
-from rebalance_core.engine.prepared import REPLAYED, REPLAYED_SCHEMA, Prepared, prepare_tables
+from rebalance_core.engine.prepared import REPLAYED, Prepared, prepare_tables
 from rebalance_core.kernels.cells.pieces import Piece
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.ownership.holdings import Holdings
@@ -56,19 +56,18 @@ def rows_of(
             the replay never do.
     """
     kept = _HoldingsOnce if len(wanted) > 1 else Holdings
-    for part, prepared in made.groups:
-        first, whole = part[0] == 0, part == WHOLE
-        holdings = kept(prepared, WHOLE) if first else None
-        sharing = sharing_of(prepared)
-        of_part = holdings if whole and holdings else kept(prepared, part)
-        for name in SIMULATED_TABLES:
-            if name not in wanted:
-                continue
-            of_table = of_part if name in BY_QUEUE else holdings
-            if of_table:
-                for rows in ledger_rows(name, prepared, of_table, sharing, names_coded=names_coded):
-                    yield name, rows
-    for name in (*LEDGER_TABLES, REPLAYED):
+    part, prepared = made.part, made.groups
+    holdings = kept(prepared, WHOLE) if part[0] == 0 else None
+    sharing = sharing_of(prepared)
+    of_part = holdings if part == WHOLE and holdings else kept(prepared, part)
+    for name in SIMULATED_TABLES:
+        if name not in wanted:
+            continue
+        of_table = of_part if name in BY_QUEUE else holdings
+        if of_table:
+            for rows in ledger_rows(name, prepared, of_table, sharing, names_coded=names_coded):
+                yield name, rows
+    for name in (*LEDGER_TABLES, REPLAYED.name):
         for rows in made.rows.get(name, ()):
             yield name, rows
 
@@ -88,14 +87,8 @@ def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Ro
     )
     for name, table in LEDGER_TABLES.items():
         yield name, pa.RecordBatch.from_pylist(ledger.get(name, []), table.arrow_schema())
-    replayed = dict(
-        zip(
-            REPLAYED_SCHEMA.names,
-            (history.cluster, history.consumer_group, REFERENCE_REASON),
-            strict=True,
-        )
-    )
-    yield REPLAYED, pa.RecordBatch.from_pylist([replayed], REPLAYED_SCHEMA)
+    replayed = [[history.cluster], [history.consumer_group], [REFERENCE_REASON]]
+    yield REPLAYED.name, pa.RecordBatch.from_arrays(replayed, schema=REPLAYED.arrow_schema())
 
 
 class _HoldingsOnce(Holdings):

@@ -21,7 +21,7 @@ class SimulationOptions:
 
     ``strategy`` replaces every group's and member's own; ``group`` is a glob (``*``, ``?``) of the
     groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
-    the history. ``partitions``: tasks of the vectorized engine; None: Spark joins small ones.
+    the history. ``partitions``: tasks on Spark; None: as many as the rows need.
     """
 
     engine: str = VECTORIZED

@@ -1,4 +1,4 @@
-"""Work units made ready for every table: groups prepared once, and the rows of the replay."""
+"""Groups made ready for every table: prepared once, and the rows of the replay."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import with_text
-from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.engine.group_history import by_table, event_of, history_of, strategy_for
-from rebalance_core.engine.units import GROUP, PART, PARTS, split_units
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, Table
+from rebalance_core.contracts.table import columns
+from rebalance_core.engine.group_history import event_of, history_of, strategy_for
+from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.codes.columns import EVENTS
 from rebalance_core.kernels.codes.eligibility import REASONS, REGULAR
@@ -22,43 +23,32 @@ from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, pre
 from rebalance_core.replay.group_replay import GroupLedger, rejected_row
 
 REJECTED = "rejected"
-REPLAYED = "replayed"
-REPLAYED_SCHEMA = pa.schema(
-    [("cluster", pa.string()), ("consumer_group", pa.string()), ("reason", pa.string())]
+REPLAYED = Table(
+    "replayed",
+    "A group that the replay took instead of the kernels.",
+    columns(
+        """
+        cluster STRING its cluster
+        consumer_group STRING its name
+        reason STRING why
+        """
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A chunk of units.
+    """Some groups, or a part of one.
 
     Attributes:
-        groups: each with (i, n): it has the i-th of n ranges of its groups' queues.
-        rows: by table, what does not come from the kernels; `REPLAYED` has groups and reasons.
+        part: (i, n): the i-th of n ranges of their queues.
+        groups: What the kernels make rows of.
+        rows: By table, what does not come from the kernels; `REPLAYED` has groups and reasons.
     """
 
-    groups: list[tuple[tuple[int, int], PreparedGroups]] = field(default_factory=list)
+    part: tuple[int, int]
+    groups: PreparedGroups
     rows: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
-
-
-def prepare(chunk: pa.Table, options: EngineOptions, wanted: Iterable[str]) -> Prepared:
-    """Follow the events of a chunk of units: groups in one part together, giants' parts alone.
-
-    Args:
-        chunk: rows of all tables, told apart by ``_table``, with ``_part`` and ``_parts``.
-        options: see `EngineOptions`.
-        wanted: tables that rows of the replay are wanted of.
-    """
-    wanted = tuple(wanted)
-    alone = pc.greater(chunk[PARTS], 1)
-    made = Prepared()
-    together = chunk.filter(pc.invert(alone))
-    if together.num_rows:
-        _prepare_part(made, by_table(together), (0, 1), options, wanted)
-    for unit in split_units(chunk.filter(alone)):
-        part = (unit[PART][0].as_py(), unit[PARTS][0].as_py())
-        _prepare_part(made, by_table(unit), part, options, wanted)
-    return made
 
 
 def prepare_tables(
@@ -67,39 +57,29 @@ def prepare_tables(
     wanted: Iterable[str],
     part: tuple[int, int] = (0, 1),
 ) -> Prepared:
-    """Follow the events of groups; arguments as `prepare`, but the rows are by table.
+    """Follow the events of groups.
 
     Args:
-        tables: the rows of the groups.
-        options: see `EngineOptions`.
-        wanted: tables that rows of the replay are wanted of.
-        part: the range of their queues.
+        tables: The rows of the groups, by table.
+        options: See `EngineOptions`.
+        wanted: Tables that rows of the replay are wanted of.
+        part: The range of their queues.
     """
-    made = Prepared()
-    _prepare_part(made, tables, part, options, tuple(wanted))
-    return made
-
-
-def _prepare_part(
-    made: Prepared,
-    tables: Mapping[str, pa.Table],
-    part: tuple[int, int],
-    options: EngineOptions,
-    wanted: tuple[str, ...],
-) -> None:
+    wanted = tuple(wanted)
     prepared = prepare_groups(read_coded_groups(tables, options, strategy_for))
-    made.groups.append((part, prepared))
+    made = Prepared(part, prepared)
     if part[0]:
-        return  # what is not by queue comes with the first part
-    made.rows.setdefault(REPLAYED, []).append(_replayed(prepared))
+        return made  # what is not by queue comes with the first part
+    made.rows[REPLAYED.name] = [_replayed(prepared)]
     if REJECTED in wanted:
-        made.rows.setdefault(REJECTED, []).append(_unknown_members(prepared, tables[EVENTS]))
+        made.rows[REJECTED] = [_unknown_members(prepared, tables[EVENTS])]
     for ledger in _ledgers(prepared, tables, options):
         for table in wanted:
             batch = pa.RecordBatch.from_pylist(
                 ledger.rows(table), LEDGER_TABLES[table].arrow_schema()
             )
             made.rows.setdefault(table, []).append(batch)
+    return made
 
 
 def _ledgers(
@@ -140,7 +120,7 @@ def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
             names.groups.take(pa.array(left)),
             pa.array(reasons, pa.string()),
         ],
-        schema=REPLAYED_SCHEMA,
+        schema=REPLAYED.arrow_schema(),
     )
 
 

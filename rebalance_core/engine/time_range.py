@@ -12,7 +12,7 @@ from rebalance_core.engine.ledger_pass import Rows
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.units import GROUP
 
-OF_EPOCHS = ("group_metrics", "pop_metrics")
+_OF_EPOCHS = ("group_metrics", "pop_metrics")
 """Tables whose rows go with their epoch."""
 _EPOCH = (*GROUP, "epoch")
 
@@ -30,7 +30,7 @@ def within(rows: Rows, options: SimulationOptions) -> Iterator[tuple[str, pa.Rec
     epochs: list[pa.Table] = []
     for name, batch in rows:
         table = pa.Table.from_batches([batch])
-        if name in OF_EPOCHS:
+        if name in _OF_EPOCHS:
             table = _of_epochs(table, epochs)
         elif name in SIMULATED_TABLES:
             table = table.filter(_touches(name, options))
@@ -43,7 +43,8 @@ def within(rows: Rows, options: SimulationOptions) -> Iterator[tuple[str, pa.Rec
 def _of_epochs(metrics: pa.Table, epochs: list[pa.Table]) -> pa.Table:
     """The metrics of these epochs."""
     shown = pa.concat_tables(epochs)
-    numbered = metrics.select(_EPOCH).append_column("_row", pa.array(range(metrics.num_rows)))
+    numbers = pa.array(range(metrics.num_rows), pa.int64())  # of no rows it has no type by itself
+    numbered = metrics.select(_EPOCH).append_column("_row", numbers)
     kept = numbered.join(shown, keys=list(_EPOCH), join_type="left semi")
     return metrics.take(kept["_row"].combine_chunks().sort())
 

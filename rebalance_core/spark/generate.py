@@ -14,6 +14,7 @@ from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.engine.written import FleetWritten
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.task_tables import Rows, task_tables
+from rebalance_core.spark.task_count import cores_of
 from rebalance_core.synthetic.arrow import arrow_batches, fleet_batches
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, Part
@@ -70,7 +71,7 @@ def generate_and_write(
     if before_writing is not None:
         before_writing()
     entities = sum(part.entities(plan) for parts in PARTS.values() for part in parts)
-    tasks = max(session.sparkContext.defaultParallelism, entities // _ENTITIES_PER_TASK)
+    tasks = max(cores_of(session), entities // _ENTITIES_PER_TASK)
     numbers = session.range(0, tasks, 1, tasks)
     events: Counter[str] = Counter()
     with task_tables(session, output, tuple(PARTS)) as tables:

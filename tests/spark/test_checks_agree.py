@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.hashing.row_hash import row_hashes
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.reading import parquet_rows
 from rebalance_core.checks.row_checks import check_tables, complaints
@@ -19,8 +18,6 @@ from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark.tables import check_rows
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.write import row_hash
-from tests.hash_cases import HASHES, TABLE, arrow_rows, rows
 from tests.line_cases import BAD_TYPES, CSV_LINES, NOT_ONE_OBJECT
 from tests.row_cases import DEFAULTS, EVENTS, rows_by_table
 
@@ -143,12 +140,3 @@ def test_cells_of_csv(spark: SparkSession) -> None:
             complete = cells["_bad"] is None
             assert complete == (len(CSV_LINES[line]) == width), line
             assert not complete or [cell or "" for cell in cells[:-1]] == CSV_LINES[line]
-
-
-def test_hashes(spark: SparkSession) -> None:
-    ddl = ", ".join(f"{column.name} {column.type}" for column in TABLE.columns)
-    frame = spark.createDataFrame(rows(), ddl).coalesce(1)
-    hashes = [row[0] for row in frame.select(row_hash(TABLE)).collect()]
-    assert hashes == json.loads(HASHES.read_text())
-    (batch,) = arrow_rows().combine_chunks().to_batches()
-    assert row_hashes(TABLE, batch).tolist() == hashes

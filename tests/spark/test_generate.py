@@ -1,27 +1,21 @@
 """Synthetic fleets on Spark: the rows of the entities, however they are spread."""
 
-from functools import reduce
-
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
+from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.tables.write import row_hash
 from rebalance_core.synthetic.fleet import FleetPlan
 
 PLAN = FleetPlan(40, 1, 11, groups_per_cluster=20)
 
 
-def prints(frames: dict[str, DataFrame]) -> dict[str, tuple[int, int]]:
-    """Rows and a hash of each table that the order of rows does not change."""
-    hashed = [
-        frame.select(sf.lit(name).alias("name"), row_hash(INPUT_TABLES[name]).alias("hash"))
-        for name, frame in frames.items()
-    ]
-    total = sf.sum(sf.col("hash").cast("DECIMAL(20, 0)"))
-    rows = reduce(DataFrame.union, hashed).groupBy("name").agg(sf.count("hash"), total).collect()
-    return {name: (count, int(found)) for name, count, found in rows}
+def prints(frames: dict[str, DataFrame]) -> dict[str, TableWritten]:
+    """Rows and a digest of each table that the order of rows does not change."""
+    digests = {name: TableDigest(INPUT_TABLES[name]) for name in frames}
+    for name, frame in frames.items():
+        digests[name].add(frame.toArrow())
+    return {name: digest.result for name, digest in digests.items()}
 
 
 def test_partitions_change_nothing_and_the_seed_everything(spark: SparkSession) -> None:

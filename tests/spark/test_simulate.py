@@ -1,6 +1,8 @@
 """The distributed simulation against the plain replay, on every recording at once."""
 
 import json
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +10,18 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.digest import TableWritten, table_written
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.engine.interests import interests_of
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.process import write_ledger as in_process
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.spark import InputTables, Ledger, simulate
-from rebalance_core.spark.engine.prepared_frames import prepared_rows
-from rebalance_core.spark.engine.table_pass import table_of
-from rebalance_core.spark.engine.work_units import assign_to_tasks
+from rebalance_core.spark.engine import write_ledger
 from rebalance_core.spark.engine.write_ledger import simulate_and_write
-from rebalance_core.spark.tables.quarantine import quarantine
-from rebalance_core.spark.tables.write import row_hash
+from rebalance_core.spark.tables.check_rows import check_and_note
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import (
     DATA,
@@ -104,6 +102,12 @@ def test_the_reference_engine_knows_request_modes(spark: SparkSession, tmp_path:
     for table in SIMULATED_TABLES:
         assert by_text(collected(getattr(ledger, table))) == by_text(expected[table]), table
         assert expected[table], table
+    assert ledger.replayed is not None
+    assert by_text(collected(ledger.replayed)) == by_text(
+        {"cluster": row["cluster"], "consumer_group": row["consumer_group"], "reason": "REFERENCE"}
+        for row in expected["epochs"]
+        if row["epoch"] == 0
+    )
 
 
 def inputs_of(frames: dict[str, DataFrame]) -> InputTables:
@@ -142,19 +146,17 @@ def test_both_engines_give_the_same_day(spark: SparkSession, day: Path, tmp_path
 
 
 def test_a_giant_group_is_divided_by_its_queues(
-    spark: SparkSession, day: Path, tmp_path: Path
+    spark: SparkSession, day: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = quarantine(InputTables.read(spark, str(day)))
-    options = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
-
-    def pack(rows: DataFrame) -> DataFrame:
-        return prepared_rows(rows, options)
-
-    parts = assign_to_tasks(checked.tables, None, 3, giant_cells=2_000, pack=pack)
-    assert parts.everything.where("_parts > 1").count() > 0
-    whole = in_process.simulate_and_write(read_input_tables(str(day)), tmp_path / "whole").tables
-    for name in ("epochs", "ownership", "pull_starts"):  # counted whole, and by queue
-        assert fingerprint(table_of(name, parts, options), name) == whole[name], name
+    monkeypatch.setattr(write_ledger, "GIANT_CELLS", 2_000)
+    options = SimulationOptions(partitions=3)
+    inputs = InputTables.read(spark, str(day))
+    checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,))
+    with closing(checked):
+        assert write_ledger.ledger_tasks(spark, checked, counted, options)[1].giants
+    ours = write_ledger.simulate_and_write(spark, inputs, str(tmp_path / "parts"), options)
+    whole = in_process.simulate_and_write(read_input_tables(str(day)), tmp_path / "whole")
+    assert ours == whole
 
 
 def test_columns_are_the_contract_s(ledger: Ledger) -> None:
@@ -199,19 +201,11 @@ def kept(spark: SparkSession) -> int:
     return size
 
 
-def fingerprint(frame: DataFrame, table: str) -> TableWritten:
-    """What a run that writes the frame tells of it."""
-    total = sf.sum(row_hash(LEDGER_TABLES[table]).cast("DECIMAL(20, 0)"))
-    row = frame.agg(sf.count(sf.lit(1)), total).first()
-    assert row is not None
-    return table_written(row[0], int(row[1] or 0))
-
-
 def collected(frame: DataFrame) -> list[Row]:
     return [row.asDict(recursive=True) for row in frame.select(sf.expr("*")).collect()]
 
 
-def by_text(table: list[Row]) -> list[str]:
+def by_text(table: Iterable[Row]) -> list[str]:
     def text(row: dict[str, Any]) -> str:
         return json.dumps(row, sort_keys=True)
 

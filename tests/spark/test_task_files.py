@@ -14,7 +14,7 @@ from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.run_record import ATTEMPTS
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.spark.tables.task_files import RowsTask, TaskFiles
+from rebalance_core.spark.tables.task_files import TaskFiles, one_attempt
 from rebalance_core.spark.tables.written import read_written
 from rebalance_core.storage.locations import place_of
 from rebalance_core.storage.place import Place
@@ -25,6 +25,20 @@ ROWS = [
     {"table_name": "t", "source": f"f:{n}", "raw": "x", "issues": [{"code": "C", "message": "m"}]}
     for n in range(7)
 ]
+
+
+@dataclass(frozen=True)
+class RowsTask:
+    """Writes the rows of one table, as they come."""
+
+    folder: Place
+    table: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """As `one_attempt`."""
+        schema = LEDGER_TABLES[self.table].arrow_schema()
+        rows = ((self.table, batch.cast(schema)) for batch in batches)
+        return one_attempt(self.folder, [self.table], rows)
 
 
 @pytest.fixture(params=["local", "bucket"])

@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from rebalance_core.checks.digest import TableDigest
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts import INGESTED_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.model.errors import OutputExists
 from rebalance_core.planning.producer_model.file import read_model
 from rebalance_core.process import generate as generate_here
 from rebalance_core.process import ingest as ingest_here
@@ -49,6 +51,18 @@ def test_simulate(spark: SparkSession, tmp_path: Path, engine: str) -> None:
     ours = write_ledger.simulate_and_write(spark, inputs, f"{tmp_path}/ours", options)
     here = simulate_here.simulate_and_write(read_input_tables(TABLES), tmp_path / "here", options)
     assert ours == here
+
+
+def test_a_folder_that_exists_is_not_touched(spark: SparkSession, tmp_path: Path) -> None:
+    rows = REJECTED.arrow_schema().empty_table()
+    with task_tables.task_tables(spark, str(tmp_path), [REJECTED.name]) as tables:
+        tables.add(REJECTED.name, rows)
+        assert tables.finish() == {REJECTED.name: TableDigest(REJECTED).result}
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(OutputExists, match="rejected exists already"):
+            tables.add(REJECTED.name, rows)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert read_written(spark, str(tmp_path), REJECTED.name).count() == 0
 
 
 def test_ingest(spark: SparkSession, tmp_path: Path) -> None:

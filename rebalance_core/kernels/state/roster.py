@@ -6,7 +6,7 @@ member at index i of epoch e is entry ``first[e] + i``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,8 +46,7 @@ class Roster:
     """Every member of every epoch.
 
     There are far more entries than anything else. Their arrays are made from the runs when they are
-    asked for, and are no part of a pickle. What is asked of entries may be asked of `NOBODY` and
-    `ABSENT` too.
+    asked for. What is asked of entries may be asked of `NOBODY` and `ABSENT` too.
     """
 
     runs: Runs
@@ -64,9 +63,6 @@ class Roster:
     """By epoch: all members subscribe the same topics."""
     twice: Ints
     """Groups in which two processes of a client are members at a time."""
-
-    def __reduce__(self) -> tuple[type[Roster], tuple[object, ...]]:
-        return Roster, tuple(getattr(self, field.name) for field in fields(self))
 
     def __len__(self) -> int:
         return int(self.first[-1])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.technical_columns import TABLE
-from rebalance_core.engine.units import GROUP, unit_starts
+from rebalance_core.engine.units import GROUP, group_starts
 from rebalance_core.planning.variants import HistoryEdits
 
 EVENTS, GROUPS = "cluster_events", "consumer_groups"
@@ -117,7 +117,7 @@ def _without_no_group(rows: pa.Table) -> pa.Table:
 def _units(chunk: pa.Table) -> Iterator[_Unit]:
     if not chunk.num_rows:
         return
-    starts = unit_starts(chunk)
+    starts = group_starts(chunk)
     names = chunk.select(GROUP).take(pa.array(starts))
     lengths = np.diff(starts, append=chunk.num_rows)
     columns = (names[name].to_pylist() for name in GROUP)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.contracts.technical_columns import TABLE
 from rebalance_core.engine.interests import Interests, interests_of
-from rebalance_core.engine.units import GROUP, PART
+from rebalance_core.engine.units import GROUP
 from rebalance_core.planning.scenario.edits.edit import matches
 from rebalance_core.planning.sweep.event_facts import EventFacts
 from rebalance_core.planning.sweep.history_rows import (
@@ -134,7 +134,6 @@ def _units(shared: pa.Table, clusters: Iterable[str]) -> pa.Table:
     for column, value in (("consumer_group", NO_GROUP), (TABLE, CLUSTER)):
         names = names.append_column(column, pa.repeat(value, names.num_rows))
     rows = pa.concat_tables([own, names], promote_options="default")
-    rows = rows.append_column(PART, pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows))
     return rows.sort_by("cluster").combine_chunks()
 
 

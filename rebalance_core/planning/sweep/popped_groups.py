@@ -13,8 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.contracts.technical_columns import TABLE
-from rebalance_core.engine.units import GROUP, PART, PARTS
+from rebalance_core.engine.units import GROUP
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROKER_REBALANCE, BROKER_STRATEGIES
 from rebalance_core.model.request_mode import RequestMode, can_be_popped
@@ -26,8 +25,6 @@ from rebalance_core.planning.scenario.edited_rows import (
 from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS
 from rebalance_core.planning.sweep.member_settings import Group, cannot_pop, member_settings
 
-_COPIED = (*GROUP, PART, PARTS, TABLE)
-"""What a new row has in common with the others of its group."""
 _SEPARATOR = "\x1e"
 
 
@@ -112,18 +109,14 @@ def _topics(
 def _mode_rows(
     rows: pa.Table, topics: Mapping[Group, set[str]], mode: RequestMode
 ) -> Iterator[dict[str, Any]]:
-    """A REQUEST_MODE for each topic, right before the first event of its group.
-
-    A group whose queues are divided among tasks has them in each part.
-    """
+    """A REQUEST_MODE for each topic, right before the first event of its group."""
     own = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.GROUP_EVENTS)))
-    keys = [name for name in _COPIED if name in rows.column_names]
-    firsts = own.group_by(keys, use_threads=False).aggregate([("event_ms", "min")])
+    firsts = own.group_by(list(GROUP), use_threads=False).aggregate([("event_ms", "min")])
     for first in firsts.to_pylist():
         group = (first["cluster"], first["consumer_group"])
         sequence = FIRST_SEQUENCE + entity_of(group[1]) * ROWS_AN_INSTANT
         for number, topic in enumerate(sorted(topics[group])):
-            yield {name: first[name] for name in keys} | {
+            yield {name: first[name] for name in GROUP} | {
                 "event_ms": first["event_ms_min"] - 1,
                 "sequence": sequence + number,
                 "event_type": events.REQUEST_MODE,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import RAW, SOURCE, TABLE
-from rebalance_core.engine.units import GROUP, PART, chunks
+from rebalance_core.engine.units import GROUP, chunks
 from rebalance_core.model import events
 from rebalance_core.planning.sweep.event_facts import is_type
 from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS, WARNING, HistoryRows
@@ -112,7 +112,6 @@ def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
     rows = pa.concat_tables(parts, promote_options="default")
     if pattern is not None:
         rows = rows.filter(pc.match_like(rows["consumer_group"], pattern))
-    rows = rows.append_column(PART, pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows))
     return rows.sort_by([(name, "ascending") for name in GROUP])
 
 

@@ -19,9 +19,9 @@ from rebalance_core.process.audit.judging_pass import JudgingPass
 from rebalance_core.spark.audit.audit_inputs import AuditInputs
 from rebalance_core.spark.audit.audit_tasks import AuditRouting, AuditWork
 from rebalance_core.spark.engine.routed_rows import routed_rows
-from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.tables.check_rows import Counted, check_and_note
 from rebalance_core.spark.tables.quarantine import Quarantined
+from rebalance_core.spark.task_count import task_count
 
 _NOTINGS = (interests_of_named, cluster_tables_of)
 
@@ -91,7 +91,7 @@ def routed_audit(
     """
     judges = judges_of(counted.noted(ClusterTables), **judging)
     rows = sum(count.rows for count in counted.rows.values())
-    tasks = options.partitions or task_count(rows, session.sparkContext.defaultParallelism)
+    tasks = options.partitions or task_count(rows, session)
     # a group is judged by all its rows
     routing = AuditRouting(routing_of(counted.noted(Interests), tasks, giant_cells=UNDIVIDED))
     judged = JudgingPass(judges.groups, engine_options(checked.tables, options))

@@ -21,9 +21,10 @@ from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 class Ledger:
     """One DataFrame per ledger table, with the contract's columns; lazy.
 
-    A simulation's ledger is a context manager: rows that all tables share are kept in memory and on
-    disk until it is closed. Afterwards its tables can still be used; they compute those rows anew.
-    Ledgers of one and the same input share its checked rows: the first one closed releases them.
+    A simulation's ledger is a context manager: the rows of its tables, and the input's, are kept in
+    memory and on disk until it is closed. Afterwards its tables can still be used; they are made
+    anew. Ledgers of one and the same input share its checked rows, and with the same options all
+    of theirs: the first one closed releases them.
     """
 
     epochs: DataFrame

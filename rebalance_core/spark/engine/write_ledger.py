@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
+from rebalance_core.engine.bucket_pass import Giants, bucket_pass
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.interests import Interests, interests_of
+from rebalance_core.engine.ledger_pass import Rows
 from rebalance_core.engine.options import (
     REFERENCE,
     LedgerConfig,
@@ -23,14 +26,17 @@ from rebalance_core.engine.options import (
 )
 from rebalance_core.engine.routing import GIANT_CELLS, UNDIVIDED, routing_of
 from rebalance_core.engine.written import LedgerWritten, ledger_written
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.spark.engine.ledger_work import LedgerWork
-from rebalance_core.spark.engine.routed_rows import routed_rows
-from rebalance_core.spark.engine.work_units import task_count
-from rebalance_core.spark.tables.check_rows import check_and_note, complaints
+from rebalance_core.spark.engine.routed_rows import routed_rows, routed_tables
+from rebalance_core.spark.tables.check_rows import Counted, check_and_note, complaints
+from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.task_tables import task_tables
 from rebalance_core.spark.tables.written import read_written
+from rebalance_core.spark.task_count import task_count
+
+_NO_ROWS = REJECTED.arrow_schema().empty_table()
 
 
 def simulate_and_write(
@@ -69,14 +75,10 @@ def simulate_and_write(
         refuse_bad_rows(counts, config.bad_rows, lambda: complaints(checked.rejected))
         if before_writing is not None:
             before_writing()
-        options = sized(options, counts, session)
-        whole = UNDIVIDED if options.engine == REFERENCE else GIANT_CELLS
-        tasks, pattern = options.partitions or 1, group_pattern(options)
-        routing = routing_of(counted.noted(Interests), tasks, pattern, giant_cells=whole)
-        work = LedgerWork(routing.giants, engine_options(checked.tables, options), options)
+        rows, work = ledger_tasks(session, checked, counted, options)
         facts = LedgerFacts()
         with task_tables(session, output, tuple(LEDGER_TABLES)) as tables:
-            for note in tables.make(routed_rows(checked, routing), work, tuple(LEDGER_TABLES)):
+            for note in tables.make(rows, work, tuple(LEDGER_TABLES)):
                 facts.merge(note)
             written = tables.finish()
     with_unknown = with_unknown_members(counts, facts.rejected[UNKNOWN_MEMBER])
@@ -86,6 +88,31 @@ def simulate_and_write(
     return ledger_written(written, facts, counts, config.worst_groups)
 
 
+def ledger_tasks(
+    session: SparkSession,
+    checked: Quarantined,
+    counted: Counted,
+    options: SimulationOptions,
+    wanted: Collection[str] = LEDGER_TABLES,
+) -> tuple[DataFrame, LedgerWork]:
+    """The checked rows in the tasks of their groups, and what these make of them; lazy.
+
+    Args:
+        session: Its default parallelism is asked for.
+        checked: The input.
+        counted: Of it, with its `Interests`.
+        options: Of the simulation.
+        wanted: As of `LedgerWork`.
+    """
+    options = sized(options, counted.rows, session)
+    whole = UNDIVIDED if options.engine == REFERENCE else GIANT_CELLS
+    tasks, pattern = options.partitions or 1, group_pattern(options)
+    routing = routing_of(counted.noted(Interests), tasks, pattern, giant_cells=whole)
+    engine = engine_options(checked.tables, options)
+    work = LedgerWork(routing.giants, engine, options, tuple(wanted))
+    return routed_rows(checked, routing), work
+
+
 def sized(
     options: SimulationOptions, counts: Mapping[str, RowCounts], session: SparkSession
 ) -> SimulationOptions:
@@ -93,4 +120,40 @@ def sized(
     if options.partitions is not None:
         return options
     rows = sum(count.rows for count in counts.values())
-    return replace(options, partitions=task_count(rows, session.sparkContext.defaultParallelism))
+    return replace(options, partitions=task_count(rows, session))
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerWork:
+    """`Work` of `task_tables`: the ledger of some buckets; the note is its facts.
+
+    Attributes:
+        giants: The parts of divided groups, by bucket.
+        engine: See `EngineOptions`.
+        options: Of the simulation.
+        wanted: The tables whose rows are handed on, of the ledger's and `REPLAYED`.
+    """
+
+    giants: Mapping[int, Giants]
+    engine: EngineOptions
+    options: SimulationOptions
+    wanted: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, LedgerFacts]:
+        """From rows of `routed_rows`."""
+        facts = LedgerFacts()
+        return self._counted(batches, facts), facts
+
+    def _counted(self, batches: Iterable[pa.RecordBatch], facts: LedgerFacts) -> Rows:
+        for name, batch in self._rows(batches):
+            facts.add(name, batch)
+            if name in self.wanted:
+                yield name, batch
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Rows:
+        for bucket, tables in routed_tables(batches):
+            for rejected in tables.pop(REJECTED.name, _NO_ROWS).to_batches():
+                yield REJECTED.name, rejected
+            if tables:
+                giants = self.giants.get(bucket, {})
+                yield from bucket_pass(tables, giants, self.engine, self.options)

@@ -31,6 +31,7 @@ from rebalance_core.spark.engine.routed_rows import ROUTED_DDL, ROUTED_SCHEMA
 from rebalance_core.spark.ingest.assembling_tasks import Assembling
 from rebalance_core.spark.ingest.collection_evidence import collection_evidence
 from rebalance_core.spark.ingest.evidence_chunks import DRIVER
+from rebalance_core.spark.task_count import cores_of
 
 _BYTES_A_BUCKET = 64 << 20
 _UNPACKED = 10
@@ -57,7 +58,7 @@ def ingest(
     """Read every file of a collection once; what the files say is kept until the end."""
     assumed = assumed or Assumptions()
     size = sum(file.size * (_UNPACKED if file.gzipped else 1) for file in collection.files)
-    buckets = max(spark.sparkContext.defaultParallelism, -(-size // _BYTES_A_BUCKET))
+    buckets = max(cores_of(spark), -(-size // _BYTES_A_BUCKET))
     evidence = collection_evidence(spark, collection, assumed, buckets).persist()
     try:
         pieces = _pieces_of_driver(evidence)

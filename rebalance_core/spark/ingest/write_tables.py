@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -62,6 +62,6 @@ def ingested_tables(
     """The tables of a collection, lazy, with the contract's columns; kept until the end."""
     with (
         ingest(session, collection, assumed) as ingested,
-        kept_tables(ingested.rows, completing) as kept,
+        closing(kept_tables(ingested.rows, completing)) as kept,
     ):
         yield {name: kept.rows(name) for name in INGESTED_TABLES}

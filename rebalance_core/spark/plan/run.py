@@ -35,13 +35,13 @@ from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.engine.rejected_rows import RejectedWork, rejected_rows
 from rebalance_core.spark.engine.routed_rows import routed_rows
 from rebalance_core.spark.engine.row_forecast import row_forecast
-from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.plan.plan_tasks import PlanWork
 from rebalance_core.spark.tables.check_rows import Counted, check_and_note, complaints
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.task_tables import TaskTables, task_tables
 from rebalance_core.spark.tables.written import read_written
+from rebalance_core.spark.task_count import task_count
 
 _NOTINGS = (interests_of, event_facts)
 
@@ -178,7 +178,7 @@ def _routed(
     interests = interests_in(recorded, facts, edits)
     histories = len(variants.histories)
     rows = sum(count.rows for count in counted.rows.values()) * histories
-    tasks = options.partitions or task_count(rows, session.sparkContext.defaultParallelism)
+    tasks = options.partitions or task_count(rows, session)
     # few groups: several tasks for each, with some histories
     copies = min(histories, max(1, tasks // max(1, _wanted(interests, planned.group_pattern))))
     # the edits of a group see all its rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -33,12 +33,12 @@ from rebalance_core.producers.results.parts import (
     replayed_parts,
 )
 from rebalance_core.spark.engine.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.engine.work_units import task_count
 from rebalance_core.spark.producers.part_notes import DETAILED, PartNote, added
 from rebalance_core.spark.tables.check_rows import check_and_note, complaints
 from rebalance_core.spark.tables.read import read_table
 from rebalance_core.spark.tables.sources import GivenTables
 from rebalance_core.spark.tables.task_tables import KeptTables, Rows, kept_tables, task_tables
+from rebalance_core.spark.task_count import task_count
 
 Brokers = Mapping[str, frozenset[str]]
 
@@ -133,9 +133,9 @@ def _replayed(
         brokers = counted.noted(_BrokersNoted).brokers if EVENTS in checked.tables else None
         counts = dict(counted.rows)
         of_results = counts[SEND_RESULTS.name]
-        tasks = task_count(of_results.rows, session.sparkContext.defaultParallelism)
+        tasks = task_count(of_results.rows, session)
         rows = routed_rows(checked, _ByClient(tasks))
-        kept = released.enter_context(kept_tables(rows, _Replaying(options, brokers)))
+        kept = released.enter_context(closing(kept_tables(rows, _Replaying(options, brokers))))
         notes = kept.notes()
         bad = of_results.bad + sum(note.refused for note in notes)
         counts[SEND_RESULTS.name] = RowCounts(of_results.rows, bad)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ from rebalance_core.spark.tables.check_rows import Counted, check_and_note, comp
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.task_tables import KeptTables, kept_tables, task_tables
+from rebalance_core.spark.task_count import cores_of
 
 WRITTEN = (HANDOVERS.name, PROPAGATION.name, REJECTED.name)
 
@@ -139,7 +140,7 @@ def _checked(
     warn: Callable[[str], object] | None,
 ) -> Iterator[_Checked]:
     """The input; what is kept meanwhile is released."""
-    tasks = partitions or TASKS_PER_CORE * session.sparkContext.defaultParallelism
+    tasks = partitions or TASKS_PER_CORE * cores_of(session)
     with ExitStack() as released:
         tables, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,), warn)
         released.callback(tables.close)
@@ -170,7 +171,7 @@ class _LookedOver:
 
 @contextmanager
 def _looked_over(checked: _Checked, options: PropagationOptions) -> Iterator[_LookedOver]:
-    with kept_tables(checked.routed, Surveying(checked.groups, options)) as kept:
+    with closing(kept_tables(checked.routed, Surveying(checked.groups, options))) as kept:
         notes = kept.notes()
         codes: Counter[str] = Counter()
         for note in notes:

@@ -17,6 +17,7 @@ from rebalance_core.checks.reading.parquet_rows import ParquetTable, Piece, piec
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.technical_columns import TECHNICAL
 from rebalance_core.spark.tables.sources import Batches, Source
+from rebalance_core.spark.task_count import cores_of
 
 _BYTES_PER_TASK = 128 << 20
 """As Spark's own spark.sql.files.maxPartitionBytes."""
@@ -37,7 +38,7 @@ def parquet_source(spark: SparkSession, table: Table, path: str, files: Sequence
     """
     stored = ParquetTable.of(path, files)
     refuse_missing_columns(table, stored.schema.names)
-    shares = _shares(pieces_of(path, files), spark.sparkContext.defaultParallelism)
+    shares = _shares(pieces_of(path, files), cores_of(spark))
 
     def read(batches: Batches) -> Iterator[ReadRows]:
         for batch in batches:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
@@ -22,6 +22,7 @@ from rebalance_core.spark.tables.check_tasks import (
     used_ddl,
 )
 from rebalance_core.spark.tables.sources import Inputs, Source
+from rebalance_core.spark.task_count import cores_of
 
 _BUCKETS = 64
 """Keys are spread over so many buckets: what a task compares at once is a bucket or some."""
@@ -96,7 +97,7 @@ def _checked_chunks(
     """Rows of `CHECKED_DDL` of all tables."""
     session = next(iter(sources.values())).frame.sparkSession
     keyed = any(source.table.key for source in sources.values())
-    tasks = _tasks(session) if keyed else 1
+    tasks = cores_of(session) if keyed else 1
     buckets = max(_BUCKETS, tasks) if keyed else 1
     by_bucket = [
         source.frame.mapInArrow(
@@ -109,16 +110,6 @@ def _checked_chunks(
         number = sf.pmod(sf.col("bucket"), sf.lit(tasks))
         rows = rows.repartitionById(tasks, number).sortWithinPartitions("bucket")
     return rows.mapInArrow(_plain(KeyTask(notings)), CHECKED_DDL)
-
-
-def _tasks(session: SparkSession) -> int:
-    """How many tasks compare keys: one a core; under Spark Connect, where cores are not known, as
-    many as a shuffle has.
-    """
-    context = getattr(session, "sparkContext", None)
-    if context is not None:
-        return int(context.defaultParallelism)
-    return min(_BUCKETS, int(session.conf.get("spark.sql.shuffle.partitions") or _BUCKETS))
 
 
 def _plain(task: RowTask | KeyTask) -> Callable[[Batches], Iterator[pa.RecordBatch]]:

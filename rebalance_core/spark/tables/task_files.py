@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Self
 
 import pyarrow as pa
@@ -58,20 +57,6 @@ def one_attempt(
             writers.write(name, batch)
     row = [attempt], [pickle.dumps(writers.digests())], [pickle.dumps(note)]
     yield pa.RecordBatch.from_arrays(list(map(pa.array, row)), schema=_SCHEMA)
-
-
-@dataclass(frozen=True, slots=True)
-class RowsTask:
-    """Writes the rows of one table, as they come."""
-
-    folder: Place
-    table: str
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """As `one_attempt`."""
-        schema = ALL_TABLES[self.table].arrow_schema()
-        rows = ((self.table, batch.cast(schema)) for batch in batches)
-        return one_attempt(self.folder, [self.table], rows)
 
 
 class TaskFiles:

@@ -7,20 +7,22 @@ kept, packed, and each table goes through Spark's writer.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.checks.packed_rows import pack, unpack
-from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.model.errors import OutputExists
 from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.task_files import TaskFiles, one_attempt
-from rebalance_core.spark.tables.write import write_table
 from rebalance_core.spark.tables.written import read_written
 from rebalance_core.storage.locations import is_here
 from rebalance_core.storage.table_files import batches_of_file
@@ -65,7 +67,7 @@ def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> It
         OutputExists: One of the tables is there already.
     """
     if not is_here(folder):
-        yield _ThroughSpark(session, folder)
+        yield _ThroughSpark(session, folder, tables)
         return
     with TaskFiles(folder, tables) as files:
         yield _FilesOfTasks(files)
@@ -83,40 +85,44 @@ def make_unwritten(rows: DataFrame, work: Work) -> list[Any]:
     return [pickle.loads(row["chunk"]) for row in rows_of(rows.mapInArrow(run, _DDL))]
 
 
+@dataclass(frozen=True, eq=False)
 class KeptTables:
-    """Tables that tasks made and did not write; lazy, and kept once made. See `kept_tables`.
+    """Tables that tasks make and do not write; lazy, and kept once made. See `kept_tables`.
 
-    Args:
-        made: A row for some rows of a table each, and one for each note.
+    Attributes:
+        chunks: A row for some rows of a table each, packed, and one for each note.
+        tables: Those that may occur.
     """
 
-    def __init__(self, made: DataFrame) -> None:
-        self._made = made
+    chunks: DataFrame
+    tables: Mapping[str, Table]
 
     def notes(self) -> list[Any]:
         """The notes of all tasks."""
         return [
-            pickle.loads(row["chunk"]) for row in rows_of(self._made.where(sf.col("name") == _NOTE))
+            pickle.loads(row["chunk"])
+            for row in rows_of(self.chunks.where(sf.col("name") == _NOTE))
         ]
 
     def rows(self, table: str) -> DataFrame:
         """The rows of one table."""
-        chunks = self._made.where(sf.col("name") == table)
-        return chunks.mapInArrow(_unpacked, ALL_TABLES[table].plain_ddl)
+        chunks = self.chunks.where(sf.col("name") == table)
+        return chunks.mapInArrow(_unpacked, self.tables[table].plain_ddl)
 
     def write(self, into: TaskTables, tables: Sequence[str]) -> None:
         """Write some of the tables."""
-        into.make(self._made, _again, tables)
+        into.make(self.chunks, _again, tables)
+
+    def close(self) -> None:
+        """Release the rows."""
+        self.chunks.unpersist()
 
 
-@contextmanager
-def kept_tables(rows: DataFrame, work: Work) -> Iterator[KeptTables]:
-    """The tables that tasks make of rows; released in the end."""
-    made = rows.mapInArrow(_packed(work), _DDL).persist()
-    try:
-        yield KeptTables(made)
-    finally:
-        made.unpersist()
+def kept_tables(
+    rows: DataFrame, work: Work, tables: Mapping[str, Table] = ALL_TABLES
+) -> KeptTables:
+    """The tables that tasks make of rows, kept until closed."""
+    return KeptTables(rows.mapInArrow(_packed(work, tables), _DDL).persist(), tables)
 
 
 class _FilesOfTasks:
@@ -149,35 +155,67 @@ class _FilesOfTasks:
 class _ThroughSpark:
     """`TaskTables` by Spark's writer."""
 
-    def __init__(self, session: SparkSession, folder: str) -> None:
+    def __init__(self, session: SparkSession, folder: str, tables: Sequence[str]) -> None:
         self._session = session
         self._folder = folder.rstrip("/")
-        self._written: dict[str, TableWritten] = {}
+        self._digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
 
     def make(self, rows: DataFrame, work: Work, tables: Sequence[str]) -> list[Any]:
-        with kept_tables(rows, work) as kept:
+        with closing(kept_tables(rows, _digested(work, tuple(tables)))) as kept:
             for table in tables:
-                self._written[table] = write_table(kept.rows(table), self._folder, table)
-            return kept.notes()
+                self._write(table, kept.rows(table))
+            notes = kept.notes()
+        for _, digests in notes:
+            for table in tables:
+                self._digests[table].merge(digests[table])
+        return [note for note, _ in notes]
 
     def add(self, table: str, rows: pa.Table) -> None:
-        frame = self._session.createDataFrame(rows, ALL_TABLES[table].plain_ddl)
-        self._written[table] = write_table(frame, self._folder, table)
+        self._write(table, self._session.createDataFrame(rows, ALL_TABLES[table].plain_ddl))
+        self._digests[table].add(rows)
 
     def rows_of(self, table: str) -> pa.Table:
         rows = read_written(self._session, self._folder, table).toArrow()
         return rows.cast(ALL_TABLES[table].arrow_schema())
 
     def finish(self) -> dict[str, TableWritten]:
-        return self._written
+        return {name: digest.result for name, digest in self._digests.items()}
+
+    def _write(self, table: str, rows: DataFrame) -> None:
+        target = f"{self._folder}/{table}"
+        try:
+            rows.write.mode("errorifexists").parquet(target)
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_ALREADY_EXISTS":
+                raise OutputExists(f"{target} exists already; write into a fresh folder") from error
+            raise
 
 
-def _packed(work: Work) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _digested(work: Work, tables: Sequence[str]) -> Work:
+    """The same work; its note comes with the digest of each table."""
+
+    def run(batches: Batches) -> tuple[Rows, tuple[object, dict[str, TableDigest]]]:
+        rows, note = work(batches)
+        digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
+
+        def added() -> Iterator[tuple[str, pa.RecordBatch]]:
+            for name, batch in rows:
+                digests[name].add(batch)
+                yield name, batch
+
+        return added(), (note, digests)
+
+    return run
+
+
+def _packed(
+    work: Work, tables: Mapping[str, Table]
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows, note = work(batches)
         for table, batch in rows:
             # the writer of files takes coded names, Spark plain ones
-            plain = pa.Table.from_batches([batch]).cast(ALL_TABLES[table].arrow_schema())
+            plain = pa.Table.from_batches([batch]).cast(tables[table].arrow_schema())
             yield _chunk(table, pack(plain))
         yield _chunk(_NOTE, pickle.dumps(note))
 

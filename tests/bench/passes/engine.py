@@ -1,37 +1,45 @@
 """`python -m tests.bench.passes.engine`: the engine against what it replaces, in one run.
 
 Ratios hold, seconds do not: every round runs all contestants one after the other, and what is
-printed is the median and the range of the ratios of the rounds. All start from the same rows,
-fanned out, assigned to tasks and kept in memory (the engine's packed), and end in Spark's noop
-sink, which takes a row without looking at it; engine and memory also end in Parquet with count and
-digest: the engine's tasks write it themselves, as those of the job do, the others' rows go through
-Spark's writer.
+printed is the median and the range of the ratios of the rounds. All start from rows that are kept
+in memory: the engine, as the tasks of a job do, from checked rows, packed and routed to the tasks
+of their groups; applyInPandas from the same rows fanned out, one for each group.
 """
 
 import statistics
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
+from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.cli.run.session import open_session
-from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
-from rebalance_core.contracts.technical_columns import RAW, SOURCE, TABLE
-from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
-from rebalance_core.spark.engine.prepared_frames import prepared_rows
-from rebalance_core.spark.engine.reference import replayed_tables
-from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, replayed_groups, table_of
-from rebalance_core.spark.engine.work_units import AssignedRows, assign_to_tasks, task_count
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts import Table as Contract
+from rebalance_core.engine.interests import interests_of
+from rebalance_core.engine.options import REFERENCE as REPLAY
+from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.spark.driver_rows import rows_of
+from rebalance_core.spark.engine.write_ledger import LedgerWork, ledger_tasks
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.tables.task_tables import Work, task_tables
-from rebalance_core.spark.tables.write import row_hash, write_table
+from rebalance_core.spark.tables.check_rows import check_and_note
+from rebalance_core.spark.tables.task_tables import Work, make_unwritten, task_tables
 from rebalance_core.synthetic.fleet import FleetPlan
-from tests.bench.passes.workloads import OPTIONS, from_memory, owned, per_group, share_of_groups
+from tests.bench.passes.workloads import (
+    OWNERSHIP,
+    ROWS_PER_BATCH,
+    Owned,
+    fanned_out,
+    from_memory,
+    per_group,
+)
 from tests.bench.process_tree import peaks_of_descendants
 from tests.bench.report import LESS, MORE, Figure, Report, Table, bench_main, say, tidy
 
@@ -51,133 +59,146 @@ CONTESTANTS = (
     "reference (share)",
 )
 ABOUT = """\
-Rows of `ownership` of a generated day, by the engine and by what it replaces; all start from the
-same rows, fanned out, assigned to tasks and kept in memory, and end in Spark's noop sink, or as
-Parquet with count and digest. The first run of each plan, which the JVM has yet to compile, is not
-counted. Asserted: applyInPandas and the replay (one group in a hundred, scaled by rows) give the
-same rows."""
+Rows of `ownership` of a generated day, by the engine as the tasks of a job run it and by what it
+replaces. The engine starts from checked rows, packed and routed to the tasks of their groups, and
+drops its rows in the task or writes them there, with count and digest; applyInPandas starts from
+the same rows fanned out, and its rows and those from memory end in Spark's noop sink or are written
+by Spark. The first run of each plan, which the JVM has yet to compile, is not counted. Asserted:
+applyInPandas and the replay (one group in a hundred, scaled by rows) give the same rows."""
 REFERENCE_SHARE = 100
 """The reference replays one group in so many a round; its time is scaled by the rows it gives."""
 
 
 @dataclass
 class Bench:
-    """The rows to work on, and the seconds of every contestant in every round."""
+    """The rows to work on, and the seconds of every contestant in every round.
+
+    Attributes:
+        spark: The session.
+        routed: Rows of `routed_rows`.
+        work: What a job does with them.
+        fanned: The same as plain rows of groups (`fanned_out`).
+        tasks: How many there are.
+        seconds: By contestant.
+    """
 
     spark: SparkSession
-    assigned: AssignedRows
-    members: DataFrame
-    """The rows of members, not packed."""
+    routed: DataFrame
+    work: LedgerWork
+    fanned: DataFrame
     tasks: int
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def run(self, name: str, made: DataFrame | Work, *, written: bool = False) -> float:
-        """Compute every row and throw it away, or write it; work writes in its tasks."""
+    def run(self, name: str, made: DataFrame | Work, *, written: bool = False) -> list[Any]:
+        """Make every row and throw it away, or write it; the notes of work."""
+        notes: list[Any] = []
         with tempfile.TemporaryDirectory() as folder:
             begin = time.perf_counter()
-            if not isinstance(made, DataFrame):
-                with task_tables(self.spark, f"{folder}/ledger", ["ownership"]) as tables:
-                    tables.make(self.assigned.members, made, ["ownership"])
-                    tables.finish()
+            if isinstance(made, DataFrame):
+                writer = made.write.mode("overwrite")
+                writer.parquet(f"{folder}/rows") if written else writer.format("noop").save()
             elif written:
-                write_table(made, folder, "ownership")
+                self.write(f"{folder}/ledger", made, (OWNERSHIP.name,))
             else:
-                made.write.format("noop").mode("overwrite").save()
+                notes = make_unwritten(self.routed, made)
             taken = time.perf_counter() - begin
         self.seconds.setdefault(name, []).append(taken)
         say(f"  {name:<24} {taken:8.2f} s")
-        return taken
+        return notes
+
+    def write(
+        self, folder: str, work: Work, names: Sequence[str]
+    ) -> tuple[list[Any], dict[str, TableWritten]]:
+        """Notes and tables of work whose tasks write."""
+        with task_tables(self.spark, folder, names) as tables:
+            return tables.make(self.routed, work, names), tables.finish()
 
 
 def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
-    """A generated day, fanned out and assigned to tasks."""
-    day = generate(spark, FleetPlan(groups=groups, days=1, seed=seed)).tables()
-    tables = {
-        name: frame.withColumn(SOURCE, sf.lit("bench")).withColumn(RAW, sf.lit(""))
-        .persist(StorageLevel.MEMORY_AND_DISK)
-        for name, frame in day.items()
-    }  # fmt: skip
-    rows = {name: frame.count() for name, frame in tables.items()}
-    tasks = task_count(sum(rows.values()), spark.sparkContext.defaultParallelism)
-    assigned = assign_to_tasks(tables, None, tasks, pack=kept_rows)
-    everything = assigned.everything.persist(StorageLevel.MEMORY_AND_DISK)
-    assigned = AssignedRows(assigned.members, everything)
-    fanned = assigned.everything.groupBy(TABLE).count().collect()
-    rows_of_members = assigned.everything.where(sf.col(TABLE).isin(EVENTS, GROUPS)).persist()
-    rows_of_members.count()
-    begin = time.perf_counter()
-    assigned.members.count()
-    say(f"fanned out, assigned and packed in {time.perf_counter() - begin:.1f} s")
-    say(f"input rows {rows}, fanned out {dict(sorted(map(tuple, fanned)))}, {tasks} tasks")
-    return Bench(spark, assigned, rows_of_members, tasks)
+    """A generated day, checked and routed."""
+    options = SimulationOptions()
+    inputs = generate(spark, FleetPlan(groups=groups, days=1, seed=seed))
+    checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,))
+    with closing(checked):
+        routed, work = ledger_tasks(spark, checked, counted, options)
+        routed.persist(StorageLevel.MEMORY_AND_DISK)
+        begin = time.perf_counter()
+        routed.count()
+    say(f"routed in {time.perf_counter() - begin:.1f} s")
+    fanned = fanned_out(routed).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = {name: count.rows for name, count in counted.rows.items()}
+    say(f"input rows {rows}, {fanned.count()} events and settings of groups")
+    return Bench(spark, routed, work, fanned, routed.rdd.getNumPartitions())
 
 
-def kept_rows(rows: DataFrame) -> DataFrame:
-    """Members as the engine keeps them."""
-    return prepared_rows(rows, OPTIONS)
+def digest_of(frame: DataFrame, table: Contract) -> TableWritten:
+    """Rows and digest of a frame, taken by its tasks."""
 
+    def run(batches: Any) -> Any:
+        digest = TableDigest(table)
+        for batch in batches:
+            digest.add(batch)
+        yield pa.RecordBatch.from_pydict({"rows": [digest.rows], "total": [str(digest.total)]})
 
-def fingerprint(frame: DataFrame, table: str = "ownership") -> tuple[int, int]:
-    """Rows and the order-free sum of their hashes."""
-    total = sf.sum(row_hash(LEDGER_TABLES[table]).cast("DECIMAL(20, 0)"))
-    row = frame.agg(sf.count(sf.lit(1)), total).first()
-    assert row is not None
-    return row[0], int(row[1] or 0)
+    total = TableDigest(table)
+    for part in rows_of(frame.mapInArrow(run, "rows BIGINT, total STRING")):
+        total.merge(TableDigest(table, part["rows"], int(part["total"])))
+    return total.result
 
 
 def compare(bench: Bench, rounds: int) -> dict[str, Any]:
     """Time the contestants and check, in the first round, that they give the same rows."""
-    ours = table_of("ownership", bench.assigned, OPTIONS)
-    expected = fingerprint(ours)
-    sample = ours.limit(ROWS_PER_BATCH).toArrow().combine_chunks().to_batches()[0]
-    memory = from_memory(bench.spark, sample, expected[0], bench.tasks)
-    assert memory.count() == expected[0]
-    alone = per_group(bench.members)
+    with tempfile.TemporaryDirectory() as folder:
+        _, tables = bench.write(folder, Owned(), (OWNERSHIP.name,))
+        sample = ds.dataset(f"{folder}/{OWNERSHIP.name}").head(ROWS_PER_BATCH)
+    expected = tables[OWNERSHIP.name]
+    (batch,) = sample.cast(OWNERSHIP.arrow_schema()).combine_chunks().to_batches()
+    memory = from_memory(bench.spark, batch, expected.rows, bench.tasks)
+    assert memory.count() == expected.rows
+    alone = per_group(bench.fanned)
     say("not counted: the first run of a plan, which the JVM has yet to compile")
     yields = (
-        (VECTORIZED, ours, False),
+        (VECTORIZED, Owned(), False),
         (FROM_MEMORY, memory, False),
-        (WRITTEN, owned, True),
+        (WRITTEN, Owned(), True),
         (FROM_MEMORY_WRITTEN, memory, True),
     )
-    for name, frame, written in yields:
-        bench.run(name, frame, written=written)
+    for name, made, written in yields:
+        bench.run(name, made, written=written)
     bench.seconds.clear()
     rows_of_shares = []
     for number in range(rounds):
-        say(f"round {number + 1} of {rounds}: {expected[0]:,} rows of ownership")
-        for name, frame, written in yields:
-            bench.run(name, frame, written=written)
+        say(f"round {number + 1} of {rounds}: {expected.rows:,} rows of ownership")
+        for name, made, written in yields:
+            bench.run(name, made, written=written)
         bench.run(PER_GROUP, alone)
         rows_of_shares.append(run_reference(bench, number))
         if number == 0:
-            assert fingerprint(alone) == expected, "applyInPandas gives other rows"
-    return {"rows": expected[0], "digest": str(expected[1]), "rows of the shares": rows_of_shares}
+            assert digest_of(alone, OWNERSHIP) == expected, "applyInPandas gives other rows"
+    return {"rows": expected.rows, "rows of the shares": rows_of_shares}
 
 
 def run_reference(bench: Bench, number: int) -> int:
-    """Time the replay of one share of the groups, and check its rows; gives how many.
-
-    Every round has a share of its own, as the replay keeps what it has computed.
-    """
-    share = share_of_groups(bench.assigned.everything, REFERENCE_SHARE, number)
-    members = kept_rows(share_of_groups(bench.members, REFERENCE_SHARE, number))
-    replayed = replayed_tables(share, OPTIONS)[1]["ownership"]
-    bench.run(REFERENCE, replayed)
-    found = fingerprint(replayed)
-    ours = fingerprint(table_of("ownership", AssignedRows(members, share), OPTIONS))
+    """Time the replay of one share of the groups, and check its rows; gives how many."""
+    found, ours = TableDigest(OWNERSHIP), TableDigest(OWNERSHIP)
+    for digest in bench.run(REFERENCE, Owned(REPLAY, REFERENCE_SHARE, number, digested=True)):
+        found.merge(digest)
+    share = Owned(one_in=REFERENCE_SHARE, number=number, digested=True)
+    for digest in make_unwritten(bench.routed, share):
+        ours.merge(digest)
     assert found == ours, "the reference gives other rows"
-    return found[0]
+    return found.rows
 
 
-def all_tables(bench: Bench) -> dict[str, dict[str, float]]:
-    """Rows and seconds of one pass for each table."""
-    result = {}
-    for table in SIMULATED_TABLES:
-        frame = table_of(table, bench.assigned, OPTIONS)
-        seconds = bench.run(table, frame)
-        result[table] = {"rows": frame.count(), "seconds": round(seconds, 2)}
-    return result
+def whole_ledger(bench: Bench) -> tuple[float, dict[str, int], int]:
+    """Seconds and rows of the pass that writes every table, and how many groups were replayed."""
+    names = tuple(LEDGER_TABLES)
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.perf_counter()
+        facts, written = bench.write(f"{folder}/ledger", bench.work, names)
+        taken = time.perf_counter() - begin
+    replayed = sum(sum(fact.replay_reasons.values()) for fact in facts)
+    return taken, {name: table.rows for name, table in written.items()}, replayed
 
 
 def figures(bench: Bench, facts: dict[str, Any]) -> list[Figure]:
@@ -215,10 +236,9 @@ def engine(groups: int = 1_000, rounds: int = 3, seed: int = 1) -> Report:
     settings = {"spark.ui.enabled": "false", "spark.driver.memory": "6g"}
     spark = open_session("rebalance bench", master="local[2]", settings=settings)
     bench = prepare(spark, groups, seed)
-    tables = all_tables(bench)
+    seconds, tables, left = whole_ledger(bench)
     worker = peaks_of_descendants().get("worker")
     facts = compare(bench, rounds)
-    left = replayed_groups(bench.assigned, OPTIONS).count()
     spark.stop()
     contestants = Table(
         ("rows of `ownership` by", "seconds, fastest round", "slowest"),
@@ -226,14 +246,15 @@ def engine(groups: int = 1_000, rounds: int = 3, seed: int = 1) -> Report:
         f"{groups:,} groups, {facts['rows']:,} rows, {bench.tasks} tasks, {rounds} rounds; "
         f"{left} groups were left to the replay.",
     )
-    passes = Table(
-        ("a pass for one table", "rows", "seconds"),
-        tuple((name, one["rows"], one["seconds"]) for name, one in tables.items()),
+    whole = Table(
+        ("table", "rows"),
+        tuple(tables.items()),
+        f"The pass that makes and writes every table, the first of the session: {tidy(seconds)} s.",
     )
     memory = Figure("most memory of a Python worker, passes", worker and round(worker), "MiB",
                     better=LESS, target=1024)  # fmt: skip
     return Report("Single passes on Spark", ABOUT, (*figures(bench, facts), memory),
-                  (contestants, passes))  # fmt: skip
+                  (contestants, whole))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -24,9 +24,8 @@ from rebalance_core.planning.variants import (
 )
 from rebalance_core.spark import InputTables
 from rebalance_core.spark.engine.write_ledger import simulate_and_write
-from rebalance_core.spark.generate import generate
+from rebalance_core.spark.generate import generate_and_write
 from rebalance_core.spark.plan.run import run_plan
-from rebalance_core.spark.tables.write import write_table
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 
@@ -86,8 +85,7 @@ def sweep(groups: int = 100, count: int = 20, seed: int = 1) -> Report:
     spark = open_session("rebalance bench", master="local[2]", settings=settings)
     with tempfile.TemporaryDirectory() as folder:
         day = f"{folder}/day"
-        for name, frame in generate(spark, FleetPlan(groups, 1, seed)).tables().items():
-            write_table(frame, day, name)
+        generate_and_write(spark, FleetPlan(groups, 1, seed), day)
         simulated(spark, day, f"{folder}/warm")
         seconds, events, rows = simulated(spark, day, f"{folder}/ledger")
         variants = variants_of(scenarios(count), read_strategies(LEAGUE_STRATEGIES, []), (0,))

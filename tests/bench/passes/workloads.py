@@ -1,60 +1,140 @@
 """Ways to get the rows of ``ownership``: the engine, and what it is compared with."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
-from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.ledger_pass import rows_of
-from rebalance_core.engine.units import GROUP
+from rebalance_core.checks.digest import TableDigest
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED
+from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.engine.bucket_pass import with_events
+from rebalance_core.engine.fan_out import GroupedRows, fan_out
+from rebalance_core.engine.ledger_pass import reference_pass, rows_of
+from rebalance_core.engine.options import REFERENCE, VECTORIZED
+from rebalance_core.engine.prepared import prepare_tables
+from rebalance_core.engine.units import GROUP, ROWS_PER_CHUNK
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.spark.engine.prepared_frames import prepared_chunks
-from rebalance_core.spark.engine.table_pass import ROWS_PER_BATCH, Task
+from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
+from rebalance_core.spark.engine.routed_rows import routed_tables
 from rebalance_core.spark.tables.task_tables import Rows
 
 OPTIONS = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
 OWNERSHIP = LEDGER_TABLES["ownership"]
+ROWS_PER_BATCH = 1 << 16
+"""Output rows that travel at once."""
+
+Batches = Iterable[pa.RecordBatch]
+_FANNED = (
+    pa.unify_schemas([INPUT_TABLES[name].arrow_schema() for name in (EVENTS, GROUPS)])
+    .append(pa.field(TABLE, pa.string()))
+)  # fmt: skip
 
 
-def owned(batches: Iterable[pa.RecordBatch]) -> tuple[Rows, None]:
-    """`Work` over the prepared rows of members."""
-    return (
-        (name, rows)
-        for made in prepared_chunks(batches)
-        for name, rows in rows_of(made, [OWNERSHIP.name], names_coded=True)
-        if name == OWNERSHIP.name
-    ), None
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """`Work` over `routed_rows`: rows of ownership alone, of whole groups.
+
+    Attributes:
+        engine: `VECTORIZED` or `REFERENCE`.
+        one_in: One in so many groups, by the hash of its name.
+        number: Which of these shares.
+        digested: The note is the `TableDigest` of the rows; else None.
+    """
+
+    engine: str = VECTORIZED
+    one_in: int = 1
+    number: int = 0
+    digested: bool = False
+
+    def __call__(self, batches: Batches) -> tuple[Rows, TableDigest | None]:
+        """The rows of a task."""
+        digest = TableDigest(OWNERSHIP) if self.digested else None
+        return self._rows(batches, digest), digest
+
+    def _rows(self, batches: Batches, digest: TableDigest | None) -> Rows:
+        for grouped in _grouped(batches):
+            for name, batch in self._made(grouped):
+                if name == OWNERSHIP.name:
+                    if digest is not None:
+                        digest.add(batch)
+                    yield name, batch
+
+    def _made(self, grouped: GroupedRows) -> Rows:
+        whole = self.one_in == 1 and self.engine != REFERENCE
+        for begin, end in grouped.chunks(ROWS_PER_CHUNK if whole else 1):
+            if whole or self._in_share(grouped, begin):
+                rows = grouped.of(begin, end)
+                if self.engine == REFERENCE:
+                    yield from reference_pass(rows, OPTIONS)
+                else:
+                    yield from owned(rows, OPTIONS, names_coded=True)
+
+    def _in_share(self, grouped: GroupedRows, group: int) -> bool:
+        name = f"{grouped.clusters[group]}/{grouped.groups[group]}"
+        return crc32(name.encode()) % self.one_in == self.number % self.one_in
 
 
-def per_group(rows: DataFrame) -> DataFrame:
+def owned(tables: Mapping[str, pa.Table], options: EngineOptions, *, names_coded: bool) -> Rows:
+    """What the kernels make of some groups for ``ownership``."""
+    wanted = [OWNERSHIP.name]
+    return rows_of(prepare_tables(tables, options, wanted), wanted, names_coded=names_coded)
+
+
+def fanned_out(routed: DataFrame) -> DataFrame:
+    """Events and settings of all groups as plain rows, which ``_table`` tells apart."""
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for grouped in _grouped(batches):
+            for begin, end in grouped.chunks(ROWS_PER_CHUNK):
+                for name, rows in grouped.of(begin, end).items():
+                    if name in (EVENTS, GROUPS):
+                        named = rows.append_column(TABLE, pa.repeat(name, rows.num_rows))
+                        tables = [_FANNED.empty_table(), named]
+                        rows = pa.concat_tables(tables, promote_options="default")
+                        yield from rows.select(_FANNED.names).to_batches()
+
+    columns = {c.name: c.type for name in (EVENTS, GROUPS) for c in INPUT_TABLES[name].columns}
+    ddl = ", ".join(f"`{name}` {kind}" for name, kind in (columns | {TABLE: "STRING"}).items())
+    return routed.mapInArrow(run, ddl)
+
+
+def _grouped(batches: Batches) -> Iterator[GroupedRows]:
+    for _, tables in routed_tables(batches):
+        yield fan_out(with_events({n: t for n, t in tables.items() if n != REJECTED.name}))
+
+
+def per_group(fanned: DataFrame) -> DataFrame:
     """The same kernel called on one group's rows at a time by applyInPandas."""
-    schema = pa.schema(_arrow_fields(rows))
+    options = EngineOptions(queue_offsets_given=False, committed_offsets_given=False)
 
     def one_group(group: Any) -> Any:
-        table = pa.Table.from_pandas(group, schema, preserve_index=False)
-        batches = list(Task("ownership", OPTIONS).rows(table))
+        rows = pa.Table.from_pandas(group, _FANNED, preserve_index=False)
+        tables = {name: rows.filter(pc.equal(rows[TABLE], name)) for name in (EVENTS, GROUPS)}
+        made = owned(tables, options, names_coded=False)
+        batches = [batch for name, batch in made if name == OWNERSHIP.name]
         return pa.Table.from_batches(batches, OWNERSHIP.arrow_schema()).to_pandas()
 
-    return rows.groupBy(*GROUP).applyInPandas(one_group, OWNERSHIP.plain_ddl)
+    return fanned.groupBy(*GROUP).applyInPandas(one_group, OWNERSHIP.plain_ddl)
 
 
 def from_memory(spark: SparkSession, sample: pa.RecordBatch, rows: int, tasks: int) -> DataFrame:
-    """A mapInArrow that only yields: as many rows of the schema, all from memory.
+    """A mapInArrow that only yields: as many rows of ownership, all from memory.
 
     Args:
-        spark: the session.
-        sample: rows to yield again and again; of the table compared with.
-        rows: how many in all.
-        tasks: by how many tasks.
+        spark: The session.
+        sample: Rows to yield again and again.
+        rows: How many in all.
+        tasks: By how many tasks.
     """
     share = -(-rows // tasks)
-    data = sample.serialize().to_pybytes()
-    schema = sample.schema
+    data, schema = sample.serialize().to_pybytes(), sample.schema
 
-    def give(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def give(batches: Batches) -> Iterator[pa.RecordBatch]:
         batch = pa.ipc.read_record_batch(pa.py_buffer(data), schema)
         for asked in batches:
             for number in asked.column(0).to_pylist():
@@ -63,22 +143,4 @@ def from_memory(spark: SparkSession, sample: pa.RecordBatch, rows: int, tasks: i
                     yield batch.slice(0, min(left, batch.num_rows, ROWS_PER_BATCH))
                     left -= min(left, batch.num_rows, ROWS_PER_BATCH)
 
-    numbers = spark.range(0, tasks, 1, tasks)
-    ddl = ", ".join(f"`{f.name}` {t}" for f, t in zip(schema, _sql_types(schema), strict=True))
-    return numbers.mapInArrow(give, ddl)
-
-
-def share_of_groups(rows: DataFrame, one_in: int, number: int) -> DataFrame:
-    """The rows of every n-th group, by the hash of its name; there are n such shares."""
-    return rows.where(sf.pmod(sf.xxhash64(*GROUP), sf.lit(one_in)) == number % one_in)
-
-
-def _arrow_fields(rows: DataFrame) -> list[pa.Field]:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return list(to_arrow_schema(rows.schema))
-
-
-def _sql_types(schema: pa.Schema) -> list[str]:
-    table = next(t for t in LEDGER_TABLES.values() if t.arrow_schema().equals(schema))
-    return [column.type for column in table.columns]
+    return spark.range(0, tasks, 1, tasks).mapInArrow(give, OWNERSHIP.plain_ddl)

@@ -1,13 +1,31 @@
 import json
+from typing import Any
 
 import pyarrow as pa
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.checks.hashing.row_hash import BLOCK_ROWS, row_hashes
-from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.contracts.table import columns
 from tests.hash_cases import HASHES, TABLE, arrow_rows
 
 MEMBERSHIPS = ALL_TABLES["memberships"]
+ROW = dict(
+    zip(
+        MEMBERSHIPS.column_names,
+        (
+            *("c", "g", "1@1", None, ["a", "b"], "AVG", "5.3", "CLUSTERING", False, "CLIENT"),
+            *(0, None, 1, None),
+        ),
+        strict=True,
+    )
+)
+
+
+def digest_of(table: Table, *rows: dict[str, Any]) -> str:
+    digest = TableDigest(table)
+    digest.add(pa.Table.from_pylist(list(rows), table.arrow_schema()))
+    return digest.result.digest
 
 
 def test_hashes_are_those_of_spark() -> None:
@@ -45,3 +63,51 @@ def test_the_digest_depends_on_the_rows_alone() -> None:
 def test_the_digest_of_no_rows_is_spark_s() -> None:
     # printf 0:0 | sha256sum
     assert TableDigest(MEMBERSHIPS).result == TableWritten(0, "ac72368a586a18c19088393573ce0307")
+
+
+def test_the_digest_sees_every_change() -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        {"subscriptions": ["b", "a"]},
+        {"subscriptions": ["a", "b", None]},
+        {"subscriptions": [None, "a", "b"]},
+        {"subscriptions": ["ab"]},
+        {"subscriptions": []},
+        {"subscriptions": ['a","b']},
+        {"suspended": True},
+        {"channel_id": "AVG", "strategy": ""},
+        {"channel_id": ""},
+        {"to_epoch": 1},
+        {"to_ms": 1},
+        {"to_epoch": 0},
+        {"from_epoch": 1, "from_ms": 0},
+        {"client_id": "1@", "strategy": "1AVG"},
+        {"from_ms": 9007199254740993},
+        {"from_ms": 9007199254740992},
+    ]
+    tables = [[ROW | change] for change in changes] + [[], [ROW] * 2, [ROW] * 3]
+    assert len({digest_of(MEMBERSHIPS, *rows) for rows in tables}) == len(tables)
+
+
+def test_the_digest_takes_maps_without_their_order() -> None:
+    table = Table("t", "", columns("evidence? MAP<STRING, STRING> a map"))
+    maps: list[dict[str, str | None] | None]
+    maps = [{"a": "1", "b": "2"}, {"b": "2", "a": "1"}, {"a": "2"}, {"a": None}, {}, None]
+    rows = [{"evidence": None if each is None else list(each.items())} for each in maps]
+    digests = [digest_of(table, row) for row in rows]
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 5
+
+
+def test_the_digest_sees_issues() -> None:
+    issues: list[list[tuple[str | None, str | None]]]
+    issues = [[("A", "x")], [("A", None)], [(None, "A")], [("A", "x"), ("A", "x")]]
+    rows = [
+        {
+            "table_name": "t",
+            "raw": "raw",
+            "issues": [{"code": code, "message": text} for code, text in each],
+        }
+        for each in issues
+    ]
+    assert len({digest_of(ALL_TABLES["rejected"], row) for row in rows}) == len(issues)

@@ -1,7 +1,6 @@
 """Groups as the rows the kernels read, and what the kernels and the replay make of them."""
 
 import json
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
@@ -14,7 +13,6 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import arrow_type
-from rebalance_core.engine.group_history import by_table
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
@@ -99,7 +97,7 @@ def build(
     override: str | None = None,
     rows: pa.Table | None = None,
 ) -> PreparedGroups:
-    """The groups as the kernels see them, pickled and back as the engine keeps them.
+    """The groups as the kernels see them.
 
     Offsets are given if the first group's are.
 
@@ -116,9 +114,8 @@ def build(
         strategy_override=override,
     )
     table = fleet_table(histories) if rows is None else rows
-    prepared = prepare_groups(read_coded_groups(by_table(table), options, strategy_for))
-    kept: PreparedGroups = pickle.loads(pickle.dumps(prepared))
-    return kept
+    by_table = {name: table.filter(pc.equal(table[TABLE], name)) for name in INPUT_TABLES}
+    return prepare_groups(read_coded_groups(by_table, options, strategy_for))
 
 
 def reasons_of(prepared: PreparedGroups) -> dict[GroupName, str]:

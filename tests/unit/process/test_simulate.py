@@ -111,11 +111,12 @@ def test_a_notebook_simulates_arrow_tables(day: dict[str, pa.Table]) -> None:
     assert ledger.epochs.num_rows > 25
 
 
-def test_output_is_cut_to_the_groups_and_times_wanted() -> None:
+@pytest.mark.parametrize("engine", ["vectorized", "reference"])
+def test_output_is_cut_to_the_groups_and_times_wanted(engine: str) -> None:
     inputs = read_input_tables(str(JOIN_LEAVE))
     epochs = replayed("join-leave")["epochs"]
     start, end = epochs[2]["from_ms"], epochs[4]["from_ms"]
-    options = SimulationOptions(group="order-*", from_ms=start, to_ms=end)
+    options = SimulationOptions(engine=engine, group="order-*", from_ms=start, to_ms=end)
     cut, whole = simulate(inputs, options), simulate(inputs)
     for name in ("epochs", "group_metrics", "diffs"):
         assert set(cut.tables()[name]["epoch"].to_pylist()) == {2, 3}

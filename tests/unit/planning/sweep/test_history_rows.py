@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import TABLE
-from rebalance_core.engine.units import PART
 from rebalance_core.planning.sweep.history_rows import (
     CLUSTER,
     EVENTS,
@@ -31,8 +30,8 @@ SETTINGS = {"cluster": C, "consumer_group": "g", "strategy": "AVG_BY_CIRCLE"}
 
 def chunk_of(given: Iterable[Row]) -> pa.Table:
     fields = {f.name: f for name in (EVENTS, GROUPS) for f in INPUT_TABLES[name].arrow_schema()}
-    schema = pa.schema([*fields.values(), (TABLE, pa.string()), (PART, pa.int32())])
-    return pa.Table.from_pylist([row | {PART: 0} for row in given], schema)
+    schema = pa.schema([*fields.values(), (TABLE, pa.string())])
+    return pa.Table.from_pylist(list(given), schema)
 
 
 def by_table(rows: pa.Table) -> dict[str, list[Row]]:

@@ -1,0 +1,69 @@
+"""A ledger that a run wrote, read as frames."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.engine.ledger import Ledger
+
+NAME = "memberships"
+ROW = (
+    *("c", "g", "1@1", None, ["a", "b"], "AVG", "5.3", "CLUSTERING", False, "CLIENT"),
+    *(0, None, 1, None),
+)
+
+
+def ledger_folder(spark: SparkSession, tmp_path: Path) -> str:
+    for name in LEDGER_TABLES:
+        rows = [ROW] if name == NAME else []
+        frame = spark.createDataFrame(rows, LEDGER_TABLES[name].ddl)
+        frame.write.parquet(str(tmp_path / name))
+    (tmp_path / "_run.json").write_text(json.dumps({"contract_version": CONTRACT_VERSION}))
+    return str(tmp_path)
+
+
+def test_a_ledger_reads_back(spark: SparkSession, tmp_path: Path) -> None:
+    folder = ledger_folder(spark, tmp_path)
+    ledger = Ledger.read(spark, folder)
+    assert list(ledger.frames()) == list(LEDGER_TABLES)
+    assert [tuple(row) for row in ledger.memberships.collect()] == [ROW]
+    assert ledger.epochs.collect() == []
+    # the contract before: a column that came later is null
+    (tmp_path / "_run.json").write_text(json.dumps({"contract_version": CONTRACT_VERSION - 1}))
+    older = spark.createDataFrame([("c",)], "cluster STRING")
+    older.write.mode("overwrite").parquet(f"{folder}/epochs")
+    newer = [name for name, table in LEDGER_TABLES.items() if table.since == CONTRACT_VERSION]
+    assert newer
+    for name in newer:
+        shutil.rmtree(f"{folder}/{name}")
+    ledger = Ledger.read(spark, folder)
+    (row,) = ledger.epochs.collect()
+    assert (row.cluster, row.transient) == ("c", None)
+    for name in newer:
+        assert ledger.frames()[name].columns == list(LEDGER_TABLES[name].column_names)
+        assert ledger.frames()[name].collect() == []
+    (tmp_path / "_run.json").write_text(json.dumps({"contract_version": CONTRACT_VERSION}))
+    with pytest.raises(InputRefused, match="lacks a table"):
+        Ledger.read(spark, folder)
+
+
+def test_what_is_no_result_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match=r"holds no _run\.json"):
+        Ledger.read(spark, str(tmp_path))
+    for text, reason in [
+        ("{", "is not JSON"),
+        ("[]", "has no contract_version"),
+        ('{"contract_version": null}', "has no contract_version"),
+        (json.dumps({"contract_version": CONTRACT_VERSION + 1}), "upgrade"),
+        (json.dumps({"contract_version": CONTRACT_VERSION - 2}), "run the job again"),
+        (json.dumps({"contract_version": CONTRACT_VERSION, "status": "FAILED"}), "run that failed"),
+        (json.dumps({"contract_version": CONTRACT_VERSION}), "lacks a table"),
+    ]:
+        (tmp_path / "_run.json").write_text(text)
+        with pytest.raises(InputRefused, match=reason):
+            Ledger.read(spark, str(tmp_path))
