@@ -44,6 +44,25 @@ def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield current
 
 
+def answers_at(rows: Iterable[Row], at_ms: int, within_ms: int) -> dict[str, list[Row]]:
+    """By broker its one answer for a time: the newest until then, else the first after it.
+
+    Args:
+        rows: of `broker_answers` or `proxy_answers`.
+        at_ms: the time.
+        within_ms: an answer further from it says nothing of it.
+    """
+    answers: dict[str, dict[int, list[Row]]] = {}
+    for row in rows:
+        if abs(row["observed_ms"] - at_ms) <= within_ms:
+            of_broker = answers.setdefault(row["asked_broker"], {})
+            of_broker.setdefault(row["observed_ms"], []).append(row)
+    return {
+        broker: of_broker[max((ms for ms in of_broker if ms <= at_ms), default=min(of_broker))]
+        for broker, of_broker in answers.items()
+    }
+
+
 def broker_answers(case: GroupCase) -> list[Row]:
     """Members as brokers list them, and empty lists: rows whose client_id is None."""
     rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
