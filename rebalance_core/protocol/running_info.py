@@ -1,4 +1,6 @@
-"""What a running client answers of itself (GET_CONSUMER_RUNNING_INFO, rocketmq.md §10.7)."""
+"""What a client tells of itself: its language and release in each heartbeat, and the queues it holds
+when it is asked (GET_CONSUMER_RUNNING_INFO, rocketmq.md §10.7).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,9 @@ from rebalance_core.model.group_settings import LITE_PULL, PUSH
 from rebalance_core.model.versions import parse_version
 
 LITE_PULL_TELLS_SINCE = (5, 1, 1)
+JAVA = "JAVA"
+ALI_ONS, ALI_ONS_VERSION = "ali-ons", "3.4.9"
+"""The client for Node.js, and the version that it sends, always, with Java's language."""
 
 
 def tells_queues(consumer_type: str, version: str) -> bool:
@@ -21,3 +26,23 @@ def tells_queues(consumer_type: str, version: str) -> bool:
     if consumer_type == LITE_PULL:
         return parse_version(version) >= LITE_PULL_TELLS_SINCE
     return consumer_type == PUSH
+
+
+def library_of(language: str | None, version: str | None) -> str | None:
+    """The client library of a language and version as brokers list them; None: neither is known.
+
+    >>> library_of("JAVA", "5.3.3"), library_of("JAVA", "3.4.9"), library_of("GO", "4.5.2")
+    ('JAVA', 'ali-ons', 'GO')
+    """
+    return ALI_ONS if (language, version) == (JAVA, ALI_ONS_VERSION) else language
+
+
+def tells_release(library: str | None) -> bool:
+    """True if the version that a client sends is that of its release; others send a constant.
+
+    Go's is 4.5.2 in every release, that of C++ 3.1.8 or 4.6.0, of ali-ons 3.4.9.
+
+    >>> tells_release("JAVA"), tells_release(None), tells_release("GO"), tells_release("ali-ons")
+    (True, True, False, False)
+    """
+    return library in (JAVA, None)

@@ -16,6 +16,7 @@ from rebalance_core.audit.comparison.difference import (
     Difference,
 )
 from rebalance_core.audit.comparison.simulated_range import lateness
+from rebalance_core.audit.comparison.unheld import NOT_READ, NOT_TOLD, not_read, not_told
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
@@ -66,6 +67,8 @@ COMPARISON_RULES: dict[str, Rule] = {
         "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
         "Collect what the evidence names, or name the strategy in consumer_groups.jsonl.",
     ),
+    "UNHELD": NOT_READ,
+    "UNTOLD": NOT_TOLD,
 }
 
 
@@ -96,6 +99,9 @@ def comparison_findings(
                 last_ms=result.dumped_ms,
             ),
         )
+    yield from ((NOT_READ, one) for one in not_read(result.unheld))
+    if result.untold is not None:
+        yield NOT_TOLD, not_told(case, result.untold)
     grouped: dict[tuple[str, str], list[Difference]] = {}
     for one in result.differences:
         grouped.setdefault((one.why, one.queue.topic), []).append(one)

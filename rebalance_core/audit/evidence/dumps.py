@@ -33,13 +33,18 @@ def rounds(rows: Iterable[Row], column: str, apart_ms: int = SAME_ROUND_MS) -> I
 
 def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Answers of brokers by rounds in which each broker was asked once."""
-    for together in rounds(rows, "observed_ms"):
+    return each_asked_once(rows, "asked_broker", "observed_ms")
+
+
+def each_asked_once(rows: Iterable[Row], whom: str, column: str) -> Iterator[list[Row]]:
+    """The rows by rounds in which each of the column ``whom`` was asked once."""
+    for together in rounds(rows, column):
         asked: dict[str, int] = {}
         current: list[Row] = []
         for row in together:
-            if asked.setdefault(row["asked_broker"], row["observed_ms"]) != row["observed_ms"]:
+            if asked.setdefault(row[whom], row[column]) != row[column]:
                 yield current
-                asked, current = {row["asked_broker"]: row["observed_ms"]}, []
+                asked, current = {row[whom]: row[column]}, []
             current.append(row)
         yield current
 
