@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -25,8 +25,11 @@ from rebalance_core.audit.comparison.proxied_members import proxied_members
 from rebalance_core.audit.comparison.simulated_range import Unsettled
 from rebalance_core.audit.comparison.unheld import Unheld, Untold, unheld, untold
 from rebalance_core.audit.completeness import LOG_SILENT_MS
-from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
-from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
+from rebalance_core.audit.evidence.configurations.topic_configs import (
+    is_system_group,
+    unreadable_topics,
+)
+from rebalance_core.audit.evidence.dumps import fresh, letting_go, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.sharing import is_proxied, reach
 from rebalance_core.audit.evidence.strategy import strategy_is_known
@@ -121,11 +124,15 @@ def _compared(
     differences: list[Difference] = []
     unsettled: list[Unsettled] = []
     changes = _changes_between(start_ms, newest, case)
+    unreadable, go = unreadable_topics(case), letting_go(case)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is None:
             differences += (
-                one for observation in at_once for one in _differences(observation, prediction)
+                one
+                for observation in at_once
+                for one in _differences(observation, prediction)
+                if not _let_go(one, unreadable, go)
             )
         elif at_ms >= start_ms:
             changes.append(change)
@@ -233,6 +240,15 @@ def _differences(observation: Observation, prediction: Prediction) -> Iterator[D
         observation.at_ms,
         observation.source,
     )
+
+
+def _let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:
+    """True if Go clients alone should hold the queue, whose topic nobody can read: they give it up,
+    the ledger follows Java's.
+    """
+    since_ms = unreadable.get(one.queue.topic)
+    late = since_ms is not None and since_ms <= one.at_ms
+    return late and one.live is None and bool(one.predicted) and one.predicted <= go
 
 
 def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Difference]:

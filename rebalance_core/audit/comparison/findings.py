@@ -17,6 +17,7 @@ from rebalance_core.audit.comparison.difference import (
 )
 from rebalance_core.audit.comparison.simulated_range import lateness
 from rebalance_core.audit.comparison.unheld import NOT_READ, NOT_TOLD, not_read, not_told
+from rebalance_core.audit.evidence.backlog import Offsets
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
@@ -99,17 +100,19 @@ def comparison_findings(
                 last_ms=result.dumped_ms,
             ),
         )
-    yield from ((NOT_READ, one) for one in not_read(result.unheld))
+    yield from ((NOT_READ, one) for one in not_read(case, result.unheld))
     if result.untold is not None:
         yield NOT_TOLD, not_told(case, result.untold)
     grouped: dict[tuple[str, str], list[Difference]] = {}
     for one in result.differences:
         grouped.setdefault((one.why, one.queue.topic), []).append(one)
     for (why, topic), differences in sorted(grouped.items()):
-        yield COMPARISON_RULES[why], _difference(topic, differences, result)
+        yield COMPARISON_RULES[why], _difference(case, topic, differences, result)
 
 
-def _difference(topic: str, differences: list[Difference], result: ComparisonResult) -> Finding:
+def _difference(
+    case: GroupCase, topic: str, differences: list[Difference], result: ComparisonResult
+) -> Finding:
     queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in differences})
     first, last = min(one.at_ms for one in differences), max(one.at_ms for one in differences)
     healed = last < result.last_round_ms
@@ -130,7 +133,12 @@ def _difference(topic: str, differences: list[Difference], result: ComparisonRes
             "live": holder,
             "why": one.note or CLASSES[one.why],
             "source": one.source,
-        },
+        }
+        | (
+            {}
+            if one.live
+            else {"committed": Offsets(case).committed(each.queue for each in differences)}
+        ),
         severity=INFO if healed or explained else None,
         topic=topic,
         client_id=one.asked,

@@ -135,7 +135,7 @@ def _is_unanswered(dump: Row) -> bool:
 
 
 def _is_cut(dump: Row) -> bool:
-    """The answer ends before the client's queues or among them: it is no evidence of holding none."""
+    """The answer ends before the client's queues or among them: it may hold others."""
     return bool(dump["details"].get("queues_told") == "false")
 
 

@@ -21,7 +21,7 @@ from rebalance_core.audit.comparison.observations import (
 from rebalance_core.audit.comparison.prediction import Prediction, holds
 from rebalance_core.audit.evidence.backlog import Offsets
 from rebalance_core.audit.evidence.configurations.topic_configs import readable_queues
-from rebalance_core.audit.evidence.dumps import SAME_ROUND_MS, number
+from rebalance_core.audit.evidence.dumps import SAME_ROUND_MS, libraries, number
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
@@ -31,15 +31,14 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import MINUTE_MS
-from rebalance_core.protocol.running_info import library_of
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 NOT_READ = Rule(
     "QUEUES_NOT_READ",
     ERROR,
-    "consumerProgress -s shows no holder of a queue in which messages wait, in the two newest dumps "
-    "or in one while no commit moves: every listed member answered, and no change of the group is "
-    "under way. It is a fact whatever the strategy, also where that is not known.",
+    "consumerProgress -s shows no holder of a queue in which messages wait, in the two newest "
+    "dumps or in one while no commit moves: every listed member answered, and no change of the "
+    "group is under way. It is a fact whatever the strategy, also where that is not known.",
     "QUEUE_PROGRESS (N/A), observed_members, DUMP and HELD_QUEUE of consumerStatus; epochs for the "
     "windows of changes; committed_offsets",
     "Restart the members one by one, and look for the cause in the group's other findings.",
@@ -47,9 +46,9 @@ NOT_READ = Rule(
 NOT_TOLD = Rule(
     "QUEUES_NOT_TOLD",
     INFO,
-    "Members that brokers list did not tell mqadmin which queues they hold, so nobody knows whether "
-    "they hold those that nobody else does. mqadmin stops at the first member that does not "
-    "answer: consumerProgress -s then shows N/A for queues of others, too, and is no evidence.",
+    "Members that brokers list did not tell mqadmin which queues they hold, so nobody knows "
+    "whether they hold those that nobody else does. mqadmin stops at the first member that does "
+    "not answer: consumerProgress -s then shows N/A for queues of others, too, and is no evidence.",
     "observed_members, DUMP of consumerStatus, QUEUE_PROGRESS",
     "Nothing for clients whose language has no such answer (C++ before 1.2.5, ali-ons); else dump "
     "again, and look at a member that never answers.",
@@ -188,8 +187,9 @@ def untold(case: GroupCase, prediction: Prediction, observed: list[Observation])
     return Untold(tuple(sorted(silent)), len(there | silent), tuple(sorted(left)), at_ms)
 
 
-def not_read(found: Iterable[Unheld]) -> Iterator[Finding]:
+def not_read(case: GroupCase, found: Iterable[Unheld]) -> Iterator[Finding]:
     """One finding a topic."""
+    offsets = Offsets(case)
     topics: dict[str, list[Unheld]] = {}
     for one in found:
         topics.setdefault(one.queue.topic, []).append(one)
@@ -200,7 +200,12 @@ def not_read(found: Iterable[Unheld]) -> Iterator[Finding]:
         yield Finding(
             f"{names} of {topic}: no holder (dump of {utc(at_ms)}), "
             f"{behind:,} message{'' if behind == 1 else 's'} behind.",
-            {"queues": names, "behind": str(behind), "source": unread[0].source},
+            {
+                "queues": names,
+                "behind": str(behind),
+                "committed": offsets.committed(one.queue for one in unread),
+                "source": unread[0].source,
+            },
             severity=WARNING if is_retry_topic(topic) else None,
             topic=topic,
             broker_name=alone.broker_name if alone else None,
@@ -211,8 +216,8 @@ def not_read(found: Iterable[Unheld]) -> Iterator[Finding]:
 
 def not_told(case: GroupCase, found: Untold) -> Finding:
     """The finding on members that did not answer."""
-    seen = {row["client_id"]: row for row in case.rows("observed_members") if row["language"]}
-    kinds = {library_of(seen[c]["language"], seen[c]["version"]) for c in found.members if c in seen}
+    named = libraries(case)
+    kinds = {named[client_id] for client_id in found.members if client_id in named}
     names = f" ({', '.join(sorted(kinds))})" if kinds else ""
     do = "does" if len(found.members) == 1 else "do"
     return Finding(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.model.timers import REBALANCE_WAIT_MS
+from rebalance_core.protocol.running_info import GO, library_of
 
 EMPTY_LIST = ("0", "")
 """A number of members, in a fact's details."""
@@ -102,6 +103,18 @@ def listed_members(case: GroupCase) -> list[Row]:
     """Members as brokers list them, stale answers left out."""
     rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
     return fresh(case, rows, "observed_ms")
+
+
+def libraries(case: GroupCase) -> dict[str, str]:
+    """The library of each client whose language a broker's list tells, by client id."""
+    rows = sorted(case.rows("observed_members"), key=lambda row: row["observed_ms"])
+    named = [(row["client_id"], library_of(row["language"], row["version"])) for row in rows]
+    return {client_id: library for client_id, library in named if library is not None}
+
+
+def letting_go(case: GroupCase) -> set[str]:
+    """Go clients: they give up all queues of a topic that has no readable one; Java's keep them."""
+    return {client_id for client_id, library in libraries(case).items() if library == GO}
 
 
 def said_steadily(fact: Row) -> bool:

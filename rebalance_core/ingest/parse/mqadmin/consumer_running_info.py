@@ -30,8 +30,8 @@ from rebalance_core.ingest.refusal import UNPARSABLE_LINE, Unreadable, unread
 
 KINDS = {
     "client": (
-        f"the consumer, its properties: {CLIENT_FIELDS}, queues_told (the table of its queues is there "
-        "as a whole: another follows it)"
+        f"the consumer, its properties: {CLIENT_FIELDS}, queues_told (the table of its queues is "
+        "there as a whole: another follows it)"
     ),
     "client_subscription": "a topic the client subscribes: topic, expression, class_filter",
     "client_offset": "the commit offset once more: topic, broker_name, queue_id, commit_offset",
