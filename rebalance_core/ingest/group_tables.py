@@ -68,6 +68,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))
     findings += more
+    modes = rebalance_modes(evidence)
+    libraries = client_libraries(evidence, modes)
     given = context.given.get(group, {})
     strategies = group_strategies(evidence, given.get("strategy"), presence, context)
     if strategies.group is None:
@@ -75,9 +77,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)
         findings += more
     else:
-        findings += check_parameters(group, evidence, presence, strategies, context)
-    modes = rebalance_modes(evidence)
-    libraries = client_libraries(evidence, modes)
+        findings += check_parameters(group, evidence, presence, strategies, context, libraries)
     stated = _versions(evidence, modes) | timeline.versions
     stated = {client: one for client, one in stated.items() if client not in libraries}
     findings += _release_not_told(group, libraries)

@@ -108,7 +108,9 @@ def listed_members(case: GroupCase) -> list[Row]:
 def libraries(case: GroupCase) -> dict[str, str]:
     """The library of each client whose language a broker's list tells, by client id."""
     rows = sorted(case.rows("observed_members"), key=lambda row: row["observed_ms"])
-    named = [(row["client_id"], library_of(row["language"], row["version"])) for row in rows]
+    named = [
+        (row["client_id"], library_of(row.get("language"), row.get("version"))) for row in rows
+    ]
     return {client_id: library for client_id, library in named if library is not None}
 
 

@@ -8,7 +8,7 @@ what is wrong, not the strategy. If none does, the group's ownership is UNKNOWN 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
@@ -75,6 +75,7 @@ def check_parameters(
     presence: Presence,
     strategies: GroupStrategies,
     context: ClusterContext,
+    others: Collection[str] = (),
 ) -> list[Row]:
     """A finding if the group's strategy is known by name only, or its rooms by live ownership.
 
@@ -82,6 +83,14 @@ def check_parameters(
     rooms, which have no default, and no dump confirms them; and where members whose allocation
     worked have no room by the given text. Assumed rooms are replaced by those that names begin
     with where these alone fit every dump.
+
+    Args:
+        group: the group.
+        pieces: its evidence.
+        presence: of its members.
+        strategies: as files name them; assumed rooms are replaced here.
+        context: the cluster.
+        others: clients that are not Java's, whose rings have other points.
     """
     text = strategies.group or ""
     if strategies.roomless:
@@ -91,8 +100,8 @@ def check_parameters(
     if not strategies.assumed:
         return []
     dumps = [*_dumps(pieces, presence, context)]
-    # rooms may leave queues out by design, the points of a ring do not
-    ring = text.startswith(RING)
+    # rooms may leave queues out by design, Java's ring does not, and those of others differ
+    ring = text.startswith(RING) and not others
     if not all(_explains(text, *dump, unheld=ring) for dump in dumps):
         if text.startswith(NEARBY) and text in strategies.assumed.values():
             # so does the resolver that RocketMQ's own example has
