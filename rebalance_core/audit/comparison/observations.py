@@ -19,12 +19,14 @@ from rebalance_core.audit.evidence.dumps import (
     answers_at,
     broker_answers,
     each_asked_once,
+    number,
     proxy_answers,
 )
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, pop_retry_topics
+from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.protocol.running_info import tells_queues
 
 COMMAND_MS = 5_000
@@ -170,13 +172,15 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     ours = {queue_of(row) for row in case.rows("ownership")}
     assigned = {address_of(client_id) for client_id in assigned_members(case)}
     for rows in progress_dumps(case):
-        unsure = silent or unheard(case, rows)
+        unsure, elsewhere = silent or unheard(case, rows), _read_otherwise(case, rows)
         for row in rows:
             details = row["details"]
             if details.get("names_cut") == "true" and queue_of(row) not in ours:
                 continue
             address = details.get("client_ip", "")
-            if row["topic"] in not_ours or address in assigned or (not address and unsure):
+            if row["topic"] in not_ours or address in assigned:
+                continue
+            if not address and (unsure or row["topic"] in elsewhere):
                 continue
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 
@@ -227,6 +231,42 @@ def unheard(case: GroupCase, progress: list[Row]) -> set[str]:
         if not heard:
             failed.add(client_id)
     return failed
+
+
+def commit_moves(case: GroupCase, look: Row) -> bool:
+    """True if the queue's commit moved about the time of the look, or has since."""
+    queue, at_ms = queue_of(look), look["first_ms"]
+    committed = number(look, "consumer_offset", 0)
+    readings = [
+        (row["observed_ms"], row["committed_offset"])
+        for row in case.rows("committed_offsets")
+        if queue_of(row) == queue
+    ]
+    readings += [
+        (row["first_ms"], number(row, "consumer_offset", 0))
+        for row in case.facts("QUEUE_PROGRESS")
+        if queue_of(row) == queue
+    ]
+    return any(
+        offset > committed if ms > at_ms else offset < committed and ms >= at_ms - MINUTE_MS
+        for ms, offset in readings
+    )
+
+
+def _read_otherwise(case: GroupCase, progress: list[Row]) -> set[str]:
+    """Topics of which the dump names no holder at all although somebody reads them.
+
+    Of popped queues there is none to name. What tells of POP, where no file names the topic's mode:
+    the pop retry topic, or commits that move.
+    """
+    held = {row["topic"] for row in progress if row["details"].get("client_ip")}
+    shown = {row["topic"] for row in progress}
+    found = set()
+    for topic in shown - held:
+        popped = shown & set(pop_retry_topics(case.consumer_group, topic))
+        if popped or any(commit_moves(case, row) for row in progress if row["topic"] == topic):
+            found.add(topic)
+    return found
 
 
 def _listed_at(case: GroupCase, at_ms: int) -> set[str]:

@@ -14,6 +14,7 @@ from rebalance_core.audit.comparison.observations import (
     ClientObservation,
     Observation,
     QueueObservation,
+    commit_moves,
     last_round,
     progress_dumps,
     unheard,
@@ -30,7 +31,6 @@ from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 NOT_READ = Rule(
@@ -111,7 +111,7 @@ def unheld(
         if not behind or not _should_be_read(case, prediction, queue, newest.at_ms):
             continue
         again = before is not None and not before.address
-        if again or not _moves(case, row):
+        if again or not commit_moves(case, row):
             first_ms = before.at_ms if before is not None and again else newest.at_ms
             yield Unheld(queue, behind, first_ms, newest.at_ms, newest.source)
 
@@ -142,26 +142,6 @@ def _should_be_read(
     # who is to have it may wait for the order lock of the one before
     wait_ms = ORDER_LOCK_MS if case.settings.get("ordered") else 0
     return prediction.changing(at_ms - wait_ms, at_ms + COMMAND_MS) is None
-
-
-def _moves(case: GroupCase, look: Row) -> bool:
-    """True if the queue's commit moved about the time of the look, or has since."""
-    queue, at_ms = queue_of(look), look["first_ms"]
-    committed = number(look, "consumer_offset", 0)
-    readings = [
-        (row["observed_ms"], row["committed_offset"])
-        for row in case.rows("committed_offsets")
-        if queue_of(row) == queue
-    ]
-    readings += [
-        (row["first_ms"], number(row, "consumer_offset", 0))
-        for row in case.facts("QUEUE_PROGRESS")
-        if queue_of(row) == queue
-    ]
-    return any(
-        offset > committed if ms > at_ms else offset < committed and ms >= at_ms - MINUTE_MS
-        for ms, offset in readings
-    )
 
 
 def untold(case: GroupCase, prediction: Prediction, observed: list[Observation]) -> Untold | None:

@@ -55,9 +55,10 @@ def fit_strategy(
         The first of the assumed one and `CANDIDATES` that explains all dumps, else the first that
         explains every holder in them; None where no dump shows one, or none explains them.
     """
-    dumps = [dump for dump in _dumps(pieces, presence, context) if any(dump[1].values())]
+    whole = [*_dumps(pieces, presence, context)]
+    dumps = [(clients, owners) for clients, owners in whole if any(owners.values())]
     if not dumps:
-        return None, []
+        return None, [_nothing_held(group, assumed)] if whole else []
     holders = {owner for _, owners in dumps for owner in owners.values()} - {None}
     texts = [*dict.fromkeys((assumed, *CANDIDATES))]
     for text in texts:
@@ -202,6 +203,17 @@ def _inferred(group: str, text: str) -> Row:
         "Name it in the collection's consumer_groups.jsonl to be sure.",
         consumer_group=group,
         evidence={"strategy": text},
+    )
+
+
+def _nothing_held(group: str, assumed: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_UNKNOWN",
+        f"No file names the strategy of {group}, and no dump names a holder of its queues: its "
+        f"ownership is UNKNOWN and not to be compared. {assumed} is assumed.",
+        "Name the strategy in the collection's consumer_groups.jsonl; collect consumerStatus.",
+        consumer_group=group,
+        evidence={"tried": ""},
     )
 
 

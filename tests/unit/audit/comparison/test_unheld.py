@@ -127,10 +127,22 @@ def test_a_topic_that_cannot_be_read_or_is_popped_has_no_holders() -> None:
     assert found(case(*rows, topics=[closed | {"perm": 6}]))
 
 
+def test_a_topic_without_any_holder_that_is_read_is_popped() -> None:
+    """Of popped queues no dump names a holder, and no file may name the topic's mode."""
+    nobody = look(DUMPED_MS, "", "", "", "")
+    assert compare(case(*nobody)).verdict == DIFFERS
+    assert found(case(*nobody))
+    retry = [row | {"topic": "%RETRY%g_T"} for row in look(DUMPED_MS, "", committed=700)[1:]]
+    moving = {"committed_offsets": [commit(30, DUMPED_MS + 5_000)]}
+    for popped in (case(*nobody, *retry), case(*nobody, **moving)):
+        assert compare(popped).differences == ()
+        assert found(popped) == []
+
+
 def test_a_retry_topic_is_a_warning() -> None:
     retry = "%RETRY%g"
     rows = [row | {"topic": retry} if row["topic"] else row for row in look(DUMPED_MS, *HELD, "")]
-    owned = [row | {"topic": retry} for row in case().rows("ownership")]
+    owned = [{**row, "topic": retry} for row in case().rows("ownership")]
     (one,) = found(case(*rows, ownership=owned))
     assert one.severity == "WARNING"
 

@@ -169,7 +169,8 @@ def test_queues_of_nobody_prove_nothing_where_members_do_not_tell_theirs() -> No
     """A lite pull consumer tells its queues from 5.1.1 on; 401 is 4.9.4, 479 is 5.3.3."""
     assert fitted(A, None, ordinal=401, members=1) == (None, "")
     assert fitted(A, None, members=1) == ("AVG", INFERRED)
-    assert fitted(None, None, members=1) == (None, "")
+    assert fitted(None, None, ordinal=401, members=1) == (None, "")
+    assert fitted(None, None, members=1) == (None, "INGEST_STRATEGY_UNKNOWN")
 
 
 def test_a_strategy_that_gives_every_holder_is_taken_though_some_queues_have_none() -> None:
