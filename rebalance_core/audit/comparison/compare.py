@@ -102,8 +102,8 @@ def _judged(case: GroupCase) -> ComparisonResult:
         until_ms = _logged_until(case)
         found = unheld(case, prediction, observed)
         found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
-    untold_ = untold(case, prediction, observed)
-    return replace(result, unheld=tuple(found), untold=untold_)
+    silent = untold(case, prediction, observed)
+    return replace(result, unheld=tuple(found), untold=silent)
 
 
 def _compared(

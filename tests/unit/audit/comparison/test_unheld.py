@@ -133,8 +133,8 @@ def test_a_topic_without_any_holder_that_is_read_is_popped() -> None:
     assert compare(case(*nobody)).verdict == DIFFERS
     assert found(case(*nobody))
     retry = [row | {"topic": "%RETRY%g_T"} for row in look(DUMPED_MS, "", committed=700)[1:]]
-    moving = {"committed_offsets": [commit(30, DUMPED_MS + 5_000)]}
-    for popped in (case(*nobody, *retry), case(*nobody, **moving)):
+    moving = [commit(30, DUMPED_MS + 5_000)]
+    for popped in (case(*nobody, *retry), case(*nobody, committed_offsets=moving)):
         assert compare(popped).differences == ()
         assert found(popped) == []
 
