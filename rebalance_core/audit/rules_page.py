@@ -86,7 +86,8 @@ def rules_page() -> str:
         "",
         "Who should own what is not known in a group that is UNKNOWN for its `STRATEGY`. These "
         f"rules are silent there: {by_owners}. "
-        "`DOUBLE_OWNER` tells what dumps show, `FROZEN_GROUP` topics without a readable queue.",
+        "`DOUBLE_OWNER` and `QUEUES_NOT_READ` tell what dumps show, `FROZEN_GROUP` topics without "
+        "a readable queue.",
         "",
         "| id | severity | meaning | seen by | what to do |",
         "|---|---|---|---|---|",

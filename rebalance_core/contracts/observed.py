@@ -96,7 +96,8 @@ _OTHER_KINDS = (
         "DUMP",
         "one output of mqadmin on a group, topic or broker (client_id: the file of that "
         "client): command, rows, rejected (lines not understood), error (empty: none was "
-        "printed), proxy (where one was asked)",
+        "printed), proxy (where one was asked), queues_told (of a client's consumerStatus: false "
+        "where it ends before its queues or among them)",
         MOMENTS,
     ),
     FactKind("BROKER_IN_CLUSTER", "clusterList lists this broker: version, broker_id, addr"),

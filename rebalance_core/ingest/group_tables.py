@@ -19,7 +19,12 @@ from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
 from rebalance_core.ingest.evidence.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
-from rebalance_core.ingest.parse.text.client_version import is_later, is_modelled, plain_version
+from rebalance_core.ingest.parse.text.client_version import (
+    is_later,
+    is_modelled,
+    plain_version,
+    version_of_ordinal,
+)
 from rebalance_core.ingest.proxies.proxy_members import through_proxies
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding
 from rebalance_core.ingest.settings.group_settings_row import MemberSettings, settings_row
@@ -31,6 +36,7 @@ from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.severities import WARNING
+from rebalance_core.protocol.running_info import library_of, tells_release
 
 LISTED = 20
 """Clients that a finding names at most."""
@@ -62,6 +68,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))
     findings += more
+    modes = rebalance_modes(evidence)
+    libraries = client_libraries(evidence, modes)
     given = context.given.get(group, {})
     strategies = group_strategies(evidence, given.get("strategy"), presence, context)
     if strategies.group is None:
@@ -69,9 +77,10 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)
         findings += more
     else:
-        findings += check_parameters(group, evidence, presence, strategies, context)
-    modes = rebalance_modes(evidence)
+        findings += check_parameters(group, evidence, presence, strategies, context, libraries)
     stated = _versions(evidence, modes) | timeline.versions
+    stated = {client: one for client, one in stated.items() if client not in libraries}
+    findings += _release_not_told(group, libraries)
     versions = {client: version for client, version in stated.items() if is_modelled(version)}
     findings += [_not_modelled(group, c, v) for c, v in stated.items() if c not in versions]
     findings += _later(group, versions)
@@ -118,6 +127,26 @@ def _versions(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str,
     return versions
 
 
+def client_libraries(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:
+    """The library of each client that does not tell its release, by client id.
+
+    What clients behind proxies send as language and version is no classic client's.
+    """
+    found: dict[str, str] = {}
+    for piece in pieces:
+        v = piece.values
+        if piece.kind not in ("consumer_connected", "member") or piece.place.startswith(PROXIES):
+            continue
+        if modes.get(v["client_id"]) == PROXY_REBALANCE or v["version"] is None:
+            continue
+        stated = v["version"]
+        plain = version_of_ordinal(stated) if isinstance(stated, int) else plain_version(stated)
+        library = library_of(v["language"], plain)
+        if library is not None and not tells_release(library):
+            found[v["client_id"]] = library
+    return found
+
+
 def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str]) -> None:
     """What any file shows of each member: columns of its join by client id."""
     for row in events:
@@ -148,6 +177,21 @@ def _not_modelled(group: str, client_id: str, version: str) -> Row:
         client_id=client_id,
         evidence={"version": version},
     )
+
+
+def _release_not_told(group: str, libraries: Mapping[str, str]) -> Iterator[Row]:
+    """One finding for all members that are no Java clients."""
+    if libraries:
+        names = ", ".join(sorted({*libraries.values()}))
+        yield finding(
+            "INGEST_RELEASE_NOT_TOLD",
+            f"{len(libraries)} of the clients are of another library than Java's ({names}), which "
+            "sends the same version in every release: they are taken as the group's other members, "
+            "or as the assumed version.",
+            "Nothing; read their starts and windows with care.",
+            consumer_group=group,
+            evidence={"clients": ", ".join(sorted(libraries)[:LISTED])},
+        )
 
 
 def _later(group: str, versions: Mapping[str, str]) -> Iterator[Row]:

@@ -29,6 +29,7 @@ FINDING_IDS = {
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
     "INGEST_NOT_UNDERSTOOD": "Hardly a line of a log is understood: it may be another file.",
     "INGEST_NO_NAMESRV_LOG": "No log of a name server was collected.",
+    "INGEST_RELEASE_NOT_TOLD": "Clients of other languages send no release of theirs.",
     "INGEST_REQUEST_MODE_CHANGED": "A topic's request mode changed at a time that no file tells.",
     "INGEST_REQUEST_MODES_DIFFER": "Clients were told by turns to pop a topic and to pull it.",
     "INGEST_STRATEGY_INFERRED": "No file names the strategy; live ownership fits this one.",

@@ -35,7 +35,7 @@ COMPARISON_FAILED: Final = "COMPARISON_FAILED"
 REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
     NOT_TOLD: "the group's clients tell nobody which queues they hold (lite pull before 5.1.1, "
-    "DefaultMQPullConsumer)",
+    "DefaultMQPullConsumer), or did not answer when it was dumped",
     ASSIGNED: "no member subscribes anything: the applications name the queues that each reads "
     "(assign() of lite pull, DefaultMQPullConsumer)",
     STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",

@@ -74,6 +74,15 @@ _STRATEGIES: dict[str, tuple[Callable[[Params, Version], AllocationStrategy], tu
 }
 
 _NEARBY_PREFIX = f"{NEARBY}-"
+_JAVA_CLASSES = {
+    "AllocateMessageQueueAveragely": "AVG",
+    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
+    "AllocateMessageQueueByConfig": "CONFIG",
+    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
+    "AllocateMachineRoomNearby": NEARBY,
+    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
+}
+_JAVA_PACKAGE = ".rocketmq.client.consumer.rebalance."
 KNOWN_NAMES = (*_STRATEGIES, f"{_NEARBY_PREFIX}<inner>")
 
 
@@ -117,8 +126,23 @@ def known_parameters(name: str) -> tuple[str, ...]:
     if name == NEARBY or inner == "POP":
         raise UsageError(f"{name!r} needs a client strategy inside, e.g. {_NEARBY_PREFIX}AVG")
     if inner == name:
-        raise unknown_name("strategy", name, (*_STRATEGIES, f"{_NEARBY_PREFIX}AVG"), KNOWN_NAMES)
+        meant = _JAVA_CLASSES.get(name.partition("@")[0].rpartition(".")[2])
+        nearby = f"{_NEARBY_PREFIX}AVG"
+        meant = nearby if meant == NEARBY else meant
+        raise unknown_name("strategy", name, (*_STRATEGIES, nearby), KNOWN_NAMES, meant)
     return tuple(dict.fromkeys(("inner", *ROOM_PARAMETERS, *known_parameters(inner))))
+
+
+def name_of_class(java_class: str) -> str | None:
+    """The name that a strategy of RocketMQ prints, by its class; None for a class of others.
+
+    The same classes are shipped under several packages: ``com.alibaba`` before 4.0, shaded ones.
+
+    >>> name_of_class("org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely")
+    'AVG'
+    """
+    _, package, name = java_class.rpartition(_JAVA_PACKAGE)
+    return _JAVA_CLASSES.get(name) if package else None
 
 
 def _nearby(inner_name: str, params: Params, version: str) -> AllocationStrategy:

@@ -240,3 +240,21 @@ def test_folders_that_are_no_ledger(
         (tmp_path / "_run.json").write_text(json.dumps(record))
     assert main("explain", ["--ledger", str(tmp_path), *WORDS]) == 4
     assert said in capsys.readouterr().err
+
+
+def test_what_an_audit_says_of_the_strategy_is_a_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = TREE / "tests" / "cases" / "data" / "min-02-two-queues-unheld"
+    output = str(tmp_path / "audited")
+    assert main("audit", ["--collection", str(case), "--output", output]) == 3
+    words = ("--group", "G1", "--at", "2025-11-10T04:00:00Z", "--ledger", output)
+    capsys.readouterr()
+    assert main("explain", [*words, "--queue", "T1/broker-b/2"]) == 0
+    text = capsys.readouterr().out
+    assert "No file names the strategy of G1" in text
+    assert "broker-b:2-3 of T1: no holder" in text
+    assert main("explain", [*words, "--queue", "%RETRY%G1/broker-a/0", "--json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any("No file names the strategy" in note for note in notes)
+    assert not any("no holder" in note for note in notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -16,14 +16,20 @@ from rebalance_core.audit.comparison.observations import (
     address_of,
     last_round,
     observations,
+    progress_dumps,
     silent_members,
+    unheard,
 )
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.comparison.proxied_members import proxied_members
 from rebalance_core.audit.comparison.simulated_range import Unsettled
+from rebalance_core.audit.comparison.unheld import Unheld, Untold, unheld, untold
 from rebalance_core.audit.completeness import LOG_SILENT_MS
-from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
-from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
+from rebalance_core.audit.evidence.configurations.topic_configs import (
+    is_system_group,
+    unreadable_topics,
+)
+from rebalance_core.audit.evidence.dumps import fresh, letting_go, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.sharing import is_proxied, reach
 from rebalance_core.audit.evidence.strategy import strategy_is_known
@@ -60,6 +66,8 @@ class ComparisonResult:
         differences: outside every window, of all rounds.
         unasked: brokers of the group that no consumerConnection of the last round asked.
         unsettled: what differed in the last round inside a window, the latest after its change.
+        unheld: queues that nobody holds, by consumerProgress alone, whatever the strategy.
+        untold: members of the last round that did not tell their queues; None: all did.
     """
 
     verdict: str
@@ -70,29 +78,44 @@ class ComparisonResult:
     differences: tuple[Difference, ...] = ()
     unasked: tuple[str, ...] = ()
     unsettled: Unsettled | None = None
+    unheld: tuple[Unheld, ...] = ()
+    untold: Untold | None = None
 
 
 def compare(case: GroupCase) -> ComparisonResult:
     """Compare all observations of a group with its ledger."""
     if not case.members:
         return ComparisonResult(OFFLINE)
-    return replace(_compared(case), unasked=tuple(sorted(_unasked(case))))
+    return replace(_judged(case), unasked=tuple(sorted(_unasked(case))))
 
 
-def _compared(case: GroupCase) -> ComparisonResult:
+def _judged(case: GroupCase) -> ComparisonResult:
     if is_system_group(case.consumer_group):
         return ComparisonResult(UNKNOWN, SYSTEM)
     if {row["client_id"] for row in case.members} <= assigned_members(case):
         return ComparisonResult(UNKNOWN, ASSIGNED)
     prediction = Prediction(case)
     observed = observations(case, proxied_members(case, prediction))
+    result = _compared(case, prediction, observed)
+    found: Iterable[Unheld] = ()
+    if not _depends_on_missing(case):  # what such a broker lacks may be a change
+        until_ms = _logged_until(case)
+        found = unheld(case, prediction, observed)
+        found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
+    silent = untold(case, prediction, observed)
+    return replace(result, unheld=tuple(found), untold=silent)
+
+
+def _compared(
+    case: GroupCase, prediction: Prediction, observed: list[Observation]
+) -> ComparisonResult:
     run = case.run
     if not strategy_is_known(case):
         return ComparisonResult(UNKNOWN, STRATEGY)
     if _depends_on_missing(case):
         return ComparisonResult(UNKNOWN, INCOMPLETE)
     if not observed:
-        return ComparisonResult(UNKNOWN, NOT_TOLD if silent_members(case) else NO_DUMP)
+        return ComparisonResult(UNKNOWN, NOT_TOLD if _none_told(case) else NO_DUMP)
     newest = observed[-1].at_ms
     if newest < run.end_ms - run.stale_ms:
         return ComparisonResult(UNKNOWN, STALE_DUMP, dumped_ms=newest)
@@ -101,11 +124,15 @@ def _compared(case: GroupCase) -> ComparisonResult:
     differences: list[Difference] = []
     unsettled: list[Unsettled] = []
     changes = _changes_between(start_ms, newest, case)
+    unreadable, go = unreadable_topics(case), letting_go(case)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is None:
             differences += (
-                one for observation in at_once for one in _differences(observation, prediction)
+                one
+                for observation in at_once
+                for one in _differences(observation, prediction)
+                if not _let_go(one, unreadable, go)
             )
         elif at_ms >= start_ms:
             changes.append(change)
@@ -123,6 +150,11 @@ def _compared(case: GroupCase) -> ComparisonResult:
     return ComparisonResult(
         verdict, reason, len(observed), newest, start_ms, explained, unsettled=latest
     )
+
+
+def _none_told(case: GroupCase) -> bool:
+    """True if the group was dumped, and none of its members told its queues."""
+    return bool(silent_members(case)) or any(unheard(case, one) for one in progress_dumps(case))
 
 
 def _verdict(still: list[Difference], changes: list[Row]) -> tuple[str, str] | None:
@@ -208,6 +240,15 @@ def _differences(observation: Observation, prediction: Prediction) -> Iterator[D
         observation.at_ms,
         observation.source,
     )
+
+
+def _let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:
+    """True if Go clients alone should hold the queue, whose topic nobody can read: they give it up,
+    the ledger follows Java's.
+    """
+    since_ms = unreadable.get(one.queue.topic)
+    late = since_ms is not None and since_ms <= one.at_ms
+    return late and one.live is None and bool(one.predicted) and one.predicted <= go
 
 
 def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Difference]:

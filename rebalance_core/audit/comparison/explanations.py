@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.comparison.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.comparison.prediction import Prediction, holds
-from rebalance_core.audit.evidence.dumps import broker_answers, proxy_answers
+from rebalance_core.audit.evidence.dumps import answers_at, broker_answers, proxy_answers
 from rebalance_core.audit.evidence.duplicate_ids import duplicate_ids_at
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.model.errors import AllocationError
@@ -135,15 +135,16 @@ class Explanations:
         """The members as a broker or proxy lists them now, where they are others than the
         ledger's.
         """
-        lists: dict[str, list[str]] = {}
-        for row in (*broker_answers(self._case), *proxy_answers(self._case)):
-            if row["client_id"] and abs(row["observed_ms"] - self._at_ms) <= NEAR_MS:
-                lists.setdefault(row["asked_broker"], []).append(row["client_id"])
+        rows = (*broker_answers(self._case), *proxy_answers(self._case))
+        lists = {
+            broker: [row["client_id"] for row in answer if row["client_id"]]
+            for broker, answer in answers_at(rows, self._at_ms, NEAR_MS).items()
+        }
         members = sorted(self._allocations.members)
         return {
             broker: tuple(sorted(clients))
             for broker, clients in sorted(lists.items())
-            if sorted(clients) != members
+            if clients and sorted(clients) != members
         }
 
     def _allocated_by_lists(self, topic: str) -> list[tuple[str, Owners]]:

@@ -16,6 +16,8 @@ from rebalance_core.audit.comparison.difference import (
     Difference,
 )
 from rebalance_core.audit.comparison.simulated_range import lateness
+from rebalance_core.audit.comparison.unheld import NOT_READ, NOT_TOLD, not_read, not_told
+from rebalance_core.audit.evidence.backlog import Offsets
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
@@ -66,6 +68,8 @@ COMPARISON_RULES: dict[str, Rule] = {
         "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
         "Collect what the evidence names, or name the strategy in consumer_groups.jsonl.",
     ),
+    "UNHELD": NOT_READ,
+    "UNTOLD": NOT_TOLD,
 }
 
 
@@ -96,14 +100,19 @@ def comparison_findings(
                 last_ms=result.dumped_ms,
             ),
         )
+    yield from ((NOT_READ, one) for one in not_read(case, result.unheld))
+    if result.untold is not None:
+        yield NOT_TOLD, not_told(case, result.untold)
     grouped: dict[tuple[str, str], list[Difference]] = {}
     for one in result.differences:
         grouped.setdefault((one.why, one.queue.topic), []).append(one)
     for (why, topic), differences in sorted(grouped.items()):
-        yield COMPARISON_RULES[why], _difference(topic, differences, result)
+        yield COMPARISON_RULES[why], _difference(case, topic, differences, result)
 
 
-def _difference(topic: str, differences: list[Difference], result: ComparisonResult) -> Finding:
+def _difference(
+    case: GroupCase, topic: str, differences: list[Difference], result: ComparisonResult
+) -> Finding:
     queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in differences})
     first, last = min(one.at_ms for one in differences), max(one.at_ms for one in differences)
     healed = last < result.last_round_ms
@@ -124,7 +133,12 @@ def _difference(topic: str, differences: list[Difference], result: ComparisonRes
             "live": holder,
             "why": one.note or CLASSES[one.why],
             "source": one.source,
-        },
+        }
+        | (
+            {}
+            if one.live
+            else {"committed": Offsets(case).committed(each.queue for each in differences)}
+        ),
         severity=INFO if healed or explained else None,
         topic=topic,
         client_id=one.asked,

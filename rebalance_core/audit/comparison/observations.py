@@ -7,17 +7,26 @@ the ``@`` of its client id. Of popped queues it shows no holder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import proxy_answers
+from rebalance_core.audit.comparison.prediction import holds
+from rebalance_core.audit.evidence.dumps import (
+    answers_at,
+    broker_answers,
+    each_asked_once,
+    number,
+    proxy_answers,
+)
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, pop_retry_topics
+from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.protocol.running_info import tells_queues
 
 COMMAND_MS = 5_000
@@ -117,12 +126,19 @@ def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
             queues = frozenset(held.get(asked, ()))
             if not queues and (row["client_id"] in silent or _is_unanswered(row)):
                 continue
+            if _is_cut(row):
+                continue
             yield ClientObservation(*asked, queues, row["source"], frozenset(popped.get(asked, ())))
 
 
 def _is_unanswered(dump: Row) -> bool:
     """The client could not be asked: mqadmin printed an exception, or nothing."""
     return bool(dump["details"].get("error")) or dump["details"].get("rows") == "0"
+
+
+def _is_cut(dump: Row) -> bool:
+    """The answer ends before the client's queues or among them: it may hold others."""
+    return bool(dump["details"].get("queues_told") == "false")
 
 
 def silent_members(case: GroupCase) -> set[str]:
@@ -148,31 +164,137 @@ def _tables_of_clients(case: GroupCase, kind: str) -> dict[tuple[str, int], set[
 def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut.
 
-    A queue of nobody may be that of a member that does not tell its queues, or could not be asked:
-    mqadmin asks each member for them, and goes on without a word where that fails. One that reads
-    the queues that its application names (`assigned_members`) is no owner.
+    A queue of nobody may be that of a member that does not tell its queues or did not answer
+    (`unheard`): then it is no observation. One that reads the queues that its application names
+    (`assigned_members`) is no owner.
     """
     not_ours, silent = _pop_retries(case), silent_members(case)
-    unanswered = [
-        row["first_ms"]
-        for row in case.facts("DUMP")
-        if row["details"]["command"] == "consumerStatus" and _is_unanswered(row)
-    ]
-    unanswered += [row["observed_ms"] for row in proxy_answers(case) if row["client_id"]]
     ours = {queue_of(row) for row in case.rows("ownership")}
     assigned = {address_of(client_id) for client_id in assigned_members(case)}
-    for row in case.facts("QUEUE_PROGRESS"):
-        details = row["details"]
-        if details.get("names_cut") == "true" and queue_of(row) not in ours:
-            continue
-        if details.get("with_clients") == "true" and row["topic"] not in not_ours:
+    for rows in progress_dumps(case):
+        unsure, elsewhere = silent or unheard(case, rows), _read_otherwise(case, rows)
+        for row in rows:
+            details = row["details"]
+            if details.get("names_cut") == "true" and queue_of(row) not in ours:
+                continue
             address = details.get("client_ip", "")
-            unsure = silent or any(
-                abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS for at_ms in unanswered
-            )
-            if address in assigned or (not address and unsure):
+            if row["topic"] in not_ours or address in assigned:
+                continue
+            if not address and (unsure or row["topic"] in elsewhere):
                 continue
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
+
+
+def progress_dumps(case: GroupCase) -> Iterator[list[Row]]:
+    """The rows of each ``consumerProgress -s true``, in order of time."""
+    rows = [r for r in case.facts("QUEUE_PROGRESS") if r["details"].get("with_clients") == "true"]
+    for _, dump in groupby(rows, key=lambda row: row["first_ms"]):
+        yield list(dump)
+
+
+def unheard(case: GroupCase, progress: list[Row]) -> set[str]:
+    """Members whose queues a ``consumerProgress -s`` cannot show.
+
+    mqadmin asks the members in turn, and stops at the first that does not answer: the queues of all
+    that it has not asked by then are N/A. Who is named as a holder was asked. A member that brokers
+    list and the dump does not name was so only if its own ``consumerStatus`` says that it holds
+    nothing.
+
+    Args:
+        case: the group.
+        progress: the rows of the dump.
+    """
+    at_ms = progress[0]["first_ms"]
+    failed = {
+        row["client_id"]
+        for row in case.facts("DUMP")
+        if row["details"]["command"] == "consumerStatus"
+        and _is_unanswered(row)
+        and abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS
+    }
+    failed |= {
+        row["client_id"]
+        for row in proxy_answers(case)
+        if row["client_id"] and abs(row["observed_ms"] - at_ms) <= LONGEST_ROUND_MS
+    }
+    asked = _listed_at(case, at_ms)
+    named = Counter(address_of(client_id) for client_id in asked)
+    holders = {row["details"].get("client_ip", "") for row in progress}
+    answers = _answers_near(case, at_ms)
+    for client_id in asked - failed:
+        address = address_of(client_id)
+        answer = answers.get(client_id)
+        if address in holders:
+            heard = named[address] == 1 or answer is not None
+        else:
+            heard = answer is not None and not answer
+        if not heard:
+            failed.add(client_id)
+    return failed
+
+
+def commit_moves(case: GroupCase, look: Row) -> bool:
+    """True if the queue's commit moved about the time of the look, or has since."""
+    queue, at_ms = queue_of(look), look["first_ms"]
+    committed = number(look, "consumer_offset", 0)
+    readings = [
+        (row["observed_ms"], row["committed_offset"])
+        for row in case.rows("committed_offsets")
+        if queue_of(row) == queue
+    ]
+    readings += [
+        (row["first_ms"], number(row, "consumer_offset", 0))
+        for row in case.facts("QUEUE_PROGRESS")
+        if queue_of(row) == queue
+    ]
+    return any(
+        offset > committed if ms > at_ms else offset < committed and ms >= at_ms - MINUTE_MS
+        for ms, offset in readings
+    )
+
+
+def _read_otherwise(case: GroupCase, progress: list[Row]) -> set[str]:
+    """Topics of which the dump names no holder at all although somebody reads them.
+
+    Of popped queues there is none to name. What tells of POP, where no file names the topic's mode:
+    the pop retry topic, or commits that move.
+    """
+    held = {row["topic"] for row in progress if row["details"].get("client_ip")}
+    shown = {row["topic"] for row in progress}
+    found = set()
+    for topic in shown - held:
+        popped = shown & set(pop_retry_topics(case.consumer_group, topic))
+        if popped or any(commit_moves(case, row) for row in progress if row["topic"] == topic):
+            found.add(topic)
+    return found
+
+
+def _listed_at(case: GroupCase, at_ms: int) -> set[str]:
+    """Members as brokers list them in the round of that time, without those that left meanwhile."""
+    answers = answers_at(broker_answers(case), at_ms, LONGEST_ROUND_MS)
+    found = {row["client_id"] for rows in answers.values() for row in rows} - {None}
+    rows = case.rows("memberships")
+    there = {row["client_id"] for row in rows if holds(row, at_ms)}
+    return found - ({row["client_id"] for row in rows} - there)
+
+
+def _answers_near(case: GroupCase, at_ms: int) -> dict[str, frozenset[MessageQueue]]:
+    """What clients answered in the run of ``consumerStatus`` nearest to that time, in its round."""
+    dumps = [
+        row
+        for row in case.facts("DUMP")
+        if row["details"]["command"] == "consumerStatus"
+        and row["client_id"]
+        and not (_is_unanswered(row) or _is_cut(row))
+        and abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS
+    ]
+    runs = each_asked_once(dumps, "client_id", "first_ms")
+    run = min(runs, key=lambda rows: abs(rows[0]["first_ms"] - at_ms), default=[])
+    held = _tables_of_clients(case, "HELD_QUEUE")
+    return {
+        row["client_id"]: frozenset(held.get((row["client_id"], row["first_ms"]), ()))
+        for row in run
+    }
 
 
 def _pop_retries(case: GroupCase) -> set[str]:

@@ -22,6 +22,7 @@ class Offsets:
         self.ends: dict[MessageQueue, tuple[int, int]] = {}
         self.commits: dict[MessageQueue, int] = {}
         self.committed_ms: dict[MessageQueue, int] = {}
+        self._stores = case.run.offsets_ms
         for row in sorted(case.rows("queue_offsets"), key=_seen):
             self.ends[queue_of(row)] = (row["min_offset"], row["max_offset"])
         for row in sorted(case.rows("committed_offsets"), key=_seen):
@@ -41,6 +42,17 @@ class Offsets:
             return 0
         low, high = self.ends[queue]
         return max(0, high - max(low, self.commits.get(queue, low)))
+
+    def committed(self, queues: Iterable[MessageQueue]) -> str:
+        """How many of these queues have a commit: all, some or none; unknown: no store tells."""
+        queues = list(queues)
+        having = [queue for queue in queues if queue in self.commits]
+        if len(having) == len(queues):
+            return "all"
+        stores = self._stores
+        if stores is not None and any(queue.broker_name not in stores for queue in queues):
+            return "unknown"
+        return "some" if having else "none"
 
     def stored(self, queues: Iterable[MessageQueue]) -> int | None:
         """Messages that stand in these queues; None: unknown."""

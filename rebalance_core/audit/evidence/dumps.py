@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.model.timers import REBALANCE_WAIT_MS
+from rebalance_core.protocol.running_info import GO, library_of
 
 EMPTY_LIST = ("0", "")
 """A number of members, in a fact's details."""
@@ -33,15 +34,39 @@ def rounds(rows: Iterable[Row], column: str, apart_ms: int = SAME_ROUND_MS) -> I
 
 def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Answers of brokers by rounds in which each broker was asked once."""
-    for together in rounds(rows, "observed_ms"):
+    return each_asked_once(rows, "asked_broker", "observed_ms")
+
+
+def each_asked_once(rows: Iterable[Row], whom: str, column: str) -> Iterator[list[Row]]:
+    """The rows by rounds in which each of the column ``whom`` was asked once."""
+    for together in rounds(rows, column):
         asked: dict[str, int] = {}
         current: list[Row] = []
         for row in together:
-            if asked.setdefault(row["asked_broker"], row["observed_ms"]) != row["observed_ms"]:
+            if asked.setdefault(row[whom], row[column]) != row[column]:
                 yield current
-                asked, current = {row["asked_broker"]: row["observed_ms"]}, []
+                asked, current = {row[whom]: row[column]}, []
             current.append(row)
         yield current
+
+
+def answers_at(rows: Iterable[Row], at_ms: int, within_ms: int) -> dict[str, list[Row]]:
+    """By broker its one answer for a time: the newest until then, else the first after it.
+
+    Args:
+        rows: of `broker_answers` or `proxy_answers`.
+        at_ms: the time.
+        within_ms: an answer further from it says nothing of it.
+    """
+    answers: dict[str, dict[int, list[Row]]] = {}
+    for row in rows:
+        if abs(row["observed_ms"] - at_ms) <= within_ms:
+            of_broker = answers.setdefault(row["asked_broker"], {})
+            of_broker.setdefault(row["observed_ms"], []).append(row)
+    return {
+        broker: of_broker[max((ms for ms in of_broker if ms <= at_ms), default=min(of_broker))]
+        for broker, of_broker in answers.items()
+    }
 
 
 def broker_answers(case: GroupCase) -> list[Row]:
@@ -78,6 +103,20 @@ def listed_members(case: GroupCase) -> list[Row]:
     """Members as brokers list them, stale answers left out."""
     rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
     return fresh(case, rows, "observed_ms")
+
+
+def libraries(case: GroupCase) -> dict[str, str]:
+    """The library of each client whose language a broker's list tells, by client id."""
+    rows = sorted(case.rows("observed_members"), key=lambda row: row["observed_ms"])
+    named = [
+        (row["client_id"], library_of(row.get("language"), row.get("version"))) for row in rows
+    ]
+    return {client_id: library for client_id, library in named if library is not None}
+
+
+def letting_go(case: GroupCase) -> set[str]:
+    """Go clients: they give up all queues of a topic that has no readable one; Java's keep them."""
+    return {client_id for client_id, library in libraries(case).items() if library == GO}
 
 
 def said_steadily(fact: Row) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.known.known_issue import KnownIssue, known_issues
+from rebalance_core.protocol.running_info import library_of
 
 KNOWN = "known"
 """Key of a finding's evidence: the issues that fit it, and by which versions."""
@@ -44,7 +45,8 @@ def of_group(case: GroupCase) -> Concerned:
         client_id = row["client_id"]
         language, version = clients.get(client_id, (None, versions.get(client_id)))
         clients[client_id] = (row["language"] or language, row["version"] or version)
-    return Concerned(case.run.versions, clients, case.settings)
+    known = {name: (library_of(*one), one[1]) for name, one in clients.items()}
+    return Concerned(case.run.versions, known, case.settings)
 
 
 def of_cluster(run: AuditRun) -> Concerned:

@@ -13,7 +13,9 @@ from rebalance_core.audit.evidence.configurations.topic_configs import (
     perm_of,
     readable_queues,
     subscribed_topics,
+    unreadable_topics,
 )
+from rebalance_core.audit.evidence.dumps import letting_go
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled
 from rebalance_core.audit.evidence.strategy import strategy_is_known
@@ -43,10 +45,15 @@ def find(case: GroupCase) -> Iterator[Finding]:
     if not why and not strategy_is_known(case):
         return
     ids = sorted({row["client_id"] for row in case.members})
+    let_go = sorted(letting_go(case) & set(ids)) if unreadable_topics(case) else []
+    kept = (
+        [] if len(let_go) == len(ids) else ["Members keep what they held; who joins gets nothing."]
+    )
+    if let_go:
+        kept.append(f"Go clients gave up what they held: {listed(let_go, 3)}.")
     yield Finding(
         f"{listed(ids, 3)} cannot allocate since {utc(stretch[-1]['from_ms'])}: "
-        f"{listed(why, 5) or 'the strategy threw'}. Members keep what they held; who joins gets "
-        "nothing.",
+        f"{listed(why, 5) or 'the strategy threw'}. {' '.join(kept)}",
         {"why": listed(why), "members": listed(ids)} | _logged(case),
         severity=INFO if _may_be_elsewhere(case) else ERROR,
         first_ms=stretch[-1]["from_ms"],
@@ -121,8 +128,9 @@ RULE = Rule(
     "FROZEN_GROUP",
     ERROR,
     "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Each keeps "
-    "the queues it held, members that join get none, and nobody takes those of members that go.",
-    "epochs (FROZEN), memberships, topics; facts ALLOCATION_FAILED",
+    "the queues it held, members that join get none, and nobody takes those of members that go. Go "
+    "clients give up the queues of a topic that has no readable queue.",
+    "epochs (FROZEN), memberships, topics; facts ALLOCATION_FAILED; observed_members (language)",
     "Create the topic or give it back its read permission; for rooms, name brokers and clients so "
     "that each has a room; or unsubscribe the topic in all members. Passes succeed again within a "
     "minute.",

@@ -16,12 +16,24 @@ from rebalance_core.audit.evidence.persistence import (
     there_in,
 )
 from rebalance_core.audit.evidence.sharing import is_proxied
+from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.running_info import ALI_ONS, library_of
 
 CONFIG = "CONFIG"
+AGREEING = {
+    "AVG": {"JAVA", "GO", "CPP", "RUST", ALI_ONS},
+    "AVG_BY_CIRCLE": {"JAVA", "GO", "RUST"},
+    "CONFIG": {"JAVA", "GO", "RUST"},
+    "CONSISTENT_HASH": {"JAVA", "RUST"},
+    "MACHINE_ROOM": {"JAVA", "RUST"},
+}
+"""By strategy the clients that give every member the same share: Go 2.0.0 to 2.1.3, C++, Rust and
+ali-ons 3.12, run beside Java on lists of members and queues of every kind. .NET sorts otherwise.
+"""
 
 
 def find_strategies(case: GroupCase) -> Iterator[Finding]:
@@ -59,11 +71,17 @@ def find_languages(case: GroupCase) -> Iterator[Finding]:
         and row["client_id"] not in proxied
         and (not there or row["client_id"] in there)
     ]
-    if len({row["language"] for row in rows}) > 1:
-        who = _who(rows, _column("language"))
+    who = _who(rows, lambda row: str(library_of(row["language"], row["version"])))
+    if len(who) > 1:
+        names = {
+            _strategy(row).partition("(")[0] for row in _dividing(case) if row["to_ms"] is None
+        }
+        agree = strategy_is_known(case) and all(who.keys() <= AGREEING.get(n, set()) for n in names)
+        by = f" They divide alike by {listed(sorted(names))}." if agree and names else ""
         yield Finding(
-            f"Members are clients of different languages: {_parts(who)}.",
+            f"Members are clients of different languages: {_parts(who)}.{by}",
             {name: listed(ids) for name, ids in who.items()},
+            severity=INFO if by else None,
             first_ms=min(row["observed_ms"] for row in rows),
         )
 
@@ -145,8 +163,9 @@ LANGUAGES = Rule(
     "MIXED_LANGUAGES",
     WARNING,
     "Members are clients of different languages. Their strategies need not compute the same "
-    "shares, and not all of them sort queues and members as the Java client does.",
-    "observed_members (language)",
+    "shares, and not all of them sort queues and members as the Java client does. It is for "
+    "information where the clients are known to divide alike by the group's strategy.",
+    "observed_members (language, version), memberships (strategy)",
     "Use one client language per group, or check that the strategies agree on every share.",
     find_languages,
 )

@@ -1,6 +1,6 @@
 """`explain`: read the rows of one group around one instant, work the owner out again, say why."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from rebalance_core.cli.explain.ledger_folder import LedgerFolder
@@ -29,6 +29,8 @@ def run_explain(options: ExplainOptions) -> JobReport:
             f"--queue {queue_text(options.queue)}: {options.group} cannot read it at "
             f"{utc(options.at_ms)}; members share the topic then"
         ) from None
+    doubts = ledger.doubts(cluster, options.group, options.queue, options.at_ms)
+    explanation = replace(explanation, notes=(*explanation.notes, *doubts))
     if options.dry_run:
         text = f"would explain {queue_text(options.queue)} of {options.group} in {cluster}"
         facts = {"job": "explain", "dry_run": True, "exit_code": 0, "cluster": cluster}

@@ -9,6 +9,7 @@ from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.time_text import utc
+from rebalance_core.model.time_units import MINUTE_MS
 from rebalance_core.storage.locations import place_of
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 QUEUE_COLUMNS = MessageQueue._fields
+ASSUMED, NOT_READ = "INGEST_ASSUMED", "QUEUES_NOT_READ"
+_DOUBTS = (ASSUMED, "INGEST_STRATEGY_INFERRED", "INGEST_STRATEGY_UNKNOWN", NOT_READ)
 
 
 class LedgerFolder:
@@ -113,6 +116,24 @@ class LedgerFolder:
             group_metrics=self._if_there("group_metrics", of_group & of_these),
         )
 
+    def doubts(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> tuple[str, ...]:
+        """What the findings of an audit say against an explanation; none in a ledger of `simulate`.
+
+        That no file names the strategy by which the owner is worked out, and that a dump shows the
+        queue with nobody.
+        """
+        import pyarrow.dataset as ds
+
+        of_group = (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
+        found = self._if_there("findings", of_group & ds.field("rule_id").isin(_DOUBTS))
+        return tuple(
+            row["summary"]
+            for row in found
+            if row["topic"] in (None, queue.topic)
+            and (row["rule_id"] != ASSUMED or any(_is_strategy(k) for k, _ in row["evidence"]))
+            and (row["rule_id"] != NOT_READ or row["first_ms"] <= at_ms + MINUTE_MS)
+        )
+
     def _if_there(self, table: str, condition: "ds.Expression", *columns: str) -> list[Row]:
         """Rows of a table; none if the ledger has no such table, as those of contract 1."""
         there = (self._place / table).is_folder()
@@ -157,6 +178,11 @@ class LedgerFolder:
             f"--queue {text}: {group} never had such a queue{did_you_mean(text, known)} "
             f"({len(known):,} queues)"
         )
+
+
+def _is_strategy(assumed: str) -> bool:
+    """True if what was assumed is the strategy or its parameters, and no other setting."""
+    return assumed == "strategy" or assumed.startswith("parameters of ")
 
 
 def _epoch_at(epochs: list[Row], at_ms: int, group: str) -> int:

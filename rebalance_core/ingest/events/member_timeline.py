@@ -34,6 +34,7 @@ from rebalance_core.model.events import (
 )
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
+from rebalance_core.protocol.running_info import tells_start
 
 RECONNECT_MS = MINUTE_MS
 """A client that subscribed so long before it registered was there before: it reconnects."""
@@ -268,7 +269,8 @@ class MemberTimeline:
         row = self.joins[member]
         row["subscriptions"] = sorted(topics)
         row["message_model"] = piece.values["message_model"]
-        row["consume_from_where"] = piece.values["consume_from_where"]
+        if tells_start(member.client_id):
+            row["consume_from_where"] = piece.values["consume_from_where"]
         known_ms = piece.values["known_ms"]
         if known_ms is None or known_ms > row["event_ms"] - RECONNECT_MS:
             return

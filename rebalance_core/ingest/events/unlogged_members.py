@@ -19,6 +19,7 @@ from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.severities import WARNING
 from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.protocol.running_info import tells_start
 
 DUMP_MS = 10_000
 """A dump's time is its command's start; member changes so near to it are no contradiction."""
@@ -161,6 +162,9 @@ def _join(
 ) -> Row:
     observed = when is None or when <= context.start_ms
     topics = piece.values.get("topics")
+    # of an answer to consumerStatus it is the consumer's own field, else its heartbeat's
+    own = piece.kind == "client" or tells_start(client_id)
+    where = piece.values.get("consume_from_where") if own else None
     if piece.kind == "member":
         topics = [pair[0] for pair in piece.values["subscriptions"] or ()]
     row = event(
@@ -170,7 +174,7 @@ def _join(
         consumer_group=group,
         client_id=client_id,
         message_model=piece.values.get("message_model"),
-        consume_from_where=piece.values.get("consume_from_where"),
+        consume_from_where=where,
         detail=OBSERVED if observed else None,
     )
     if topics:

@@ -23,7 +23,8 @@ _NO_ROWS = (
 def dump_fact(
     file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Fact:
-    """The fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows, error.
+    """The fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows, error,
+    and of a client's answer queues_told.
 
     ``rejected`` counts what was not understood: with any, a missing row may have been there.
     """
@@ -45,6 +46,10 @@ def dump_fact(
         values["group"], values["broker"] = asked(argument, _subscriptions(results), brokers)
     elif command == "consumerStatus":
         values["group"] = argument
+        told = [
+            p.values["queues_told"] for p in results if isinstance(p, Fact) and p.kind == "client"
+        ]
+        values["queues_told"] = any(told) if told else None
     elif command == "consumerProgress":
         values["group"] = _group_of_progress(argument, results)
     elif command in ("topicRoute", "topicStatus"):

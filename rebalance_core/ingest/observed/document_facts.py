@@ -33,6 +33,8 @@ def dump(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     """DUMP: one file with the output of mqadmin."""
     v = piece.values
     details = {name: v[name] for name in ("command", "rows", "rejected", "error")}
+    if v.get("queues_told") is not None:
+        details["queues_told"] = v["queues_told"]
     broker, proxy = _asked(piece)
     where = {"topic": v["topic"], "broker_name": broker, "client_id": v["client_id"]}
     rows.add("DUMP", at_ms, piece.source, details | proxy, **where)

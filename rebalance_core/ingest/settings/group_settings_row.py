@@ -18,13 +18,11 @@ from rebalance_core.model.group_settings import (
     CLIENT_REBALANCE,
     LITE_PULL,
     PROXY_REBALANCE,
-    PULL,
-    PUSH,
     GroupSettings,
 )
 from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.running_info import consumer_type_of
 
-LITE_PULL_SUFFIX = "@STREAM"  # ClientConfig.buildMQClientId: lite pull asks for the stream type
 _THRESHOLDS = (
     "pull_threshold_for_queue",
     "pull_threshold_size_for_queue",
@@ -139,10 +137,11 @@ def _shown(
     """
     pieces = list(pieces)
     shown: dict[str, Any] = {}
+    own_where = None
     for piece in pieces:
         v = piece.values
         if piece.kind == "consumer_connected":
-            shown["consumer_type"] = _consumer_type(v["consume_type"], v["client_id"])
+            shown["consumer_type"] = consumer_type_of(v["consume_type"], v["client_id"])
             shown["message_model"] = v["message_model"]
         elif piece.kind in ("consumer_data", "heartbeat", "group_connection"):
             for name in ("message_model", "consume_from_where"):
@@ -154,6 +153,9 @@ def _shown(
             shown["ordered"] = True
         elif piece.kind == "client":
             shown |= {n: x for n, x in _of_client(v).items() if x is not None}
+            own_where = v["consume_from_where"] or own_where
+    if shown.get("consumer_type") == LITE_PULL:
+        shown["consume_from_where"] = own_where  # its heartbeats do not tell
     known = sorted({*versions.values()}, key=parse_version)
     if known:
         shown["client_version"] = known[-1]
@@ -184,15 +186,9 @@ def _of_client(values: Any) -> dict[str, Any]:
     if values["ordered"] is not None:
         row["ordered"] = values["ordered"]
     version = plain_version(values["version"] or "")
-    if is_modelled(version):
+    if not values.get("client_file") and is_modelled(version):  # else it is among the members'
         row["client_version"] = version
     return row
-
-
-def _consumer_type(consume_type: str, client_id: str) -> str:
-    if consume_type == "CONSUME_PASSIVELY":
-        return PUSH
-    return LITE_PULL if client_id.endswith(LITE_PULL_SUFFIX) else PULL
 
 
 def _assumption(group: str, name: str, value: object) -> Row:

@@ -1,13 +1,14 @@
 """Which strategy explains the live ownership of a group whose strategy no file names.
 
 ``consumerProgress -s true`` lists every queue of the group's topics with the holder's address. A
-known strategy that gives just this ownership, for the members of then, may be the group's; if none
-does, the group's ownership is UNKNOWN and no difference.
+known strategy that gives just this ownership, for the members of then, may be the group's; else one
+that gives every holder that is shown, while queues of nobody are left over: that they have none is
+what is wrong, not the strategy. If none does, the group's ownership is UNKNOWN and no difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
@@ -28,12 +29,17 @@ from rebalance_core.strategies.machine_room_nearby import NEARBY
 
 LISTED = 5
 """Clients and brokers that a finding names at most."""
-CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+RING = "CONSISTENT_HASH"
+CANDIDATES = ("AVG", "AVG_BY_CIRCLE", RING)
 """Strategies that need no parameter to be guessed; the first that fits is taken."""
 QUIET_MS = MINUTE_MS
 """Ownership has followed the members when none came or went for so long (rocketmq.md §6.4)."""
 
-Owners = dict[MessageQueue, str]
+HOLDERS = 2
+"""One holder alone fits many strategies; only the assumed one may rest on it."""
+
+Owners = dict[MessageQueue, str | None]
+"""Holder of each queue: a client id, an address that is no member's, or None where it is N/A."""
 
 
 def fit_strategy(
@@ -46,15 +52,21 @@ def fit_strategy(
     """The strategy that fits every dump, and findings.
 
     Returns:
-        The first of the assumed one and `CANDIDATES` that explains all dumps; None where no dump
-        can be compared, or none explains them (then with a finding).
+        The first of the assumed one and `CANDIDATES` that explains all dumps, else the first that
+        explains every holder in them; None where no dump shows one, or none explains them.
     """
-    dumps = [*_dumps(pieces, presence, context)]
+    whole = [*_dumps(pieces, presence, context)]
+    dumps = [(clients, owners) for clients, owners in whole if any(owners.values())]
     if not dumps:
-        return None, []
-    for text in dict.fromkeys((assumed, *CANDIDATES)):
+        return None, [_nothing_held(group, assumed)] if whole else []
+    holders = {owner for _, owners in dumps for owner in owners.values()} - {None}
+    texts = [*dict.fromkeys((assumed, *CANDIDATES))]
+    for text in texts:
         if all(_explains(text, clients, owners) for clients, owners in dumps):
-            return text, [] if text == assumed else [_inferred(group, text)]
+            return text, [_inferred(group, text)]
+    for text in texts if len(holders) >= HOLDERS else [assumed]:
+        if all(_explains(text, *dump, unheld=True) for dump in dumps):
+            return text, [_inferred(group, text)]
     return None, [_unknown(group, assumed)]
 
 
@@ -64,6 +76,7 @@ def check_parameters(
     presence: Presence,
     strategies: GroupStrategies,
     context: ClusterContext,
+    others: Collection[str] = (),
 ) -> list[Row]:
     """A finding if the group's strategy is known by name only, or its rooms by live ownership.
 
@@ -71,6 +84,14 @@ def check_parameters(
     rooms, which have no default, and no dump confirms them; and where members whose allocation
     worked have no room by the given text. Assumed rooms are replaced by those that names begin
     with where these alone fit every dump.
+
+    Args:
+        group: the group.
+        pieces: its evidence.
+        presence: of its members.
+        strategies: as files name them; assumed rooms are replaced here.
+        context: the cluster.
+        others: clients that are not Java's, whose rings have other points.
     """
     text = strategies.group or ""
     if strategies.roomless:
@@ -80,7 +101,9 @@ def check_parameters(
     if not strategies.assumed:
         return []
     dumps = [*_dumps(pieces, presence, context)]
-    if not all(_explains(text, *dump) for dump in dumps):
+    # rooms may leave queues out by design, Java's ring does not, and those of others differ
+    ring = text.startswith(RING) and not others
+    if not all(_explains(text, *dump, unheld=ring) for dump in dumps):
         if text.startswith(NEARBY) and text in strategies.assumed.values():
             # so does the resolver that RocketMQ's own example has
             from_names = str(make_strategy(text.partition("(")[0]))
@@ -136,12 +159,11 @@ def _dumps(
             continue
         if sorted(there) != clients or len(by_address) != len(clients) or not clients:
             continue  # somebody came lately, two share an id, or two an address
-        owners = {
-            MessageQueue(v["topic"], v["broker_name"], v["queue_id"]): by_address.get(
-                v["client_ip"] or "", ""
-            )
-            for v in (row.values for row in rows)
-        }
+        owners: Owners = {}
+        for v in (row.values for row in rows):
+            address = v["client_ip"] or None
+            queue = MessageQueue(v["topic"], v["broker_name"], v["queue_id"])
+            owners[queue] = by_address.get(address, address) if address else None
         yield clients, owners
 
 
@@ -153,24 +175,45 @@ def _is_silent(connection: Evidence) -> bool:
     return version is not None and is_modelled(version) and not tells_queues(LITE_PULL, version)
 
 
-def _explains(text: str, clients: list[str], owners: Owners) -> bool:
+def _explains(text: str, clients: list[str], owners: Owners, *, unheld: bool = False) -> bool:
+    """True if the strategy gives the queues to just these owners.
+
+    Args:
+        text: the strategy.
+        clients: the members.
+        owners: of all queues.
+        unheld: a queue of nobody contradicts no strategy.
+    """
     try:
         shares = allocate_group(parse_strategy(text), sort_queues(owners), sort_client_ids(clients))
     except AllocationError:
         return False
     return all(
-        shares.get(queue, ()) == ((owner,) if owner else ()) for queue, owner in owners.items()
+        shares.get(queue, ()) == ((owner,) if owner else ())
+        for queue, owner in owners.items()
+        if owner or not unheld
     )
 
 
 def _inferred(group: str, text: str) -> Row:
     return finding(
         "INGEST_STRATEGY_INFERRED",
-        f"No file names the strategy of {group} with its parameters; its live ownership is that of "
-        f"{text}.",
+        f"No file names the strategy of {group} with its parameters; who holds its queues, where "
+        f"anybody does, is as by {text}.",
         "Name it in the collection's consumer_groups.jsonl to be sure.",
         consumer_group=group,
         evidence={"strategy": text},
+    )
+
+
+def _nothing_held(group: str, assumed: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_UNKNOWN",
+        f"No file names the strategy of {group}, and no dump names a holder of its queues: its "
+        f"ownership is UNKNOWN and not to be compared. {assumed} is assumed.",
+        "Name the strategy in the collection's consumer_groups.jsonl; collect consumerStatus.",
+        consumer_group=group,
+        evidence={"tried": ""},
     )
 
 

@@ -7,8 +7,16 @@ from rebalance_core.model.nearest import did_you_mean
 
 
 def unknown_name(
-    kind: str, name: str, known: Sequence[str], listed: Sequence[str] | None = None
+    kind: str,
+    name: str,
+    known: Sequence[str],
+    listed: Sequence[str] | None = None,
+    meant: str | None = None,
 ) -> UsageError:
-    """An error that lists the known names (``listed`` if given) and the nearest of ``known``."""
+    """An error that lists the known names (``listed`` if given) and the one ``meant``.
+
+    That is the nearest of ``known`` where the caller does not know better.
+    """
     names = ", ".join(listed or known) or "none"
-    return UsageError(f"unknown {kind}: {name!r}; known: {names}{did_you_mean(name, known)}")
+    near = f"; did you mean {meant}?" if meant else did_you_mean(name, known)
+    return UsageError(f"unknown {kind}: {name!r}; known: {names}{near}")

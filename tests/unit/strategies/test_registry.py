@@ -5,7 +5,7 @@ import pytest
 
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies import StrategyRefusedError, make_strategy
+from rebalance_core.strategies import StrategyRefusedError, make_strategy, name_of_class
 from rebalance_core.strategies.config import Config
 
 pytestmark = pytest.mark.unit
@@ -17,6 +17,9 @@ pytestmark = pytest.mark.unit
         ("AVG_BY_CIRCEL", {}, "known: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, CONSISTENT_HASH,"),
         ("AVG_BY_CIRCEL", {}, "did you mean AVG_BY_CIRCLE?"),
         ("avg", {}, "did you mean AVG?"),
+        ("AllocateMessageQueueAveragely", {}, "did you mean AVG?"),
+        ("com.x.AllocateMessageQueueAveragelyByCircle@1f", {}, "did you mean AVG_BY_CIRCLE?"),
+        ("AllocateMachineRoomNearby", {}, "did you mean MACHINE_ROOM_NEARBY-AVG?"),
         ("MACHINE_ROOM_NEARBY", {}, "needs a client strategy inside"),
         ("MACHINE_ROOM_NEARBY-POP", {}, "needs a client strategy inside"),
         ("MACHINE_ROOM_NEARBY-AVGG", {}, "unknown strategy: 'AVGG'"),
@@ -64,3 +67,18 @@ def test_inner_may_stand_in_the_params() -> None:
 def test_a_topic_may_hold_a_bar() -> None:
     strategy = make_strategy("CONFIG", {"config": ["a|b|broker|1"]})
     assert strategy == Config((MessageQueue("a|b", "broker", 1),))
+
+
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("org.apache.rocketmq.client.consumer.rebalance.", "AVG"),
+        ("com.alibaba.rocketmq.client.consumer.rebalance.", "AVG"),
+        ("com.x.shade.com.alibaba.rocketmq.client.consumer.rebalance.", "AVG"),
+        ("org.example.rebalance.", None),
+        ("", None),
+    ],
+)
+def test_classes_are_known_behind_every_package_of_rocketmq(package: str, name: str | None) -> None:
+    assert name_of_class(package + "AllocateMessageQueueAveragely") == name
+    assert name_of_class(package + "AllocateByUser") is None

@@ -70,3 +70,13 @@ def readable_queues(case: GroupCase, topic: str) -> set[tuple[str, int]]:
         if perm_of(row) & READ
         for queue_id in range(row["read_queue_nums"] or 0)
     }
+
+
+def unreadable_topics(case: GroupCase) -> dict[str, int]:
+    """Topics that some broker has and none lets read, and since when, epoch ms."""
+    topics = {row["topic"] for row in case.rows("topics")}
+    return {
+        topic: max(row["event_ms"] for row in configs(case, topic))
+        for topic in topics
+        if configs(case, topic) and not readable_queues(case, topic)
+    }

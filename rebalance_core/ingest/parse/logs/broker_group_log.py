@@ -8,7 +8,7 @@ from rebalance_core.ingest.parse.logs import pop_log
 from rebalance_core.ingest.parse.logs.pop_log import QUERY
 from rebalance_core.ingest.parse.text.between import between
 from rebalance_core.ingest.parse.text.java_numbers import long_of
-from rebalance_core.ingest.parse.text.rendered import INT_MAX, MS_MAX, whole
+from rebalance_core.ingest.parse.text.rendered import INT_MAX, sub_version_ms, whole
 from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template, named
 from rebalance_core.ingest.refusal import Unreadable
 
@@ -61,7 +61,7 @@ def _changed(message: str) -> Fields:
     if pieces is None or not pieces[0] or not pieces[2]:
         return None
     group, _, topic, old, _, _, _, _, _, new, _, version, *_ = pieces
-    fields = {"group": group, "topic": topic, "version": whole(version, MS_MAX)}
+    fields = {"group": group, "topic": topic, "version": sub_version_ms(version)}
     if fields["version"] is None:
         return None
     return fields if old == new else fields | {"old": old, "new": new}

@@ -29,7 +29,10 @@ from rebalance_core.ingest.parse.text.table_names import filled, token_of
 from rebalance_core.ingest.refusal import UNPARSABLE_LINE, Unreadable, unread
 
 KINDS = {
-    "client": f"the consumer, its properties: {CLIENT_FIELDS}",
+    "client": (
+        f"the consumer, its properties: {CLIENT_FIELDS}, queues_told (the table of its queues is "
+        "there as a whole: another follows it)"
+    ),
     "client_subscription": "a topic the client subscribes: topic, expression, class_filter",
     "client_offset": "the commit offset once more: topic, broker_name, queue_id, commit_offset",
     "client_queue": f"a queue the client holds: topic, broker_name, queue_id, {QUEUE_FIELDS}",
@@ -84,19 +87,22 @@ class _Client:
         }
         self._section: Callable[[Line], Fact | None] | None = None
         self._detail_row = _QUEUE_ROW
+        self._queues_told = False
 
     def properties_fact(self, source: str) -> list[Fact | Unread]:
         """The `client` fact, if there were properties."""
         if not self._properties:
             return []
         try:
-            return [Fact("client", None, client_values(self._properties), source)]
+            values = client_values(self._properties) | {"queues_told": self._queues_told}
+            return [Fact("client", None, values, source)]
         except Unreadable as refusal:
             return [unread(source, repr(self._properties), refusal)]
 
     def read(self, line: Line) -> Fact | None:
         title = line.text.rstrip()
         if title in self._titles:
+            self._queues_told |= self._section == self._titles[_DETAIL]
             self._section = self._titles[title]
             return None
         if self._section is None:

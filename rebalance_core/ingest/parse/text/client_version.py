@@ -10,11 +10,12 @@ from rebalance_core.model.versions import is_known_line, parse_version
 V5_0_0 = 413
 HIGHER_VERSION = 612
 """After the last of 5.x; a later enum may put releases there, so it names none."""
+V3_4_9 = 121  # what ali-ons, a client for Node.js, sends in every release
 V4_0_0 = 213  # below it the enum is irregular, and those releases are not modelled
 
 
 def version_of_ordinal(ordinal: int) -> str | None:
-    """The version with that ordinal, a snapshot as its release; None for one below 4.0.0.
+    """The version with that ordinal, a snapshot as its release; None for one below 4.0.0 but 3.4.9.
 
     >>> version_of_ordinal(407), version_of_ordinal(478), version_of_ordinal(12)
     ('4.9.7', '5.3.3', None)
@@ -22,7 +23,7 @@ def version_of_ordinal(ordinal: int) -> str | None:
     ('5.5.0', 'HIGHER.VERSION')
     """
     if ordinal < V4_0_0:
-        return None
+        return "3.4.9" if ordinal == V3_4_9 else None
     if ordinal >= HIGHER_VERSION:
         return plain_version("HIGHER_VERSION")
     number = 500 + ((ordinal | 1) - V5_0_0) // 2  # releases are odd, 5.0.0 is 500

@@ -11,6 +11,7 @@ PERM_MAX = 15
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 MS_MAX = 10**14
 _LONG_DIGITS = 19
+_NS_PER_MS = 10**6
 _PERM_LETTERS = {"R": PERM_READ, "W": PERM_WRITE, "X": PERM_INHERIT, "-": 0}
 
 
@@ -49,7 +50,7 @@ def _subscriptions(text: str) -> dict[str, Any]:
     versions: dict[str, int] = {}
     for part in text.split("SubscriptionData [classFilterMode=")[1:]:
         pieces = between(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
-        version = whole(pieces[3], MS_MAX) if pieces is not None and pieces[1] else None
+        version = sub_version_ms(pieces[3]) if pieces is not None and pieces[1] else None
         if pieces is not None and version:
             versions[pieces[1]] = version
     return {
@@ -58,6 +59,18 @@ def _subscriptions(text: str) -> dict[str, Any]:
         "versions": versions,
         "known_ms": min(versions.values(), default=None),
     }
+
+
+def sub_version_ms(text: str) -> int | None:
+    """A subVersion in epoch ms: Java's clients send ms, Go's ns; None: it is no time.
+
+    >>> sub_version_ms("1795644419126"), sub_version_ms("1795644419126412828"), sub_version_ms("-1")
+    (1795644419126, 1795644419126, None)
+    """
+    number = whole(text, LONG_MAX)
+    if number is None or number <= MS_MAX:
+        return number
+    return number // _NS_PER_MS if len(text) == _LONG_DIGITS else None
 
 
 def subscribed_topics(text: str) -> dict[str, str]:

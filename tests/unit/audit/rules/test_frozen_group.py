@@ -9,6 +9,7 @@ from tests.unit.audit.cases import (
     findings_of,
     join,
     leave,
+    listed_at,
     of_unknown_strategy,
     topic,
 )
@@ -27,6 +28,19 @@ def test_a_deleted_and_a_closed_topic() -> None:
     assert "deleted from a" in findings_of(RULE, case_of(topic(), join("x"), gone))[0].summary
     closed = case_of(topic(), join("x"), topic(perm=2, at=100))
     assert "no read permission on a" in findings_of(RULE, closed)[0].summary
+
+
+def test_go_clients_let_go_of_a_topic_that_cannot_be_read() -> None:
+    """Recorded with Go 2.1.2 beside Java: Go's set is empty 12 s later, Java's is what it was."""
+    events = topic(), join("go"), join("java"), topic(perm=2, at=100)
+    go, java = listed_at("a", 500, "go", language="GO"), listed_at("a", 500, "java")
+    (one,) = findings_of(RULE, case_of(*events, members=[*go, *java]))
+    assert "Members keep what they held" in one.summary
+    assert "Go clients gave up what they held: go." in one.summary
+    (one,) = findings_of(RULE, case_of(*events[:2], events[3], members=go))
+    assert "keep" not in one.summary
+    (one,) = findings_of(RULE, case_of(*events, members=java))
+    assert "Go clients" not in one.summary
 
 
 def test_rooms_that_are_null() -> None:

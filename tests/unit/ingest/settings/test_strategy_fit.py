@@ -132,29 +132,57 @@ def test_a_list_and_rooms_that_nobody_tells_are_unknown(tmp_path: Path) -> None:
         assert all(f" allocates by {name} no file tells: " in summary for summary in found)
 
 
-@pytest.mark.parametrize(
-    ("ordinal", "rules_found"), [(401, []), (479, ["INGEST_STRATEGY_UNKNOWN"])]
-)
-def test_queues_of_nobody_prove_nothing_where_members_do_not_tell_theirs(
-    ordinal: int, rules_found: list[str]
-) -> None:
-    """A lite pull consumer tells its queues from 5.1.1 on; 401 is 4.9.4, 479 is 5.3.3."""
+def said(kind: str, place: str, number: int, **values: object) -> Evidence:
+    return Evidence("group", "g", kind, 900_000, place, number, f"dump:{number}", values)
 
-    def said(kind: str, place: str, number: int, **values: object) -> Evidence:
-        return Evidence("group", "g", kind, 900_000, place, number, f"dump:{number}", values)
 
-    connected = said("consumer_connected", "b", 0, consume_type="CONSUME_ACTIVELY", version=ordinal)
+def fitted(*addresses: str | None, ordinal: int = 479, members: int = 2) -> tuple[str | None, str]:
+    """The strategy by one dump of queues 0, 1, … of broker b, and the rules of the findings."""
+    push = ordinal == 479
+    consume_type = "CONSUME_PASSIVELY" if push else "CONSUME_ACTIVELY"
+    connected = said("consumer_connected", "b", 0, consume_type=consume_type, version=ordinal)
     queues = [
         said(
             "queue_progress", "mqadmin", q, with_clients=True, topic="T", topic_truncated=False,
-            broker_name="b", queue_id=q, client_ip=None,
+            broker_name="b", queue_id=q, client_ip=address,
         )
-        for q in range(2)
+        for q, address in enumerate(addresses)
     ]  # fmt: skip
-    joined = {"event_type": "CONSUMER_JOIN", "client_id": "10.0.0.1@1", "event_ms": 0, "source": ""}
+    joined = [
+        {
+            "event_type": "CONSUMER_JOIN",
+            "client_id": f"10.0.0.{n + 1}@1",
+            "event_ms": 0,
+            "source": "",
+        }
+        for n in range(members)
+    ]
     context = ClusterContext("c", 0, 1_000_000, brokers=("b",))
-    _, findings = fit_strategy("g", [connected, *queues], Presence([joined]), "AVG", context)
-    assert [row["rule_id"] for row in findings] == rules_found
+    text, findings = fit_strategy("g", [connected, *queues], Presence(joined), "AVG", context)
+    return text, " ".join(row["rule_id"] for row in findings)
+
+
+A, B, INFERRED = "10.0.0.1", "10.0.0.2", "INGEST_STRATEGY_INFERRED"
+
+
+def test_queues_of_nobody_prove_nothing_where_members_do_not_tell_theirs() -> None:
+    """A lite pull consumer tells its queues from 5.1.1 on; 401 is 4.9.4, 479 is 5.3.3."""
+    assert fitted(A, None, ordinal=401, members=1) == (None, "")
+    assert fitted(A, None, members=1) == ("AVG", INFERRED)
+    assert fitted(None, None, ordinal=401, members=1) == (None, "")
+    assert fitted(None, None, members=1) == (None, "INGEST_STRATEGY_UNKNOWN")
+
+
+def test_a_strategy_that_gives_every_holder_is_taken_though_some_queues_have_none() -> None:
+    """What the others lack is then a finding, and not the strategy."""
+    assert fitted(A, A, B, None) == ("AVG", INFERRED)
+    assert fitted(A, B, None, B) == ("AVG_BY_CIRCLE", INFERRED)
+    assert fitted(A, B, B, None) == (None, "INGEST_STRATEGY_UNKNOWN")
+
+
+def test_one_holder_alone_and_a_stranger_tell_of_no_other_strategy() -> None:
+    assert fitted(A, None, A, None)[0] is None
+    assert fitted(A, "10.9.9.9", None, B)[0] is None
 
 
 @pytest.mark.parametrize("given", [True, False])

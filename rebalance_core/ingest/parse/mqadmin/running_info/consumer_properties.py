@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rebalance_core.ingest.parse.text.java_numbers import long_of
+from rebalance_core.strategies import name_of_class
 
 CLIENT_FIELDS = (
     "consumer_group, consumer_type (PUSH, LITE_PULL, PULL), strategy (name as getName() prints it; "
@@ -21,15 +22,6 @@ CLIENT_FIELDS = (
     "pull_threshold_for_topic, pull_threshold_size_for_topic, properties (all, name to text)"
 )
 
-_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
-_STRATEGIES = {
-    "AllocateMessageQueueAveragely": "AVG",
-    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
-    "AllocateMessageQueueByConfig": "CONFIG",
-    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
-    "AllocateMachineRoomNearby": "MACHINE_ROOM_NEARBY",
-    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
-}
 _TEXTS = {
     "consumer_group": "consumerGroup",
     "message_model": "messageModel",
@@ -84,7 +76,7 @@ def _strategy(text: str | None) -> str | None:
     if text is None:
         return None
     java_class = text.partition("@")[0]
-    return _STRATEGIES.get(java_class.removeprefix(_PACKAGE), java_class)
+    return name_of_class(java_class) or java_class
 
 
 def _flag(text: str | None) -> bool | None:

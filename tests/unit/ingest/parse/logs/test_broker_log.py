@@ -153,6 +153,13 @@ def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
             {"group": "g", "topic": "orders", "version": 6},
         ),
         (
+            # Go's clients send nanoseconds
+            f"subscription changed, group: g OLD: {SUBSCRIPTION.format('a', 5)} "
+            f"NEW: {SUBSCRIPTION.format('a', 1795644419126412828)}",
+            "subscription_changed",
+            {"group": "g", "topic": "orders", "version": 1795644419126},
+        ),
+        (
             f"subscription changed, group: crm remove topic orders {SUBSCRIPTION.format('*', 5)}",
             "subscription_changed",
             {"group": "crm", "topic": "orders"},

@@ -210,3 +210,28 @@ def test_every_recording() -> None:
     counts = parse_all(r"mqadmin/\d+-consumerStatus", parse_consumer_status, KINDS)
     assert counts["client"] >= 1
     assert counts["client_queue"] == counts["client_offset"] > counts["client"]
+
+
+ONS = "com.aliyun.openservices.shade.com.alibaba.rocketmq.client.consumer.rebalance."
+
+
+@pytest.mark.parametrize(
+    ("java_class", "strategy"),
+    [
+        (ONS + "AllocateMessageQueueAveragely", "AVG"),
+        ("com.alibaba.rocketmq.client.consumer.rebalance.AllocateMessageQueueByConfig", "CONFIG"),
+        ("com.example.AllocateMessageQueueAveragely", "com.example.AllocateMessageQueueAveragely"),
+    ],
+)
+def test_classes_under_other_packages(java_class: str, strategy: str) -> None:
+    apache = "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely"
+    [client] = facts(parse_consumer_status(CLIENT.replace(apache, java_class), "f"), "client")
+    assert client["strategy"] == strategy
+
+
+@pytest.mark.parametrize("end", ["#Consumer Offset#", "#Consumer MQ Detail#", "#Consumer Pop"])
+def test_an_answer_that_ends_before_or_among_its_queues_does_not_tell_them(end: str) -> None:
+    [cut] = facts(parse_consumer_status(CLIENT.partition(end)[0], "f"), "client")
+    assert cut["queues_told"] is False
+    [whole] = facts(parse_consumer_status(CLIENT, "f"), "client")
+    assert whole["queues_told"] is True

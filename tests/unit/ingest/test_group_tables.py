@@ -1,0 +1,96 @@
+"""What the members of one group are: releases, languages and start settings as files tell them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.ingest.group_tables import client_libraries
+from rebalance_core.ingest.in_process import Ingested, ingest_collection
+from tests.cases.test_cases import HERE
+from tests.unit.ingest.events.listings.pieces import said
+
+
+def changed(folder: Path, case: str, *replaced: tuple[str, str], given: str = "") -> Ingested:
+    """A case with words of its dumps and logs replaced, and a consumer_groups.jsonl."""
+    shutil.copytree(HERE / "data" / case, folder)
+    for path in folder.rglob("*"):
+        if path.suffix in (".txt", ".log"):
+            text = path.read_text()
+            for old, new in replaced:
+                text = text.replace(old, new)
+            path.write_text(text)
+    if given:
+        (folder / "consumer_groups.jsonl").write_text(given + "\n")
+    return ingest_collection(folder)
+
+
+def found(done: Ingested, rule: str) -> list[dict[str, object]]:
+    return [row for row in done.tables["findings"] if row["rule_id"] == rule]
+
+
+def test_what_clients_of_other_languages_send_is_no_release(tmp_path: Path) -> None:
+    done = changed(tmp_path / "c", "min-06-go-member")
+    assert found(done, "INGEST_VERSION_NOT_MODELLED") == []
+    (one,) = found(done, "INGEST_RELEASE_NOT_TOLD")
+    assert one["severity"] == "INFO"
+    assert "1 of the clients" in str(one["summary"])
+    versions = {row["client_id"]: row.get("version") for row in done.tables["cluster_events"]
+                if row["event_type"] == "CONSUMER_JOIN"}  # fmt: skip
+    assert versions == {"10.1.3.1@1#11": "5.3.3", "10.1.3.2@1#12": None}
+
+
+@pytest.mark.parametrize(("language", "version"), [("CPP", "V3_1_8"), ("DOTNET", "V4_9_7")])
+def test_not_even_a_version_that_java_has(language: str, version: str, tmp_path: Path) -> None:
+    words = (" GO ", f" {language} "), ("V4_5_2", version), ("language=GO", f"language={language}")
+    done = changed(tmp_path / "c", "min-06-go-member", *words, ("version=317", "version=407"))
+    assert found(done, "INGEST_VERSION_NOT_MODELLED") == []
+    (one,) = found(done, "INGEST_RELEASE_NOT_TOLD")
+    assert f"({language})" in str(one["summary"])
+
+
+def test_an_old_java_client_is_still_named(tmp_path: Path) -> None:
+    words = (" GO ", " JAVA "), ("language=GO", "language=JAVA")
+    done = changed(tmp_path / "c", "min-06-go-member", *words)
+    assert found(done, "INGEST_VERSION_NOT_MODELLED")
+    assert found(done, "INGEST_RELEASE_NOT_TOLD") == []
+
+
+def test_libraries_by_logs_and_dumps() -> None:
+    pieces = [
+        said(1, "consumer_connected", client_id="go", language="GO", version=317),
+        said(2, "member", client_id="node", language="JAVA", version="V3_4_9"),
+        said(3, "consumer_connected", client_id="node too", language="JAVA", version=121),
+        said(4, "consumer_connected", client_id="java", language="JAVA", version=479),
+        said(5, "member", client_id="proxied", language="GO", version="V5_3_3"),
+        said(6, "member", client_id="untold", language=None, version="V5_3_3"),
+    ]
+    libraries = client_libraries(pieces, {"proxied": "PROXY"})
+    assert libraries == {"go": "GO", "node": "ali-ons", "node too": "ali-ons"}
+
+
+LITE = '{"consumer_group": "lite_group", "consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}'
+
+
+@pytest.mark.parametrize(
+    ("given", "group", "assumed"),
+    [(LITE, "CONSUME_FROM_FIRST_OFFSET", False), ("", "CONSUME_FROM_LAST_OFFSET", True)],
+)
+def test_heartbeats_of_lite_pull_consumers_do_not_tell_where_they_start(
+    given: str, group: str, assumed: bool, tmp_path: Path
+) -> None:
+    """DefaultLitePullConsumerImpl sends CONSUME_FROM_LAST_OFFSET whatever it is set to."""
+    done = changed(tmp_path / "c", "13-lite-pull-na", given=given)
+    (row,) = done.tables["consumer_groups"]
+    assert (row["consumer_type"], row["consume_from_where"]) == ("LITE_PULL", group)
+    joins = [row for row in done.tables["cluster_events"] if row["event_type"] == "CONSUMER_JOIN"]
+    assert [row.get("consume_from_where") for row in joins] == [None]
+    names = {str(row["summary"]).partition(" ")[0] for row in found(done, "INGEST_ASSUMED")}
+    assert ("consume_from_where" in names) is assumed
+
+
+def test_heartbeats_of_push_consumers_outrank_what_is_given(tmp_path: Path) -> None:
+    given = '{"consumer_group": "G1", "consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}'
+    done = changed(tmp_path / "c", "min-01-healthy", given=given)
+    (row,) = done.tables["consumer_groups"]
+    assert row["consume_from_where"] == "CONSUME_FROM_LAST_OFFSET"
