@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.dumps import number
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, is_system_topic
 
 
 class Offsets:
@@ -46,6 +47,23 @@ class Offsets:
         """Messages that stand in these queues; None: unknown."""
         known = [self.ends[queue] for queue in queues if queue in self.ends]
         return sum(high - low for low, high in known) if known else None
+
+
+def backlog(case: GroupCase) -> dict[MessageQueue, int]:
+    """Messages after the commit of each queue that has some.
+
+    Where no end of the queue is known, the newest ``consumerProgress`` tells the difference.
+    """
+    offsets = Offsets(case)
+    behind = {queue: offsets.lag(queue) for queue in offsets.commits}
+    for fact in case.facts("QUEUE_PROGRESS"):
+        queue = queue_of(fact)
+        if queue not in offsets.ends and fact["details"].get("names_cut") != "true":
+            high = number(fact, "broker_offset", 0)
+            behind[queue] = high - number(fact, "consumer_offset", high)
+    return {
+        queue: lag for queue, lag in behind.items() if lag > 0 and not is_system_topic(queue.topic)
+    }
 
 
 def messages(count: int | None) -> str:
