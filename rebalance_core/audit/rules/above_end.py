@@ -157,7 +157,7 @@ def _finding(
 
 
 def _when(case: GroupCase, place: Place, fall: Fall) -> str:
-    """What may have happened in between, and when."""
+    """What happened in between, and when."""
     made = [
         row["event_ms"]
         for row in case.rows("topics")
@@ -165,8 +165,8 @@ def _when(case: GroupCase, place: Place, fall: Fall) -> str:
         and fall.first_ms <= row["event_ms"] <= fall.last_ms
     ]
     if made:
-        return f"its store was lost, or the topic was made anew at {utc(made[0])}"
-    return f"its store was lost between {utc(fall.first_ms)} and {utc(fall.last_ms)}"
+        return f"store lost or topic made anew at {utc(made[0])}"
+    return f"store lost or topic made anew between {utc(fall.first_ms)} and {utc(fall.last_ms)}"
 
 
 def _sent_to(

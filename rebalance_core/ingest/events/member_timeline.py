@@ -89,8 +89,8 @@ class MemberTimeline:
                     self._record(client_id, connections.restart(piece.place, at_ms, piece.source))
             elif piece.kind == "broker_out":
                 self._tables.pop(piece.place, None)
-                for client_id, connections in self._connections.items():
-                    self._record(client_id, connections.forget(piece.place))
+                for connections in self._connections.values():
+                    connections.forget(piece.place)
             elif piece.kind == "log_ended":
                 self._ended.add(piece.place)
             else:
