@@ -39,6 +39,11 @@ BROKER_LOG = (
         "consumer_closed", BROKER, GROUP, "group",
         "group and channel_info: its connection was seen closing",
         of_slaves=True,
+        rows=(
+            FactKind(
+                "CONNECTION_CLOSED", "the broker saw the connection of a member close", MOMENTS
+            ),
+        ),
     ),
     LogFact(
         "consumer_expired", BROKER, GROUP, "group",
