@@ -197,7 +197,11 @@ def _differences(observation: Observation, prediction: Prediction) -> Iterator[D
         return
     if prediction.is_deleted(observation.queue.topic, observation.at_ms):
         return
-    if observation.address in {address_of(owner) for owner in owners}:
+    topic, at_ms = observation.queue.topic, observation.at_ms
+    frozen = (
+        prediction.owners(observation.queue, ms) for ms in prediction.before_freeze(topic, at_ms)
+    )
+    if any(_is_held_by(observation.address, right) for right in (owners, *frozen)):
         return
     asked = min(owners, default=None)
     yield Difference(
@@ -207,7 +211,13 @@ def _differences(observation: Observation, prediction: Prediction) -> Iterator[D
         asked,
         observation.at_ms,
         observation.source,
+        unheld=not observation.address,
     )
+
+
+def _is_held_by(address: str, owners: frozenset[str]) -> bool:
+    """True if the address is that of an owner; none is that of a queue without an owner."""
+    return address in {address_of(owner) for owner in owners} or not (address or owners)
 
 
 def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Difference]:
@@ -215,6 +225,11 @@ def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Diffe
     wrong = prediction.held(one.client_id, one.at_ms) ^ one.held
     shared = prediction.popped(one.client_id, one.at_ms) ^ one.popped
     for queue in sorted(wrong | shared):
+        moments = prediction.before_freeze(queue.topic, one.at_ms)
+        if any(
+            (queue in one.held) == (queue in prediction.held(one.client_id, ms)) for ms in moments
+        ):
+            continue
         if prediction.is_deleted(queue.topic, one.at_ms):
             continue
         owners = prediction.owners(queue, one.at_ms) | prediction.takers(queue, one.at_ms)

@@ -161,7 +161,9 @@ def _given_up(case: GroupCase) -> dict[str, int]:
 def _last_sign(case: GroupCase, client_id: str, until_ms: int) -> int:
     """The last time at which the client committed, or its log speaks of the group; 0: never."""
     signs = [
-        row["observed_ms"] for row in case.rows("committed_offsets") if row["client_id"] == client_id
+        row["observed_ms"]
+        for row in case.rows("committed_offsets")
+        if row["client_id"] == client_id
     ]
     signs += [
         fact["last_ms"]

@@ -198,17 +198,16 @@ def _sent_to(
         return ""
     if to == {True}:
         return f"{version} sends who reads on from there to the end: what is stored is skipped"
-    return f"{version} sends who reads on from there to 0: what is stored is read again" if to else ""
+    return (
+        f"{version} sends who reads on from there to 0: what is stored is read again" if to else ""
+    )
 
 
 def _is_expected(case: GroupCase, broker: str, falls: dict[MessageQueue, Fall]) -> bool:
     """True if every fall lies around an outage of the master: a slave knows an older copy."""
     outages = case.run.masters.get(broker, ())
     return bool(falls) and all(
-        any(
-            one.down_ms <= fall.last_ms and not one.over(fall.first_ms)
-            for one in outages
-        )
+        any(one.down_ms <= fall.last_ms and not one.over(fall.first_ms) for one in outages)
         for fall in falls.values()
     )
 

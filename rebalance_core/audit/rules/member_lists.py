@@ -98,7 +98,10 @@ def _gone(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, 
     did not see close; whom it lists for longer lives.
     """
     partly = {
-        one for ids in lists.values() for one in ids if any(one not in ids for ids in lists.values())
+        one
+        for ids in lists.values()
+        for one in ids
+        if any(one not in ids for ids in lists.values())
     }
     there = {
         row["client_id"]

@@ -86,7 +86,10 @@ def _corrected(message: str) -> Fields:
     if fields is None or pieces is None:
         return None
     try:
-        return fields | {"asked": long_of(pieces[2], "offset"), "given": long_of(pieces[3], "offset")}
+        return fields | {
+            "asked": long_of(pieces[2], "offset"),
+            "given": long_of(pieces[3], "offset"),
+        }
     except Unreadable:
         return None
 
