@@ -143,7 +143,7 @@ def _difference(
         | ({"reason": "unknown"} if returned else {}),
         severity=INFO if healed or explained else None,
         topic=topic,
-        client_id=None if one.view else one.asked,
+        client_id=one.asked,
         first_ms=first,
         last_ms=last,
         remedy=OLDER_VIEW if one.view else None,

@@ -1,4 +1,4 @@
-"""Who reads without being a member: groups behind proxies, clients that no broker lists any more."""
+"""Who reads without being a member: groups behind proxies, clients that no broker lists."""
 
 from __future__ import annotations
 

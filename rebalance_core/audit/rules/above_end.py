@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -138,13 +138,16 @@ def _finding(
     if target:
         parts.append(target)
     expected = _is_expected(case, broker, falls)
-    severity = ERROR if above and case.members else INFO if expected and not above else WARNING
+    settled = not above and not falls and all(number(fact, "given") > 0 for fact in sent)
+    severity = ERROR if above and case.members else WARNING
+    if not above and (expected or settled):
+        severity = INFO
     times = [ms for fall in falls.values() for ms in (fall.first_ms, fall.last_ms)]
     times += [ms for fact in sent for ms in (fact["first_ms"], fact["last_ms"])]
     return Finding(
         f"{broker}: {'; '.join(parts)}.",
         {
-            "queues": _names(falls | above) or "unknown",
+            "queues": _names({*falls, *above}) or "unknown",
             "asked": listed(sorted({f["details"]["asked"] for f in sent}), 5) or "unknown",
             "given": listed(sorted({f["details"]["given"] for f in sent}), 5) or "unknown",
         },
@@ -212,16 +215,17 @@ def _is_expected(case: GroupCase, broker: str, falls: dict[MessageQueue, Fall]) 
     )
 
 
-def _names(queues: dict[MessageQueue, Fall] | dict[MessageQueue, Above]) -> str:
+def _names(queues: Iterable[MessageQueue]) -> str:
     return queue_names(sorted(queue[1:] for queue in queues))
 
 
 RULE = Rule(
     "COMMITS_ABOVE_END",
     WARNING,
-    "The end of a queue went back, or commits lie above it: the broker lost its store, or the topic "
-    "was made anew. Who reads on is sent to 0 and reads again (4.9.0 to 4.9.3, a queue from 0), or "
-    "to the end and skips what is stored. ERROR while commits of a group that is online lie above.",
+    "The end of a queue went back, or commits lie above it: the broker lost its store, or the "
+    "topic was made anew. Who reads on is sent to 0 and reads again (4.9.0 to 4.9.3, a queue from "
+    "0), or to the end and skips what is stored. ERROR while commits of a group that is online lie "
+    "above; INFO where a pull from above was only sent to the end.",
     "queue_offsets, committed_offsets, QUEUE_PROGRESS; facts OFFSET_CORRECTED (broker.log)",
     "Find out what became of the broker's store. Set the group's offsets there to where it shall "
     "read on (resetOffsetByTime).",

@@ -194,8 +194,8 @@ def _stale(
     return Finding(
         f"The list of {broker} is stale: it still has {plural(len(left), 'member')} that left at "
         f"{utc(first)}{until}, as other brokers know: {listed(sorted(left), 5)} (dumps of "
-        f"{utc(seen_ms)}{over}). It lets them go by {utc(last + STALE_MS)}; until then members that "
-        f"ask it leave their shares to nobody.{overloaded}",
+        f"{utc(seen_ms)}{over}). It lets them go by {utc(last + STALE_MS)}; until then members "
+        f"that ask it leave their shares to nobody.{overloaded}",
         {"stale": listed(sorted(left)), "rounds_of_dumps": str(len(looks))},
         severity=ERROR if again_ms is None else INFO,
         broker_name=broker,
@@ -280,8 +280,8 @@ DIFFER = Rule(
     "MEMBER_LISTS_DIFFER",
     ERROR,
     "Brokers list different members of the group. Each member asks any broker, so members divide "
-    "the queues by different lists: some are read twice, some by nobody. A list that lacks a member "
-    "is short; one that still has a member which left at another broker is stale.",
+    "the queues by different lists: some are read twice, some by nobody. A list that lacks a "
+    "member is short; one that still has a member which left at another broker is stale.",
     "observed_members (consumerConnection of each broker), facts GROUP_AT_BROKER, "
     "CONNECTION_CLOSED, CHANNEL_EVENTS_DROPPED; CONSUMER_LEAVE of cluster_events",
     "Check the network between the missing member and the broker named (HEARTBEAT_FAILED in its "
