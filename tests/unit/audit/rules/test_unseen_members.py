@@ -77,6 +77,7 @@ def test_groups_that_stand_still_or_have_members() -> None:
 
 LOST = of_member(CONSUMER_LOST, "x", 300, detail="EXPIRED")
 """A broker gave the client up."""
+CONFIG = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
 
 
 def given_up(
@@ -86,7 +87,7 @@ def given_up(
     commits_of_x = [commit(0, 5, at=290, client="x"), commit(0, 6, at=last, client="x")]
     return case_of(
         topic(read=1), join("x"), end_of_it, *also,
-        commits=commits_of_x, ends=[end(0, 50)], facts=facts, members=members or (),
+        commits=commits_of_x, ends=[end(0, 50)], facts=(CONFIG, *facts), members=members or (),
     )  # fmt: skip
 
 
