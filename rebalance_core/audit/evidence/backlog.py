@@ -52,13 +52,17 @@ class Offsets:
 def backlog(case: GroupCase) -> dict[MessageQueue, int]:
     """Messages after the commit of each queue that has some.
 
-    Where no end of the queue is known, the newest ``consumerProgress`` tells the difference.
+    Where ``consumerProgress`` is newer than any look at a queue's end, it tells the difference.
     """
     offsets = Offsets(case)
     behind = {queue: offsets.lag(queue) for queue in offsets.commits}
+    ended_ms: dict[MessageQueue, int] = {}
+    for row in case.rows("queue_offsets"):
+        ended_ms[queue_of(row)] = max(_seen(row), ended_ms.get(queue_of(row), 0))
     for fact in case.facts("QUEUE_PROGRESS"):
         queue = queue_of(fact)
-        if queue not in offsets.ends and fact["details"].get("names_cut") != "true":
+        newer = fact["first_ms"] > ended_ms.get(queue, 0)
+        if newer and fact["details"].get("names_cut") != "true":
             high = number(fact, "broker_offset", 0)
             behind[queue] = high - number(fact, "consumer_offset", high)
     return {

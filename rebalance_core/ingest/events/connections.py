@@ -144,8 +144,12 @@ class Connections:
         *,
         scanned: bool = False,
         graceful: bool = False,
+        everywhere: bool = False,
     ) -> list[Change]:
-        """A broker logged that a connection is gone."""
+        """A broker logged that a connection is gone.
+
+        ``everywhere``: the process unregistered at every broker, whether the others log it.
+        """
         changes = self.settle(at_ms)
         if (broker, channel) in self._over:
             return changes  # another broker told it before
@@ -155,7 +159,7 @@ class Connections:
             return changes
         if graceful and len(self.live) == 1:
             held.clear()  # what a thawed broker has of it beside is dead
-            for place in self.by_broker:
+            for place in self.by_broker if everywhere else self.ended & self.by_broker.keys():
                 self._unregister_at(place, at_ms)
         if self._removals and at_ms - self._removals[-1].at_ms > SAME_LOSS_MS:
             self._removals = []

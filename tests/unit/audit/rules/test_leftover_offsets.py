@@ -99,6 +99,8 @@ def test_the_difference_that_consumer_progress_prints_is_enough() -> None:
     assert severity(behind(2009, 9)) == ["WARNING"]
     assert severity(behind(9, 9)) == severity(behind(9, 12)) == severity() == []
     assert severity(behind(2009, 9, names_cut=True)) == []
+    made: dict[str, Any] = {"ends": [end(0, 0, at=5)]}  # the topic was new then
+    assert severities(OFFLINE, case_of(*GONE, facts=[CONFIG, behind(2009, 9)], **made))
     absent = fact("NOT_ONLINE", 900, broker_name="a")
     alone = case_of(topic(), facts=[CONFIG, behind(2009, 9), absent])
     assert severities(OFFLINE, alone) == ["WARNING"]
