@@ -71,9 +71,9 @@ def test_a_group_that_goes_on_is_healthy() -> None:
 
 
 def test_nobody_is_online_or_the_commits_are_right_again() -> None:
-    above = {"commits": [commit(0, 14_568, at=890)], **LOST}
+    above: dict[str, Any] = {"commits": [commit(0, 14_568, at=890)], **LOST}
     assert severities(RULE, case_of(*ONE, leave("x", 100), **above)) == ["WARNING"]
-    right = {"commits": [commit(0, 14_568, at=290), commit(0, 880, at=890)], **LOST}
+    right: dict[str, Any] = {"commits": [commit(0, 14_568, at=290), commit(0, 880, at=890)], **LOST}
     case = case_of(*ONE, **right)
     (one,) = findings_of(RULE, case)
     assert severities(RULE, case) == ["WARNING"]
@@ -89,7 +89,7 @@ def test_pulls_that_were_sent_back() -> None:
 def test_a_slave_that_knows_an_older_copy_and_a_topic_that_was_deleted() -> None:
     down = event(MASTER_DOWN, 400, broker_name="a", detail="READABLE")
     up = event(MASTER_UP, 500, broker_name="a")
-    fell = {"ends": [end(0, 20, at=300), end(0, 18, at=450)]}
+    fell: dict[str, Any] = {"ends": [end(0, 20, at=300), end(0, 18, at=450)]}
     assert severities(RULE, case_of(*ONE, down, up, **fell)) == ["INFO"]
     gone = event(TOPIC_DELETED, 950, topic="T", broker_name="a")
     assert findings_of(RULE, case_of(*ONE, gone, **LOST)) == []
