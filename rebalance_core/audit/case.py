@@ -37,6 +37,7 @@ class AuditRun:
         offsets_ms: when the first consumerOffset.json of a broker was copied, where one was; None:
             the tables are of no collection, and what they do not have was not committed.
         log_ends: when the broker.log of each broker that is up ends, where one was collected.
+        overloads: by broker, from when to when it dropped events of its connections.
     """
 
     start_ms: int
@@ -48,6 +49,7 @@ class AuditRun:
     versions: Mapping[str, str] = field(default_factory=dict)
     offsets_ms: Mapping[str, int] | None = None
     log_ends: Mapping[str, int] = field(default_factory=dict)
+    overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,11 @@ CLUSTER_KINDS = (
     "BROKER_REGISTERED",
     "GROUP_CONFIGS",
     "HEARTBEAT_FAILED",
+    "BROKER_STARTED",
+    "CHANNEL_EVENTS_DROPPED",
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
-and broker that it did not reach."""
+and broker that it did not reach; BROKER_STARTED: one for each start."""
 BROKER_LOG = "broker.log"
 LOG_SILENT_MS = MINUTE_MS
 """A broker that runs writes a line every minute at least: it registers at the name servers."""
@@ -83,6 +85,10 @@ def audit_run_of(
         for row in by_kind.get("BROKER_FILE", ())
         if row["details"].get("name") == "consumerOffset.json"
     }
+    overloads: dict[str, tuple[tuple[int, int], ...]] = {}
+    for row in by_kind.get("CHANNEL_EVENTS_DROPPED", ()):
+        spans = overloads.get(row["broker_name"], ())
+        overloads[row["broker_name"]] = (*spans, (row["first_ms"], row["last_ms"]))
     run = replace(
         run,
         missing=frozenset(missing),
@@ -90,6 +96,7 @@ def audit_run_of(
         versions=versions,
         offsets_ms=offsets if collected else None,
         log_ends=log_ends,
+        overloads=overloads,
     )
     return run, findings
 

@@ -113,7 +113,7 @@ def judge_cluster(
     run, missing = audit_run_of(facts, dumps, down_brokers(events), stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
-    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events)]
+    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts)]
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]

@@ -229,7 +229,11 @@ def _differences(observation: Observation, prediction: Prediction) -> Iterator[D
         return
     if prediction.is_deleted(observation.queue.topic, observation.at_ms):
         return
-    if observation.address in {address_of(owner) for owner in owners}:
+    topic, at_ms = observation.queue.topic, observation.at_ms
+    frozen = (
+        prediction.owners(observation.queue, ms) for ms in prediction.before_freeze(topic, at_ms)
+    )
+    if any(_is_held_by(observation.address, right) for right in (owners, *frozen)):
         return
     asked = min(owners, default=None)
     yield Difference(
@@ -239,6 +243,7 @@ def _differences(observation: Observation, prediction: Prediction) -> Iterator[D
         asked,
         observation.at_ms,
         observation.source,
+        unheld=not observation.address,
     )
 
 
@@ -251,11 +256,21 @@ def _let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> boo
     return late and one.live is None and bool(one.predicted) and one.predicted <= go
 
 
+def _is_held_by(address: str, owners: frozenset[str]) -> bool:
+    """True if the address is that of an owner; none is that of a queue without an owner."""
+    return address in {address_of(owner) for owner in owners} or not (address or owners)
+
+
 def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Difference]:
     """Queues that the client holds or pops and should not, or the other way round."""
     wrong = prediction.held(one.client_id, one.at_ms) ^ one.held
     shared = prediction.popped(one.client_id, one.at_ms) ^ one.popped
     for queue in sorted(wrong | shared):
+        moments = prediction.before_freeze(queue.topic, one.at_ms)
+        if any(
+            (queue in one.held) == (queue in prediction.held(one.client_id, ms)) for ms in moments
+        ):
+            continue
         if prediction.is_deleted(queue.topic, one.at_ms):
             continue
         owners = prediction.owners(queue, one.at_ms) | prediction.takers(queue, one.at_ms)

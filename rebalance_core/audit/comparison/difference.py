@@ -10,6 +10,7 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.comparison.explanations import NEAR_MS, Allocations, Explanations
 from rebalance_core.audit.comparison.observations import Observation
 from rebalance_core.audit.comparison.prediction import Prediction
+from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.time_text import utc
@@ -39,7 +40,9 @@ class Difference:
         predicted: client ids of the ledger; empty: no owner.
         live: the holder, a client id or the part before its ``@``; None: no owner, or not `asked`.
         asked: the client whose answer this is, or the first that should hold the queue.
+        unheld: the dump shows that nobody holds it.
         why: one of `CLASSES`; note: a few words on it.
+        view: the causes of the earlier epoch whose ownership the live one is; empty: of none.
         cause: the logged event that explains it for now; empty: none.
     """
 
@@ -49,8 +52,10 @@ class Difference:
     asked: str | None
     at_ms: int
     source: str
+    unheld: bool = False
     why: str = UNEXPLAINED
     note: str = ""
+    view: tuple[str, ...] = ()
     cause: str = ""
 
 
@@ -76,7 +81,9 @@ def classified(
             reasons = _reasons(one, explanations, prediction, refusals)
             why, note = next(reasons, (UNEXPLAINED, one.note))
             cause = explanations.broker_returned if why == STALE else ""
-            yield replace(one, why=why, note=note, cause=cause)
+            epoch = explanations.older_view(one.queue.topic) if why == STALE else None
+            view = () if epoch is None else tuple(epoch["causes"])
+            yield replace(one, why=why, note=note, cause=cause, view=view)
 
 
 def _by_time(
@@ -104,6 +111,10 @@ def _reasons(
     for row in refusals.get(one.queue, ()):
         if row["first_ms"] - NEAR_MS <= one.at_ms <= row["last_ms"] + NEAR_MS:
             yield LOCK, f"{row['details'].get('owner', '')} has its order lock"
+    epoch = explanations.older_view(one.queue.topic)
+    if epoch is not None:
+        span = f"{utc(epoch['from_ms'])} to {utc(epoch['to_ms'])}"
+        yield STALE, f"as in the epoch of {listed(epoch['causes'])}, {span}"
     if one.live is not None:
         before = prediction.earlier(one.queue, one.live, one.at_ms)
         if before is not None:

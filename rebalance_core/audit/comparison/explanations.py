@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.comparison.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.comparison.prediction import Prediction, holds
 from rebalance_core.audit.evidence.dumps import answers_at, broker_answers, proxy_answers
@@ -32,7 +32,7 @@ class Allocations:
     """How the queues of one epoch are allocated to clients; each question is answered once."""
 
     def __init__(self, case: GroupCase, prediction: Prediction, at_ms: int) -> None:
-        self._prediction = prediction
+        self.prediction = prediction
         self._at_ms = at_ms
         self.members = tuple(
             # cidAll: one who does not subscribe the topic counts too
@@ -44,7 +44,7 @@ class Allocations:
 
     def _owners(self, strategy: str, topic: str, clients: tuple[str, ...]) -> Owners:
         """Owners of every queue of the topic; empty where the strategy cannot divide them."""
-        queues = self._prediction.queues(topic, self._at_ms)
+        queues = self.prediction.queues(topic, self._at_ms)
         if not queues or not clients:
             return {}
         try:
@@ -69,8 +69,10 @@ class Explanations:
         self._case = case
         self._observed = observed
         self._allocations = allocations
+        self._prediction = allocations.prediction
         self._at_ms = at_ms
         self.other_strategy = cache(self._other_strategy)
+        self.older_view = cache(self._older_view)
         self._by_lists = cache(self._allocated_by_lists)
 
     @cached_property
@@ -95,6 +97,26 @@ class Explanations:
             if fits(holder, owners.get(queue, ())):
                 return note
         return ""
+
+    def _older_view(self, topic: str) -> Row | None:
+        """The newest earlier epoch whose ownership of a topic is the live one, queue by queue.
+
+        It counts where queues are held by nobody that the epoch gave to nobody or did not have:
+        what members held before and hold still, each queue tells by itself.
+        """
+        live = self._live.get(topic, {})
+        now = self._case.epoch_at(self._at_ms)
+        if now is None or "" not in live.values() or not any(live.values()):
+            return None
+        for epoch in reversed(self._case.epochs):
+            if epoch["epoch"] >= now["epoch"]:
+                continue
+            owners = {
+                queue: tuple(self._prediction.owners(queue, epoch["from_ms"])) for queue in live
+            }
+            if all(fits(live[queue] or None, owners[queue]) for queue in live):
+                return epoch
+        return None
 
     def _other_strategy(self, topic: str) -> str:
         """The strategy that explains every live holder of a topic, while the group uses another."""

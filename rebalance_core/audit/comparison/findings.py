@@ -17,9 +17,10 @@ from rebalance_core.audit.comparison.difference import (
 )
 from rebalance_core.audit.comparison.simulated_range import lateness
 from rebalance_core.audit.comparison.unheld import NOT_READ, NOT_TOLD, not_read, not_told
-from rebalance_core.audit.evidence.backlog import Offsets
+from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.events import BROKER_DOWN
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.verdicts import REASONS, UNKNOWN, UNSTABLE
 
@@ -38,6 +39,10 @@ _DIFFERS = {
     UNEXPLAINED: (ERROR, "Dump the group again; compare the client's log with the ledger."),
 }
 
+OLDER_VIEW = (
+    "Restart the members one after the other: they divide the topic as before the last change; "
+    "then dump the owners again."
+)
 LATE_REMEDY = (
     "Dump again in a minute. If it still differs look for lost notifications and blocked timers "
     "(STARVED_TIMERS) of the members named."
@@ -106,19 +111,24 @@ def comparison_findings(
     grouped: dict[tuple[str, str], list[Difference]] = {}
     for one in result.differences:
         grouped.setdefault((one.why, one.queue.topic), []).append(one)
+    offsets = Offsets(case)
     for (why, topic), differences in sorted(grouped.items()):
-        yield COMPARISON_RULES[why], _difference(case, topic, differences, result)
+        yield COMPARISON_RULES[why], _difference(topic, differences, result, offsets)
 
 
 def _difference(
-    case: GroupCase, topic: str, differences: list[Difference], result: ComparisonResult
+    topic: str, differences: list[Difference], result: ComparisonResult, offsets: Offsets
 ) -> Finding:
+    behind = offsets.behind({one.queue for one in differences if one.unheld})
     queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in differences})
     first, last = min(one.at_ms for one in differences), max(one.at_ms for one in differences)
     healed = last < result.last_round_ms
     one = differences[0]
     explained = all(each.cause for each in differences)
-    holder = one.live or (f"not {one.asked}" if one.asked else "no owner")
+    holder = one.live or (f"not {one.asked}" if one.asked and not one.unheld else "no owner")
+    unheld = queue_names(sorted({each.queue[1:] for each in differences if each.unheld}))
+    left = f"; nobody holds {unheld}, {messages(behind)} behind" if unheld else ""
+    returned = bool(unheld) and any(BROKER_DOWN in each.view for each in differences)
     predicted = listed(sorted(one.predicted)) or "no owner"
     note = f" ({one.note})" if one.note else ""
     ending = "; a later round of dumps agrees again" if healed else ""
@@ -126,7 +136,7 @@ def _difference(
     return Finding(
         f"{plural(len(queues), 'queue')} of {topic} held otherwise than predicted, e.g. "
         f"{queue_names([one.queue[1:]])}: predicted {predicted}, live {holder}"
-        f"{note}{ending}.",
+        f"{note}{left}{ending}.",
         {
             "queues": queue_names(queues),
             "predicted": predicted,
@@ -134,14 +144,13 @@ def _difference(
             "why": one.note or CLASSES[one.why],
             "source": one.source,
         }
-        | (
-            {}
-            if one.live
-            else {"committed": Offsets(case).committed(each.queue for each in differences)}
-        ),
+        | ({} if one.live else {"committed": offsets.committed(q.queue for q in differences)})
+        | ({"unheld": unheld, "behind": "unknown" if behind is None else behind} if unheld else {})
+        | ({"reason": "unknown"} if returned else {}),
         severity=INFO if healed or explained else None,
         topic=topic,
         client_id=one.asked,
         first_ms=first,
         last_ms=last,
+        remedy=OLDER_VIEW if one.view else None,
     )

@@ -8,10 +8,15 @@ from functools import cache, cached_property
 from itertools import chain
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.configurations.topic_configs import is_deleted
+from rebalance_core.audit.evidence.configurations.topic_configs import (
+    is_deleted,
+    readable_queues,
+)
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.sharing import Readers, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.statuses import FROZEN
+from rebalance_core.model.timers import ROUTE_POLL_MS
 from rebalance_core.protocol.windows import OWN_PASS_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -116,6 +121,22 @@ class Prediction:
         """The queues of a topic that the group has at this time, owned or not."""
         of_topic = (item for item in self._of_queue.items() if item[0].topic == topic)
         return [queue for queue, rows in of_topic if any(holds(row, at_ms) for row in rows)]
+
+    def before_freeze(self, topic: str, at_ms: int) -> list[int]:
+        """Moments whose ownership of a topic that nobody can divide now members may have kept.
+
+        Clients poll routes. Of several changes within one poll, the last of which left the topic
+        without a readable queue, each may have seen any or none before it froze what it held.
+        """
+        if readable_queues(self._case, topic) or topic not in self._topics:
+            return []
+        epochs = [epoch for epoch in self._case.epochs if epoch["from_ms"] <= at_ms]
+        while epochs and epochs[-1]["status"] == FROZEN:
+            frozen_ms = epochs.pop()["from_ms"]
+            if not epochs or epochs[-1]["status"] != FROZEN:
+                since_ms = frozen_ms - ROUTE_POLL_MS - EVENT_DATED_LATE_MS
+                return [one["from_ms"] for one in epochs if one["to_ms"] > since_ms]
+        return []
 
     def is_deleted(self, topic: str, at_ms: int) -> bool:
         """True if the topic is gone from every broker.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.dumps import number
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, is_system_topic
 
 
 class Offsets:
@@ -58,6 +59,27 @@ class Offsets:
         """Messages that stand in these queues; None: unknown."""
         known = [self.ends[queue] for queue in queues if queue in self.ends]
         return sum(high - low for low, high in known) if known else None
+
+
+def backlog(case: GroupCase) -> dict[MessageQueue, int]:
+    """Messages after the commit of each queue that has some.
+
+    Where ``consumerProgress`` is newer than any look at a queue's end, it tells the difference.
+    """
+    offsets = Offsets(case)
+    behind = {queue: offsets.lag(queue) for queue in offsets.commits}
+    ended_ms: dict[MessageQueue, int] = {}
+    for row in case.rows("queue_offsets"):
+        ended_ms[queue_of(row)] = max(_seen(row), ended_ms.get(queue_of(row), 0))
+    for fact in case.facts("QUEUE_PROGRESS"):
+        queue = queue_of(fact)
+        newer = fact["first_ms"] > ended_ms.get(queue, 0)
+        if newer and fact["details"].get("names_cut") != "true":
+            high = number(fact, "broker_offset", 0)
+            behind[queue] = high - number(fact, "consumer_offset", high)
+    return {
+        queue: lag for queue, lag in behind.items() if lag > 0 and not is_system_topic(queue.topic)
+    }
 
 
 def messages(count: int | None) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from rebalance_core.audit.finding import Rule
 from rebalance_core.audit.rules import (
+    above_end,
     balance,
     blocked_order,
     broadcasting,
@@ -101,6 +102,7 @@ RULES: tuple[Rule, ...] = (
     invisible_time.RULE,
     missing_pop_retry_topic.RULE,
     unseen_members.RULE,
+    unseen_members.UNLISTED,
     # clients
     order_locks.STUCK,
     order_locks.WAIT,
@@ -112,6 +114,7 @@ RULES: tuple[Rule, ...] = (
     start_offsets.REPLAYED,
     start_offsets.FAILED,
     offset_rollback.RULE,
+    above_end.RULE,
     masters.NOT_READ,
     masters.LOCKS,
     masters.FELL_BACK,

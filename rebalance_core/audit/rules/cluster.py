@@ -9,10 +9,13 @@ from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import REFUSED, Event
 from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.timers import CHANNEL_EXPIRY_MS
 from rebalance_core.replay.masters import MasterOutage, MasterOutages
 
 FLAP_MS = 120_000
 """A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
+STARTS_MS = 5_000
+"""A broker registers before it logs that it is up; both logs have seconds."""
 
 NAME_SERVERS_DIFFER = Rule(
     "NAME_SERVERS_DIFFER",
@@ -27,8 +30,9 @@ BROKER_FLAPS = Rule(
     "BROKER_FLAPS",
     WARNING,
     "A broker expired at the name server and registered again within two minutes: its heartbeats "
-    "stall, and every client's queues on it move twice.",
-    "BROKER_DOWN (EXPIRED) and BROKER_UP of cluster_events",
+    "stall, and every client's queues on it move twice. Not where its own log has a start: it was "
+    "restarted.",
+    "BROKER_DOWN (EXPIRED) and BROKER_UP of cluster_events; BROKER_STARTED",
     "Look for long pauses (GC, disk) of the broker and for losses on its way to the name server.",
 )
 
@@ -112,12 +116,17 @@ def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:
             )
 
 
-def broker_flaps(events: Iterable[Row]) -> Iterator[Finding]:
-    """Brokers that expired and were back at once.
+def broker_flaps(events: Iterable[Row], facts: Iterable[Row] = ()) -> Iterator[Finding]:
+    """Brokers that expired and were back at once, though they had not been restarted.
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
+        facts: of the cluster; BROKER_STARTED counts.
     """
+    starts: dict[str, list[int]] = {}
+    for row in facts:
+        if row["kind"] == "BROKER_STARTED":
+            starts.setdefault(row["broker_name"], []).append(row["first_ms"])
     down: dict[str, Row] = {}
     flaps: dict[str, list[tuple[int, int]]] = {}
     for row in sorted(events, key=lambda row: (row["event_ms"], row["sequence"])):
@@ -126,8 +135,13 @@ def broker_flaps(events: Iterable[Row]) -> Iterator[Finding]:
             down[name] = row
         elif name in down:
             gone = down.pop(name)
-            if gone["detail"] == "EXPIRED" and row["event_ms"] - gone["event_ms"] < FLAP_MS:
-                flaps.setdefault(name, []).append((gone["event_ms"], row["event_ms"]))
+            span = (gone["event_ms"], row["event_ms"])
+            restarted = any(
+                span[0] - CHANNEL_EXPIRY_MS <= ms <= span[1] + STARTS_MS
+                for ms in starts.get(name, ())
+            )
+            if gone["detail"] == "EXPIRED" and span[1] - span[0] < FLAP_MS and not restarted:
+                flaps.setdefault(name, []).append(span)
     for name, times in sorted(flaps.items()):
         longest = max(up - gone for gone, up in times) / 1000
         yield Finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.duplicate_ids import (
@@ -21,6 +21,11 @@ from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.protocol.windows import NOTIFIED_MS
+
+OWN_INSTANCE = (
+    "Give each consumer of the process an instance name of its own (and each container, where they "
+    "share the host's network); then restart them."
+)
 
 
 def find_duplicates(case: GroupCase) -> Iterator[Finding]:
@@ -56,15 +61,28 @@ def _duplicate(
     if listing is not None:
         evidence |= {"addresses": listed(listing.addresses), "seen_at": listing.broker_name}
     live = not gone or listing is not None
+    one_host = _of_one_host(duplicate.client_id, duplicate.channels)
+    who = plural(len(duplicate.channels), "connection" if one_host else "process")
     return Finding(
-        f"{plural(len(duplicate.channels), 'process')} use the client id {duplicate.client_id} "
+        f"{who} use the client id {duplicate.client_id} "
         f"since {utc(duplicate.first_ms)}{until}{slices}.",
         evidence,
         severity=ERROR if live and not is_broadcasting(case) else WARNING,
         client_id=duplicate.client_id,
         first_ms=duplicate.first_ms,
         last_ms=duplicate.last_ms,
+        remedy=OWN_INSTANCE if one_host else None,
     )
+
+
+def _of_one_host(client_id: str, addresses: Iterable[str]) -> bool:
+    """True if the id is ``ip@pid`` and every connection comes from that address.
+
+    Clients that are not Java open one for each consumer of a process; so do containers that share
+    their host's network, each with the same process id.
+    """
+    host, _, process = client_id.partition("@")
+    return process.isdigit() and {one.rpartition(":")[0] for one in addresses} == {host}
 
 
 def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
@@ -76,6 +94,7 @@ def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
         client_id=listing.client_id,
         broker_name=listing.broker_name,
         first_ms=listing.first_ms,
+        remedy=OWN_INSTANCE if _of_one_host(listing.client_id, listing.addresses) else None,
     )
 
 

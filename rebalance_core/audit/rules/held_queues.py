@@ -28,7 +28,8 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
     stuck: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
     for fact in fresh(case, case.facts("STUCK_QUEUE")):
         if fact["details"].get("trouble") == "consume":
-            span = (fact["first_ms"], fact["last_ms"])
+            since_ms = fact["first_ms"] - number(fact, "count", 0)  # "blocked, 597688ms"
+            span = (since_ms, fact["last_ms"])
             stuck.setdefault(fact["client_id"] or "a client", {})[queue_of(fact)] = span
     dumps: dict[tuple[str, str, str, int], list[Row]] = {}
     for fact in fresh(case, case.facts("HELD_QUEUE")):
@@ -45,7 +46,7 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
         last = max(span[1] for span in spans.values())
         yield Finding(
             f"{client_id} has messages of {plural(len(spans), 'queue')} in its cache and does not "
-            f"get on with them, {utc(first)} to {utc(last)}: {listed(names, 5)}.",
+            f"get on with them since {utc(first)} (last seen at {utc(last)}): {listed(names, 5)}.",
             {"queues": listed(names)},
             client_id=client_id,
             first_ms=first,

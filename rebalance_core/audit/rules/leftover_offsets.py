@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.backlog import Offsets, backlog, messages
 from rebalance_core.audit.evidence.configurations.group_configs import (
     configurations,
     lacks_configuration,
@@ -14,11 +14,11 @@ from rebalance_core.audit.evidence.configurations.topic_configs import (
     is_deleted,
     is_system_group,
 )
-from rebalance_core.audit.evidence.dumps import fresh, listed_members
+from rebalance_core.audit.evidence.dumps import EMPTY_LIST, fresh, listed_members
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.unseen import unseen_reading
+from rebalance_core.audit.evidence.unseen import unlisted_readers, unseen_reading
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
@@ -29,6 +29,10 @@ from rebalance_core.model.versions import parse_version
 
 RESTART_MS = MINUTE_MS
 """A group that is away for less than this is most likely being restarted."""
+MAY_RUN = (
+    "See whether its clients still run (RUNNING_NOT_LISTED) and restart them; until that is known "
+    "delete nothing."
+)
 
 
 def find_leftover(case: GroupCase) -> Iterator[Finding]:
@@ -137,12 +141,12 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
     unseen = unseen_reading(case)
     if unseen is not None and unseen.is_sure:
         return  # PROXY_GROUP_UNSEEN
-    offsets = Offsets(case)
-    lags = {queue: offsets.lag(queue) for queue in offsets.commits if not is_system_topic(queue[0])}
+    unlisted = unlisted_readers(case)
+    if unlisted is not None and unlisted.goes_on:
+        return  # RUNNING_NOT_LISTED
     topics: dict[str, int] = {}
-    for queue, lag in lags.items():
-        if lag:
-            topics[queue[0]] = topics.get(queue[0], 0) + lag
+    for queue, lag in backlog(case).items():
+        topics[queue.topic] = topics.get(queue.topic, 0) + lag
     if topics:
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
         yield Finding(
@@ -152,6 +156,7 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
             severity=None if _is_sure(case) else INFO,
             topic=next(iter(topics)) if len(topics) == 1 else None,
             first_ms=since,
+            remedy=None if unlisted is None else MAY_RUN,
         )
 
 
@@ -160,8 +165,8 @@ def _is_sure(case: GroupCase) -> bool:
     last = case.last_epoch
     if last is not None:
         return bool(case.run.end_ms - last["from_ms"] >= RESTART_MS)
-    answers = fresh(case, case.facts("GROUP_AT_BROKER"))
-    return any(fact["details"].get("members", "0") in ("0", "") for fact in answers)
+    answers = fresh(case, [*case.facts("GROUP_AT_BROKER"), *case.facts("NOT_ONLINE")])
+    return any(fact["details"].get("members", "0") in EMPTY_LIST for fact in answers)
 
 
 LEFTOVER = Rule(
@@ -178,7 +183,7 @@ OFFLINE = Rule(
     "OFFLINE_WITH_LAG",
     WARNING,
     "The group has offsets, messages come in, and no member is online to read them.",
-    "epochs (EMPTY), committed_offsets, queue_offsets",
+    "epochs (EMPTY), committed_offsets, queue_offsets, QUEUE_PROGRESS",
     "Start its consumers, or delete the group (deleteSubGroup -r true) if it is no longer used. "
     "Messages are lost when they expire (fileReservedTime).",
     find_offline,

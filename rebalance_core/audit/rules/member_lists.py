@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.comparison.observations import COMMAND_MS
 from rebalance_core.audit.evidence.causes import cause_before, explained, window_around
 from rebalance_core.audit.evidence.configurations.topic_configs import configs
 from rebalance_core.audit.evidence.dumps import (
@@ -16,26 +17,46 @@ from rebalance_core.audit.evidence.dumps import (
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.sharing import is_proxied
 from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.events import CONSUMER_LEAVE
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.time_text import utc
-from rebalance_core.model.timers import HEARTBEAT_MS
+from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, HEARTBEAT_MS
 from rebalance_core.protocol.windows import ROUTE_MS, SCAN_AND_PASS_MS
 
 FEW = 4
 """So few short refusals after a logged event are not worth a line."""
+STALE_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
+"""A broker that did not see a connection close has given it up by then."""
+BACK_MS = HEARTBEAT_MS + COMMAND_MS
+"""A client that lives has connected again by then."""
+STALE_REMEDY = (
+    "Dump the broker's list again after that; the members named are gone, nothing is wrong with "
+    "them. Look for what keeps the broker from handling its connections (load, GC)."
+)
 
 
 def find_differ(case: GroupCase) -> Iterator[Finding]:
-    """One finding a broker that lacks members other brokers have
-    (rocketmq.md §11 no. 10 and 11).
+    """One finding a broker that lacks members other brokers have, one a broker whose list still
+    has who left (rocketmq.md §11 no. 10 and 11).
     """
     missing: dict[str, list[tuple[int, set[str]]]] = {}
+    stale: dict[str, list[tuple[int, dict[str, int]]]] = {}
     whole: dict[str, int] = {}
+    fresh_list: dict[str, int] = {}
     for together in member_rounds(fresh(case, broker_answers(case), "observed_ms")):
         first_ms, last_ms = together[0]["observed_ms"], together[-1]["observed_ms"]
+        lists = _lists(together)
         changing = _changing(case, first_ms, last_ms)
-        for broker, lacks in _lacks(case, together).items():
+        gone = _gone(case, lists, first_ms)
+        for broker, ids in lists.items():
+            left = {one: gone[one] for one in ids & gone.keys()}
+            if left:
+                stale.setdefault(broker, []).append((first_ms, left))
+            else:
+                fresh_list[broker] = first_ms
+        lacking = _lacks(case, {b: ids - gone.keys() for b, ids in lists.items()}, first_ms)
+        for broker, lacks in lacking.items():
             if not lacks:
                 whole[broker] = first_ms
             elif not changing:
@@ -43,23 +64,66 @@ def find_differ(case: GroupCase) -> Iterator[Finding]:
     for broker, seen in sorted(missing.items()):
         again = whole.get(broker, 0)
         yield _finding(broker, seen, again if again > seen[-1][0] else None)
+    for broker, looks in sorted(stale.items()):
+        again = fresh_list.get(broker, 0)
+        yield _stale(case, broker, looks, again if again > looks[-1][0] else None)
 
 
-def _lacks(case: GroupCase, together: list[Row]) -> dict[str, set[str]]:
-    """Broker -> members that others of the round list and it should; nothing if one was asked."""
+def _lists(together: list[Row]) -> dict[str, set[str]]:
+    """Broker -> the members that it lists in this round."""
     lists: dict[str, set[str]] = {}
     for row in together:
         ids = lists.setdefault(row["asked_broker"], set())
         if row["client_id"] is not None:
             ids.add(row["client_id"])
+    return lists
+
+
+def _lacks(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, set[str]]:
+    """Broker -> members that others of the round list and it should; nothing if one was asked."""
     if len(lists) < 2:
         return {}
     everybody = set[str]().union(*lists.values())
-    at_ms = together[0]["observed_ms"]
     return {
         broker: {one for one in everybody - ids if _belongs(case, one, broker, at_ms)}
         for broker, ids in lists.items()
     }
+
+
+def _gone(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, int]:
+    """Clients that one broker no longer lists and that are gone, and since when.
+
+    They unregistered, or closed their connection to a broker that does not list them again: a
+    client that lives is back within a heartbeat. Another broker gives up within `STALE_MS` whom it
+    did not see close; whom it lists for longer lives.
+    """
+    partly = {
+        one
+        for ids in lists.values()
+        for one in ids
+        if any(one not in ids for ids in lists.values())
+    }
+    there = {
+        row["client_id"]
+        for row in case.rows("memberships")
+        if row["from_ms"] <= at_ms and (row["to_ms"] is None or row["to_ms"] > at_ms)
+    }
+    gone: dict[str, int] = {}
+    for row in case.rows("cluster_events"):
+        one = row["client_id"]
+        left = row["event_type"] == CONSUMER_LEAVE and row["event_ms"] <= at_ms - COMMAND_MS
+        if left and one in partly - there:
+            gone[one] = max(row["event_ms"], gone.get(one, 0))
+    signs = {
+        row["client_id"]: row["observed_ms"]
+        for row in sorted(case.rows("committed_offsets"), key=lambda row: row["observed_ms"])
+    }
+    for fact in case.facts("CONNECTION_CLOSED"):
+        one, closed_ms = fact["client_id"], fact["last_ms"]
+        again = one in lists.get(fact["broker_name"], {one}) or signs.get(one, 0) > closed_ms
+        if one in partly & there and not again and BACK_MS < at_ms - closed_ms <= STALE_MS:
+            gone[one] = closed_ms
+    return gone
 
 
 def _changing(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
@@ -106,6 +170,39 @@ def _finding(broker: str, seen: list[tuple[int, set[str]]], again_ms: int | None
         client_id=lacks[0] if len(lacks) == 1 else None,
         first_ms=first,
         last_ms=again_ms,
+    )
+
+
+def _stale(
+    case: GroupCase, broker: str, looks: list[tuple[int, dict[str, int]]], again_ms: int | None
+) -> Finding:
+    left = {one: ms for _, gone in looks for one, ms in gone.items()}
+    first, last, seen_ms = min(left.values()), max(left.values()), looks[-1][0]
+    until = "" if first == last else f" to {utc(last)}"
+    dropped = [
+        span
+        for span in case.run.overloads.get(broker, ())
+        if span[0] <= seen_ms and span[1] >= first - STALE_MS
+    ]
+    overloaded = (
+        f" It dropped events of its connections from {utc(dropped[0][0])} to "
+        f"{utc(dropped[-1][1])}: it is overloaded."
+        if dropped
+        else ""
+    )
+    over = "" if again_ms is None else f"; {utc(again_ms)} no more"
+    return Finding(
+        f"The list of {broker} is stale: it still has {plural(len(left), 'member')} that left at "
+        f"{utc(first)}{until}, as other brokers know: {listed(sorted(left), 5)} (dumps of "
+        f"{utc(seen_ms)}{over}). It lets them go by {utc(last + STALE_MS)}; until then members "
+        f"that ask it leave their shares to nobody.{overloaded}",
+        {"stale": listed(sorted(left)), "rounds_of_dumps": str(len(looks))},
+        severity=ERROR if again_ms is None else INFO,
+        broker_name=broker,
+        client_id=min(left) if len(left) == 1 else None,
+        first_ms=first,
+        last_ms=again_ms,
+        remedy=STALE_REMEDY,
     )
 
 
@@ -183,8 +280,10 @@ DIFFER = Rule(
     "MEMBER_LISTS_DIFFER",
     ERROR,
     "Brokers list different members of the group. Each member asks any broker, so members divide "
-    "the queues by different lists: some are read twice, some by nobody.",
-    "observed_members (consumerConnection of each broker), facts GROUP_AT_BROKER",
+    "the queues by different lists: some are read twice, some by nobody. A list that lacks a "
+    "member is short; one that still has a member which left at another broker is stale.",
+    "observed_members (consumerConnection of each broker), facts GROUP_AT_BROKER, "
+    "CONNECTION_CLOSED, CHANNEL_EVENTS_DROPPED; CONSUMER_LEAVE of cluster_events",
     "Check the network between the missing member and the broker named (HEARTBEAT_FAILED in its "
     "log); restart that member if it can reach the broker.",
     find_differ,

@@ -39,6 +39,11 @@ BROKER_LOG = (
         "consumer_closed", BROKER, GROUP, "group",
         "group and channel_info: its connection was seen closing",
         of_slaves=True,
+        rows=(
+            FactKind(
+                "CONNECTION_CLOSED", "the broker saw the connection of a member close", MOMENTS
+            ),
+        ),
     ),
     LogFact(
         "consumer_expired", BROKER, GROUP, "group",
@@ -72,7 +77,25 @@ BROKER_LOG = (
         "broker_starting", BROKER, CLUSTER, "",
         "perm: brokerPermission; the broker's consumer table is empty",
     ),
-    LogFact("broker_booted", BROKER, CLUSTER, "", "broker, address"),
+    LogFact(
+        "broker_booted", BROKER, CLUSTER, "", "broker, address",
+        rows=(FactKind("BROKER_STARTED", "the broker logged that it is up: a restart", MOMENTS),),
+    ),
+    LogFact(
+        "channel_event_dropped", BROKER, CLUSTER, "",
+        "size, type (CONNECT, CLOSE, IDLE, EXCEPTION): an overloaded broker forgets that a "
+        "connection opened or closed",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "CHANNEL_EVENTS_DROPPED",
+                "the broker's queue of channel events was full: type of those it dropped",
+                EPISODES,
+            ),
+        ),
+        details=("type",),
+    ),
     LogFact(
         "broker_property", BROKER, CLUSTER, "",
         "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, enableSlaveActingMaster) "
@@ -145,6 +168,34 @@ BROKER_LOG = (
                 EPISODES,
             ),
         ),
+    ),
+    LogFact(
+        "group_not_known", BROKER, GROUP, "group",
+        "group: a pull was refused, CODE 24; no member of the group is registered",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "GROUP_NOT_KNOWN",
+                "a pull was refused: the broker has no member of the group, and somebody reads",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
+        "offset_corrected", BROKER, GROUP, "group",
+        "group, topic, asked, given: a pull beyond an end of its queue was sent elsewhere",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "OFFSET_CORRECTED",
+                "a pull of an offset that its queue does not have was sent elsewhere: asked, "
+                "given; the line names no queue",
+                EPISODES,
+            ),
+        ),
+        details=("asked", "given"),
     ),
     LogFact(
         "offset_went_back", BROKER, GROUP, "group",

@@ -3,7 +3,8 @@
 A process holds one connection to each broker it knows, so the brokers' counts of connections tell
 how many processes there are: the smallest count over the brokers that have any. A broker that
 freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone; two
-processes that share an id (rocketmq.md §1.2) show everywhere.
+processes that share an id (rocketmq.md §1.2) show everywhere. A process that unregisters does so at
+every broker: where one logs it it is gone, and another that goes on listing it has a stale list.
 
 Of a broker whose log has ended dumps alone tell: what it logged last may be over, and a client that
 another broker loses may still be there.
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rebalance_core.model.time_units import SECOND_MS
 from rebalance_core.model.timers import CHANNEL_SCAN_MS, HEARTBEAT_MS
 
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
@@ -69,6 +71,8 @@ class Connections:
     _unlisted: _Removal | None = None
     """The first dump without it, since it was last seen."""
     _removals: list[_Removal] = field(default_factory=list)
+    _over: set[tuple[str, str]] = field(default_factory=set)
+    """Broker and channel of connections that a process had when it unregistered."""
     _restarted: tuple[int, _Removal] | None = None
     """When the last broker that knew it restarted, and since when it is gone if it stays away."""
     _names: dict[str, str] = field(default_factory=dict)
@@ -76,6 +80,7 @@ class Connections:
     def connect(self, broker: str, channel: str, at_ms: int, source: str) -> list[Change]:
         """A broker logged a new connection."""
         changes = self.settle(at_ms)
+        self._over.discard((broker, channel))
         self.by_broker.setdefault(broker, {})[channel] = (at_ms, source)
         self._seen(broker)
         while self._processes() > len(self.live):
@@ -90,7 +95,11 @@ class Connections:
         """A dump listed all connections of the broker, whose log has ended."""
         changes = self.settle(at_ms)
         before = self.by_broker.get(broker, {})
-        now = {channel: before.get(channel, (at_ms, source)) for channel in channels}
+        now = {
+            channel: before.get(channel, (at_ms, source))
+            for channel in channels
+            if (broker, channel) not in self._over  # it does not know yet
+        }
         self.by_broker[broker] = now
         removal = _Removal(at_ms, next(iter(before.keys() - now.keys()), ""), source)
         if now:
@@ -135,17 +144,23 @@ class Connections:
         *,
         scanned: bool = False,
         graceful: bool = False,
+        everywhere: bool = False,
     ) -> list[Change]:
-        """A broker logged that a connection is gone."""
+        """A broker logged that a connection is gone.
+
+        ``everywhere``: the process unregistered at every broker, whether the others log it.
+        """
         changes = self.settle(at_ms)
+        if (broker, channel) in self._over:
+            return changes  # another broker told it before
         held = self.by_broker.get(broker, {})
         held.pop(channel, None)
         if not self.live:
             return changes
         if graceful and len(self.live) == 1:
             held.clear()  # what a thawed broker has of it beside is dead
-            for place in self.ended & self.by_broker.keys():
-                self.by_broker[place].clear()  # it unregisters everywhere
+            for place in self.by_broker if everywhere else self.ended & self.by_broker.keys():
+                self._unregister_at(place, at_ms)
         if self._removals and at_ms - self._removals[-1].at_ms > SAME_LOSS_MS:
             self._removals = []
         self._removals.append(_Removal(at_ms, channel, source, scanned, graceful))
@@ -158,31 +173,30 @@ class Connections:
             self._removals = []
         return changes
 
+    def _unregister_at(self, place: str, at_ms: int) -> None:
+        """It is gone there too; what connected within a second of this may be the next process."""
+        gone = {one for one, (ms, _) in self.by_broker[place].items() if ms < at_ms - SECOND_MS}
+        self._over |= {(place, one) for one in gone}
+        for channel in gone:
+            del self.by_broker[place][channel]
+
     def _is_logged(self) -> bool:
         """True if a broker whose log goes on has a connection."""
         return any(
             channels for place, channels in self.by_broker.items() if place not in self.ended
         )
 
-    def forget(self, broker: str) -> list[Change]:
-        """The broker is out of the route: what it knew of connections no longer counts.
-
-        A process that unregistered elsewhere while this broker was dead is gone since then.
-        """
+    def forget(self, broker: str) -> None:
+        """The broker is out of the route: what it knew of connections no longer counts."""
         self.by_broker.pop(broker, None)
-        unregistered = any(removal.graceful for removal in self._removals)
-        if not (unregistered and len(self.live) == 1) or self._processes():
-            return []
-        gone = self._leave()
-        self._removals = []
-        return [gone]
 
     def restart(self, broker: str, at_ms: int, source: str) -> list[Change]:
         """The broker starts with an empty table; nothing tells whether its clients live.
 
         One that all other brokers had lost before does not live since then: this broker was dead.
         """
-        changes = self.settle(at_ms) + self.forget(broker)
+        changes = self.settle(at_ms)
+        self.forget(broker)
         if self.live and not self._processes():
             before = self._removals[0] if self._removals and len(self.live) == 1 else None
             self._restarted = (at_ms, before or _Removal(at_ms, "", source))

@@ -21,6 +21,7 @@ from rebalance_core.ingest.events.unlogged_members import not_logged
 from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import version_of_ordinal
+from rebalance_core.ingest.proxies.proxy_members import BEHIND
 from rebalance_core.ingest.rows import ORDER, Row, event
 from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import (
@@ -90,8 +91,8 @@ class MemberTimeline:
                     self._record(client_id, connections.restart(piece.place, at_ms, piece.source))
             elif piece.kind == "broker_out":
                 self._tables.pop(piece.place, None)
-                for client_id, connections in self._connections.items():
-                    self._record(client_id, connections.forget(piece.place))
+                for connections in self._connections.values():
+                    connections.forget(piece.place)
             elif piece.kind == "log_ended":
                 self._ended.add(piece.place)
             else:
@@ -181,11 +182,13 @@ class MemberTimeline:
                 connections.connect(piece.place, channel, start_ms, piece.source),
                 OBSERVED,
             )
+        graceful = piece.kind == "consumer_left"
         self._record(
             client_id,
             connections.remove(
                 piece.place, channel, at_ms, piece.source,
-                scanned=piece.kind == "consumer_expired", graceful=piece.kind == "consumer_left",
+                scanned=piece.kind == "consumer_expired", graceful=graceful,
+                everywhere=graceful and not piece.place.startswith(BEHIND),
             ),
         )  # fmt: skip
 

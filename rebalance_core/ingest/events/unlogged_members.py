@@ -37,8 +37,10 @@ def unlogged_joins(
     """Joins (and leaves) of members that no broker's log has when others see them; findings.
 
     A member whose own log has its heartbeats joined with the first of them; one that
-    ``consumerStatus`` lists joined when it says it started; any other was there before.
+    ``consumerStatus`` lists joined when it says it started; any other was there before. A broker
+    that lists a connection whose line it has, of a process that left, has a stale list.
     """
+    logged = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
     started = {
         piece.values["client_file"]: piece.values["start_ms"]
         for piece in pieces
@@ -61,6 +63,8 @@ def unlogged_joins(
         if not client_id or client_id in added or known:
             continue
         if client_id in presence.stays and piece.kind != "member":
+            continue
+        if piece.kind == "member" and (piece.place, piece.values["client_addr"]) in logged:
             continue
         added.add(client_id)
         when = at_ms if piece.kind == "heartbeat" else started.get(client_id)

@@ -154,22 +154,28 @@ def pop_retry_names(topics: pa.Table) -> pa.Table:
 
 
 def ends_of_queues(queue_offsets: pa.Table) -> pa.Table:
-    """The first and the last observation of every queue."""
-    order, new = _in_order(queue_offsets, ("cluster", *_QUEUE), ("observed_ms",))
-    kept = order[new | np.roll(new, -1)]
-    return queue_offsets.select(_QUEUE_END).take(pa.array(kept))
+    """The first and the last observation of every queue, and those around a fall of its end."""
+    order, new = _in_order(queue_offsets, ("cluster", *_QUEUE), ("observed_ms", "max_offset"))
+    end = queue_offsets["max_offset"].to_numpy()[order]
+    falls = ~new & (np.roll(end, 1) > end)
+    kept = new | np.roll(new, -1) | falls | np.roll(falls, -1)
+    return queue_offsets.select(_QUEUE_END).take(pa.array(order[kept]))
 
 
 def turning_commits(committed_offsets: pa.Table) -> pa.Table:
-    """Of every queue's commits the first two and the last, and those before and after a fall."""
+    """Of every queue's commits the first two, the last of each client, and those around a fall."""
     order, new = _in_order(
         committed_offsets, (*GROUP, *_QUEUE), ("observed_ms", "committed_offset")
     )
     offset = committed_offsets["committed_offset"].to_numpy()[order]
     falls = ~new & (np.roll(offset, 1) > offset)  # below the commit before
     second = np.roll(new, 1) & ~new
-    kept = new | second | np.roll(new, -1) | falls | np.roll(falls, -1)
-    return committed_offsets.take(pa.array(order[kept]))
+    kept = np.zeros(len(order), np.bool_)
+    kept[order] = new | second | np.roll(new, -1) | falls | np.roll(falls, -1)
+    order, new = _in_order(committed_offsets, (*GROUP, *_QUEUE, "client_id"), ("observed_ms",))
+    kept[order] |= np.roll(new, -1)
+    places = np.flatnonzero(kept)
+    return committed_offsets.take(pa.array(places))
 
 
 def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tuple[Ints, Bools]:
@@ -177,7 +183,7 @@ def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tup
 
     The first row begins a key as well, so what is rolled by one is right at both ends.
     """
-    encoded = (table[name].combine_chunks().dictionary_encode() for name in key)
+    encoded = (table[name].combine_chunks().dictionary_encode("encode") for name in key)
     codes = [column.indices.to_numpy() for column in encoded]
     order = np.lexsort([*(table[name].to_numpy() for name in reversed(by)), *reversed(codes)])
     new = np.zeros(len(order), np.bool_)

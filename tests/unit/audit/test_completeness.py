@@ -179,3 +179,12 @@ def test_offsets_of_a_v2_broker_come_from_consumer_progress_alone(
     found = summaries([*WHOLE, store("ROCKSDB_V2", None, None, None)], [*DUMPS, *progress])
     assert len(found) == missing
     assert all("config/rdb" in text for text in found)
+
+
+def test_what_brokers_dropped_and_when_is_known_of_the_run() -> None:
+    dropped = [
+        fact("CHANNEL_EVENTS_DROPPED", at, broker_name="a", details={"type": "CLOSE"})
+        for at in (HOUR, 2 * HOUR)
+    ]
+    run, _ = audit_run_of([*WHOLE, *dropped], DUMPS, frozenset(), 6.0)
+    assert run.overloads == {"a": ((HOUR, HOUR), (2 * HOUR, 2 * HOUR))}

@@ -22,6 +22,8 @@ _EMPTIED = (
     "SCAN: remove expired channel from ConsumerManager consumerTable, all clear, consumerGroup=",
 )
 _REFUSED = "the consumer's subscription not exist, group: "
+_UNKNOWN = "the consumer's group info not exist, group: "
+_CORRECTED = "PULL_OFFSET_MOVED:correction offset. topic="
 _BACK = "[NOTIFYME]update consumer offset less than store. clientHost="
 _THREW = "], allocate message queue exception. strategy name: "
 
@@ -71,6 +73,27 @@ def _refused(message: str) -> Fields:
     return named(("group", "topic"), between(message, _REFUSED, ", topic:", ""))
 
 
+def _unknown(message: str) -> Fields:
+    return named(("group",), [message.removeprefix(_UNKNOWN)])
+
+
+def _corrected(message: str) -> Fields:
+    """A pull beyond an end of its queue, which the line does not name."""
+    pieces = between(
+        message, _CORRECTED, ", groupId=", ", requestOffset=", ", newOffset=", ", suggestBrokerId="
+    )
+    fields = named(("topic", "group"), pieces[:2] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    try:
+        return fields | {
+            "asked": long_of(pieces[2], "offset"),
+            "given": long_of(pieces[3], "offset"),
+        }
+    except Unreadable:
+        return None
+
+
 def _back(message: str) -> Fields:
     pieces = between(
         message, _BACK, ", key=", ", queueId=", ", requestOffset=", ", storeOffset=", ""
@@ -111,6 +134,8 @@ TEMPLATES: tuple[Template, ...] = (
     ("group_topic", _ADDED, _added),
     *(("group_emptied", words, _last_word) for words in _EMPTIED),
     ("no_subscription", _REFUSED, _refused),
+    ("group_not_known", _UNKNOWN, _unknown),
+    ("offset_corrected", _CORRECTED, _corrected),
     ("offset_went_back", _BACK, _back),
     ("group_created", _AUTO, _auto),
     ("group_created", _ADMIN, _admin),

@@ -37,6 +37,7 @@ _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. cha
 _CLOSED = "NETTY EVENT: remove not active channel["
 _CLOSED_END = "] from ConsumerGroupInfo groupChannelTable, consumer group: "
 _CHANGED = "registerConsumer info changed"
+_FULL = "event queue size["
 
 
 def _connected(message: str) -> Fields:
@@ -84,6 +85,14 @@ def _expired(message: str) -> Fields:
     if fields is not None:
         fields["channel"] = fields["channel"].rpartition("/")[2]
     return fields
+
+
+def _dropped(message: str) -> Fields:
+    """``event queue size[10001] enough, so drop this event NettyEvent [type=CLOSE, …]``."""
+    return named(
+        ("size", "type"),
+        between(message, _FULL, "] enough, so drop this event NettyEvent [type=", ", "),
+    )
 
 
 def _created(message: str) -> Fields:
@@ -161,6 +170,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_copy_failed", "SyncDelayOffset Exception, ", _follows),
     ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
     ("min_broker", "Min broker changed, old: ", _min_broker),
+    ("channel_event_dropped", _FULL, _dropped),
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
     ("commit_refused", REFUSED, commit_refused),
     *broker_group_log.TEMPLATES,

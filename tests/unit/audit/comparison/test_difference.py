@@ -13,10 +13,26 @@ from rebalance_core.audit.comparison.difference import (
     Difference,
     classified,
 )
+from rebalance_core.audit.comparison.findings import comparison_findings
 from rebalance_core.audit.comparison.observations import ClientObservation, observations
 from rebalance_core.audit.comparison.prediction import Prediction
+from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
+from rebalance_core.model.time_text import utc
+from rebalance_core.model.verdicts import EQUAL
 from rebalance_core.strategies import allocate_group, parse_strategy
-from tests.unit.audit.cases import Row, case_of, fact, join, leave, listed_at, topic
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    commit,
+    end,
+    event,
+    fact,
+    join,
+    leave,
+    listed_at,
+    ms,
+    topic,
+)
 from tests.unit.audit.comparison.group_rows import A, B, progress, status
 from tests.unit.audit.comparison.group_rows import case as group_case
 from tests.unit.audit.sharing import listed_by
@@ -122,3 +138,69 @@ def test_queues_of_a_client_behind_a_proxy_show_no_holder() -> None:
 
     assert len(compare(shown()).differences) == 1
     assert compare(shown(*listed_by("p1", 502, CLIENTS[0]))).differences == ()
+
+
+def owners_shown(at: float, of_a: str, of_b: str) -> list[Row]:
+    """What consumerProgress -s shows: the last number of each holder's address, - for nobody."""
+    rows = [fact("DUMP", at, command="consumerProgress")]
+    for broker, holders in (("a", of_a), ("b", of_b)):
+        for number, one in enumerate(holders):
+            address = "" if one == "-" else f"10.0.0.{one}"
+            shown: Row = {"with_clients": True, "client_ip": address}
+            where: Row = {"topic": "T", "broker_name": broker, "queue_id": number}
+            rows.append(fact("QUEUE_PROGRESS", at, **where, **shown))
+    return rows
+
+
+def back_at_400(shown: list[Row]) -> GroupCase:
+    """Broker b was away from 200 to 400 s; each of its queues has 600 messages unread."""
+    both = join("10.0.0.1@1#1"), join("10.0.0.2@2#2")
+    gone = event(BROKER_DOWN, 200, broker_name="b"), event(BROKER_UP, 400, broker_name="b")
+    ends = [end(number, 700, broker="b") for number in range(4)]
+    commits = [commit(number, 100, broker="b") for number in range(4)]
+    events = topic(), topic(broker="b"), *both, *gone
+    return case_of(*events, facts=shown, ends=ends, commits=commits)
+
+
+def test_members_that_divide_as_in_an_earlier_epoch() -> None:
+    """rocketmq#9830: the broker is back, and its queues stay with nobody."""
+    case = back_at_400(owners_shown(900, "1122", "----"))
+    result = compare(case)
+    assert {one.why for one in result.differences} == {STALE}
+    ((rule, one),) = comparison_findings(case, result)
+    assert rule.rule_id == "OWNERSHIP_DIFFERS_STALE_VIEW"
+    down = f"as in the epoch of BROKER_DOWN, {utc(ms(200))} to {utc(ms(400))}"
+    assert down in one.summary
+    assert "nobody holds b:0-3, 2400 messages behind" in one.summary
+    assert (one.evidence["unheld"], one.evidence["reason"]) == ("b:0-3", "unknown")
+    assert "one after the other" in str(one.remedy)
+
+
+def test_what_fits_no_earlier_epoch_or_leaves_no_queue_unheld() -> None:
+    other = back_at_400(owners_shown(900, "1122", "--12"))
+    assert {one.view for one in compare(other).differences} == {()}
+    ((_, one),) = comparison_findings(other, compare(other))
+    assert "nobody holds b:0-1, 1200 messages behind" in one.summary
+    right = compare(back_at_400(owners_shown(900, "1111", "2222")))
+    assert (right.verdict, right.differences) == (EQUAL, ())
+
+
+def test_two_changes_of_the_route_within_a_poll_the_second_of_which_freezes() -> None:
+    """Members may have seen both states or the last alone: either outcome is right."""
+    client = "10.0.0.1@1#1"
+    alone = topic(), topic(broker="b"), join(client)
+
+    def closed(first: float, second: float, shown: list[Row]) -> set[str]:
+        perms = topic(perm=2, at=first), topic(broker="b", perm=2, at=second)
+        found = compare(case_of(*alone, *perms, facts=shown)).differences
+        queues = [one.queue for one in found if one.queue.topic == "T"]
+        return {f"{queue.broker_name}:{queue.queue_id}" for queue in queues}
+
+    kept, gave_up = owners_shown(900, "1111", "1111"), owners_shown(900, "----", "1111")
+    asked = status_of(client, 900, pulled=" ".join(f"{b}:{n}" for b in "ab" for n in range(4)))
+    assert closed(100, 103, kept) == closed(100, 103, gave_up) == set()
+    assert closed(100, 103, asked) == set()
+    assert closed(100, 160, kept) == {"a:0", "a:1", "a:2", "a:3"}
+    assert closed(100, 160, gave_up) == set()
+    # what nobody could have seen stays a difference
+    assert closed(100, 103, owners_shown(900, "1111", "----")) == {"b:0", "b:1", "b:2", "b:3"}

@@ -46,6 +46,19 @@ def test_a_broker_that_expired_and_was_back_at_once_flaps() -> None:
     assert (found.first_ms, found.last_ms) == (0, 1_000_000)
 
 
+def test_a_broker_whose_own_log_starts_in_between_was_restarted() -> None:
+    expired = [event(600_000, "DOWN", "EXPIRED"), event(623_000, "UP")]
+    for started_ms in (500_000, 610_000, 624_000):
+        start = fact("BROKER_STARTED", started_ms, broker_name="b")
+        assert list(broker_flaps(expired, [start])) == [], started_ms
+    for start in (
+        fact("BROKER_STARTED", 100_000, broker_name="b"),
+        fact("BROKER_STARTED", 700_000, broker_name="b"),
+        fact("BROKER_STARTED", 610_000, broker_name="another"),
+    ):
+        assert len(list(broker_flaps(expired, [start]))) == 1
+
+
 def test_a_restart_or_a_long_absence_is_no_flap() -> None:
     restart = [event(0, "DOWN", "STOPPED"), event(60_000, "UP")]
     absence = [event(0, "DOWN", "EXPIRED"), event(121_000, "UP")]

@@ -88,3 +88,19 @@ def test_entries_that_stay_are_a_warning() -> None:
     crowd = [row for at in (300, 700) for row in listed_at("a", at, *many)]
     case = case_of(topic(), join("x"), join("y"), members=crowd)
     assert severities(MANY, case) == ["WARNING"]
+
+
+def test_connections_of_one_host_with_an_id_of_address_and_process() -> None:
+    """Two consumers of one process, of a client that is no Java client."""
+    own, other = "10.0.0.5@77", "10.0.0.6@77"
+    for client_id, what in ((own, "2 connections use"), (other, "2 processes use")):
+        twice = [join(client_id, channel=f"10.0.0.5:{port}") for port in (1, 2)]
+        (one,) = findings_of(DUPLICATE, case_of(topic(), *twice))
+        assert one.summary.startswith(what)
+        assert ("instance name" in str(one.remedy)) == (client_id == own)
+
+
+def test_listed_connections_of_one_host() -> None:
+    members = listed_at("a", 500, "10.0.0.5@77/10.0.0.5:1", "10.0.0.5@77/10.0.0.5:2")
+    (one,) = findings_of(DUPLICATE, case_of(topic(), join("10.0.0.5@77"), members=members))
+    assert "instance name" in str(one.remedy)

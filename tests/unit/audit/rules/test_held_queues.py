@@ -1,6 +1,7 @@
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.model.time_text import utc
 from tests.unit.audit.cases import Row, case_of, fact, findings_of, join, ms, severities, topic
 
 BLOCKED, ZOMBIE, SILENT = "CONSUMER_BLOCKED", "ZOMBIE_QUEUE", "NOT_PULLING"
@@ -57,3 +58,12 @@ def test_pulled_lately_dropped_or_taken_just_now() -> None:
     assert findings_of(SILENT, group(held(500, last_pull_ms=ms(300), dropped=True))) == []
     assert findings_of(SILENT, group(held(100, last_pull_ms=ms(-300)))) == []
     assert findings_of(SILENT, group(held(500, client="y", last_pull_ms=ms(300)))) == []
+
+
+def test_mqadmin_says_for_how_long_it_is_blocked() -> None:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 1, "client_id": "x"}
+    (one,) = findings_of(
+        BLOCKED, group(fact("STUCK_QUEUE", 900, trouble="consume", count=597_688, **where))
+    )
+    assert one.first_ms == ms(900) - 597_688
+    assert f"since {utc(ms(900) - 597_688)}" in one.summary

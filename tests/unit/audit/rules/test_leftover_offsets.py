@@ -5,6 +5,7 @@ import pytest
 
 from rebalance_core.model.events import TOPIC_DELETED
 from tests.unit.audit.cases import (
+    Row,
     case_of,
     commit,
     end,
@@ -84,3 +85,22 @@ def test_a_group_that_was_never_online() -> None:
     nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
     assert severities(OFFLINE, case_of(topic(), facts=[CONFIG, nobody], **BEHIND)) == ["WARNING"]
     assert severities(OFFLINE, case_of(topic(), facts=[CONFIG], **BEHIND)) == ["INFO"]
+
+
+def test_the_difference_that_consumer_progress_prints_is_enough() -> None:
+    def behind(*offsets: int, **own: Any) -> Row:
+        where: Row = {"topic": "T", "broker_name": "a", "queue_id": 0}
+        told = dict(zip(("broker_offset", "consumer_offset"), offsets, strict=True))
+        return fact("QUEUE_PROGRESS", 900, **where, **told, **own)
+
+    def severity(*facts: Row) -> list[str]:
+        return severities(OFFLINE, case_of(*GONE, facts=[CONFIG, *facts]))
+
+    assert severity(behind(2009, 9)) == ["WARNING"]
+    assert severity(behind(9, 9)) == severity(behind(9, 12)) == severity() == []
+    assert severity(behind(2009, 9, names_cut=True)) == []
+    made: dict[str, Any] = {"ends": [end(0, 0, at=5)]}  # the topic was new then
+    assert severities(OFFLINE, case_of(*GONE, facts=[CONFIG, behind(2009, 9)], **made))
+    absent = fact("NOT_ONLINE", 900, broker_name="a")
+    alone = case_of(topic(), facts=[CONFIG, behind(2009, 9), absent])
+    assert severities(OFFLINE, alone) == ["WARNING"]

@@ -1,12 +1,19 @@
+from dataclasses import replace
+
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, Event
+from rebalance_core.model.time_text import utc
 from tests.unit.audit.cases import (
+    Row,
     case_of,
+    commit,
     event,
     fact,
     findings_of,
     join,
+    leave,
     listed_at,
+    ms,
     severities,
     topic,
 )
@@ -52,6 +59,38 @@ def test_in_the_window_of_a_join_or_a_broker_s_return() -> None:
 def test_lists_that_are_equal_again() -> None:
     same = [*listed_at("a", 800, "x", "y"), *listed_at("b", 801, "x", "y")]
     assert severities(DIFFER, case_of(*TWO, members=[*SHORT, *same])) == ["WARNING"]
+
+
+def test_a_list_that_still_has_who_left_is_stale() -> None:
+    """The broker dropped the event; who unregistered at another one is gone."""
+    left = case_of(*TWO, leave("y", 440), members=SHORT)
+    (one,) = findings_of(DIFFER, left)
+    assert severities(DIFFER, left) == ["ERROR"]
+    assert (one.broker_name, one.client_id, one.first_ms) == ("a", "y", ms(440))
+    assert f"by {utc(ms(440 + 130))}" in one.summary
+    assert "overloaded" not in one.summary
+    busy = replace(left, run=replace(left.run, overloads={"a": ((ms(442), ms(450)),)}))
+    assert "it is overloaded" in findings_of(DIFFER, busy)[0].summary
+    later = [*SHORT, *listed_at("a", 800, "x"), *listed_at("b", 801, "x")]
+    assert severities(DIFFER, case_of(*TWO, leave("y", 440), members=later)) == ["INFO"]
+    # a list of the very moment, or one that all brokers share, is no finding
+    assert findings_of(DIFFER, case_of(*TWO, leave("y", 498), members=SHORT)) == []
+    both = [*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x", "y")]
+    assert findings_of(DIFFER, case_of(*TWO, leave("y", 440), members=both)) == []
+
+
+def test_a_connection_that_one_broker_saw_close() -> None:
+    def closed(at: float, broker: str = "b", *commits: Row) -> str:
+        seen = fact("CONNECTION_CLOSED", at, broker_name=broker, client_id="y")
+        case = case_of(*TWO, members=SHORT, facts=[seen], commits=commits)
+        (one,) = findings_of(DIFFER, case)
+        return str(one.broker_name)
+
+    assert closed(440) == "a", "it is gone, and a does not know yet"
+    assert closed(480) == "b", "it may connect again"
+    assert closed(300) == "b", "a has heard of it since"
+    assert closed(440, "a") == "b", "a lists it again"
+    assert closed(440, "b", commit(0, 5, at=490, client="y")) == "b", "it lives"
 
 
 def test_a_client_that_was_not_in_its_list() -> None:

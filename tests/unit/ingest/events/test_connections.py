@@ -8,8 +8,8 @@ def test_a_process_is_one_however_many_brokers_it_knows() -> None:
     joined = found.connect("a", "1:1", 1_000, "a:1")
     assert [(c.at_ms, c.joined, c.channel) for c in joined] == [(1_000, True, "1:1")]
     assert found.connect("b", "1:2", 1_050, "b:1") == []
-    assert found.remove("a", "1:1", 9_000, "a:2", graceful=True) == []
-    left = found.remove("b", "1:2", 9_100, "b:2", graceful=True)
+    left = found.remove("a", "1:1", 9_000, "a:2", graceful=True, everywhere=True)
+    assert found.remove("b", "1:2", 9_100, "b:2", graceful=True, everywhere=True) == []
     assert [(c.at_ms, c.joined, c.channel, c.graceful) for c in left] == [
         (9_000, False, "1:1", True)
     ]
@@ -95,15 +95,48 @@ def test_a_broker_out_of_the_route_counts_for_nothing() -> None:
     assert len(found.remove("a", "1:1", 5_000, "")) == 1
 
 
-def test_who_unregistered_while_a_broker_was_dead_left_then_not_when_it_is_known_dead() -> None:
-    for known in ("forget", "restart"):
+def test_who_unregistered_at_one_broker_left_whatever_the_others_log() -> None:
+    for silent in ("it drops the event", "it is out of the route", "it restarts"):
         found = Connections()
         found.connect("a", "1:1", 1_000, "a:1")
         found.connect("b", "1:2", 1_000, "b:1")
-        assert found.remove("b", "1:2", 5_000, "b:2", graceful=True) == []
-        changes = found.forget("a") if known == "forget" else found.restart("a", 9_000, "a:9")
-        assert [(c.at_ms, c.graceful, c.source) for c in changes] == [(5_000, True, "b:2")]
+        (left,) = found.remove("b", "1:2", 5_000, "b:2", graceful=True, everywhere=True)
+        assert (left.at_ms, left.graceful, left.source) == (5_000, True, "b:2"), silent
+        if silent == "it is out of the route":
+            found.forget("a")
+        elif silent == "it restarts":
+            assert found.restart("a", 9_000, "a:9") == []
+        assert found.remove("a", "1:1", 130_000, "a:10", scanned=True) == []
         assert found.live == []
+
+
+def test_a_list_that_still_has_who_unregistered_elsewhere_is_stale() -> None:
+    found = Connections(ended={"a"})
+    found.connect("a", "1:1", 1_000, "a:1")
+    found.connect("b", "1:2", 1_000, "b:1")
+    found.remove("b", "1:2", 5_000, "b:2", graceful=True, everywhere=True)
+    assert found.relist("a", ["1:1"], 60_000, "dump") == []
+    assert len(found.relist("a", ["1:1", "1:9"], 90_000, "dump")) == 1, "it came back"
+
+
+def test_a_client_of_proxies_leaves_them_one_by_one() -> None:
+    found = Connections()
+    found.connect("behind p1", "1:1", 1_000, "p1:1")
+    found.connect("behind p2", "1:2", 1_000, "p2:1")
+    assert found.remove("behind p1", "1:1", 5_000, "p1:2", graceful=True) == []
+    (left,) = found.remove("behind p2", "1:2", 35_000, "p2:2", graceful=True)
+    assert left.graceful
+
+
+def test_the_next_process_of_an_id_outlives_the_late_line_of_the_one_before() -> None:
+    found = Connections()
+    found.connect("a", "1:1", 1_000, "a:1")
+    found.connect("b", "1:2", 1_000, "b:1")
+    found.remove("a", "1:1", 50_000, "a:2", graceful=True, everywhere=True)
+    assert len(found.connect("a", "1:3", 50_500, "a:3")) == 1
+    assert found.remove("b", "1:2", 51_000, "b:2", graceful=True, everywhere=True) == []
+    found.connect("b", "1:4", 51_000, "b:3")
+    assert found.live == ["1:3"]
 
 
 def test_who_lost_a_connection_may_live_at_a_broker_that_is_dead() -> None:
@@ -111,7 +144,7 @@ def test_who_lost_a_connection_may_live_at_a_broker_that_is_dead() -> None:
     found.connect("a", "1:1", 1_000, "")
     found.connect("b", "1:2", 1_000, "")
     assert found.remove("b", "1:2", 5_000, "") == []
-    assert found.forget("a") == []
+    found.forget("a")
     assert found.live == ["1:1"]
 
 
@@ -126,11 +159,15 @@ def test_whatever_the_brokers_say_joins_and_leaves_alternate(seed: int) -> None:
             if act == "connect":
                 changes = found.connect(broker, channel, at_ms, "")
             elif act == "remove":
-                changes = found.remove(broker, channel, at_ms, "", graceful=choose.random() < 0.5)
+                graceful, everywhere = choose.random() < 0.5, choose.random() < 0.5
+                changes = found.remove(
+                    broker, channel, at_ms, "", graceful=graceful, everywhere=everywhere
+                )
             elif act == "restart":
                 changes = found.restart(broker, at_ms, "")
             else:
-                changes = found.forget(broker)
+                found.forget(broker)
+                changes = []
             for change in changes:
                 if change.joined:
                     live.append(change.channel)

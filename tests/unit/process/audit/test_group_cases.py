@@ -256,3 +256,22 @@ def test_the_random_tables_have_what_is_tested() -> None:
 def test_no_row_at_all() -> None:
     tables = {name: table_of(name, []) for name in random_tables(0)}
     assert list(group_cases(tables)) == []
+
+
+def test_an_end_that_went_back_is_kept_with_the_one_before() -> None:
+    where: Row = {"cluster": "c", "topic": "T", "broker_name": "b", "queue_id": 0}
+    ends = enumerate((0, 50, 90, 7, 8, 9))
+    rows = [where | {"observed_ms": ms, "min_offset": 0, "max_offset": high} for ms, high in ends]
+    found = ends_of_queues(table_of("queue_offsets", rows)).to_pylist()
+    assert sorted(row["observed_ms"] for row in found) == [0, 2, 3, 5]
+
+
+def test_the_last_commit_of_each_client_is_kept() -> None:
+    where: Row = {"cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "b"}
+    clients = ("x", None, "x", "y", "y", "y")
+    rows = [
+        where | {"queue_id": 0, "client_id": one, "observed_ms": ms, "committed_offset": 10 + ms}
+        for ms, one in enumerate(clients)
+    ]
+    found = turning_commits(table_of("committed_offsets", rows)).to_pylist()
+    assert sorted(row["observed_ms"] for row in found) == [0, 1, 2, 5]

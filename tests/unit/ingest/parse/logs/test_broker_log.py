@@ -226,6 +226,23 @@ def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
             {"group": "crm", "topic": "clicks"},
         ),
         (
+            "the consumer's group info not exist, group: crm",
+            "group_not_known",
+            {"group": "crm"},
+        ),
+        (
+            "PULL_OFFSET_MOVED:correction offset. topic=orders, groupId=crm, requestOffset=14568, "
+            "newOffset=0, suggestBrokerId=0",
+            "offset_corrected",
+            {"group": "crm", "topic": "orders", "asked": 14568, "given": 0},
+        ),
+        (
+            "event queue size[10001] enough, so drop this event NettyEvent [type=CLOSE, "
+            "remoteAddr=10.0.0.5:50004, channel=[id: 0x1, L:/10.0.0.1:10911 ! R:/10.0.0.5:50004]]",
+            "channel_event_dropped",
+            {"size": "10001", "type": "CLOSE"},
+        ),
+        (
             "[NOTIFYME]update consumer offset less than store. clientHost=127.0.0.1:50578, "
             "key=orders@notify, queueId=2, requestOffset=9, storeOffset=10",
             "offset_went_back",
@@ -284,6 +301,10 @@ def test_properties_stand_in_other_lines_too_where_they_state_nothing() -> None:
         AT + "Min broker changed, old: 0-null",
         AT + "subscription changed, group: g OLD: SubscriptionData [classFilterMode=false",
         AT + "the consumer's subscription not exist, group: g",
+        AT + "the consumer's group info not exist, group: ",
+        AT + "PULL_OFFSET_MOVED:correction offset. topic=T, groupId=g, requestOffset=x, "
+        "newOffset=0, suggestBrokerId=0",
+        AT + "event queue size[10001] enough, so drop this event",
         AT + "[NOTIFYME]update consumer offset less than store. clientHost=1.1.1.1:1, key=orders, "
         "queueId=0, requestOffset=1, storeOffset=2",
         AT + "delete subscription group OK, subscription group:null",

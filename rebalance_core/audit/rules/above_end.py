@@ -1,0 +1,233 @@
+"""COMMITS_ABOVE_END: the end of a queue went back, and commits lie above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.backlog import messages
+from rebalance_core.audit.evidence.configurations.topic_configs import is_deleted
+from rebalance_core.audit.evidence.dumps import number
+from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.persistence import is_broadcasting
+from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.queue import MessageQueue, is_system_topic
+from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.time_text import utc
+from rebalance_core.protocol.first_pull import first_pull_correction
+
+Place = tuple[str, str]
+"""Topic and broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """The end of a queue was seen at one offset, and later at a lower one."""
+
+    high: int
+    low: int
+    first_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """The newest commit of a queue, and its end at that time or later."""
+
+    commit: int
+    end: int
+
+
+def find(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic and broker (rocketmq.md §5.5)."""
+    if is_broadcasting(case):
+        return
+    ends = _ends(case)
+    falls = {queue: fall for queue, seen in ends.items() if (fall := _fall(seen))}
+    above = _above(case, ends)
+    sent = _sent_back(case)
+    deleted = {(row["topic"], row["broker_name"]) for row in case.rows("topics") if is_deleted(row)}
+    places = {queue[:2] for queue in (*falls, *above)} | sent.keys()
+    for place in sorted(places - deleted):
+        if not is_system_topic(place[0]):
+            yield _finding(
+                case,
+                place,
+                {queue: fall for queue, fall in falls.items() if queue[:2] == place},
+                {queue: one for queue, one in above.items() if queue[:2] == place},
+                sent.get(place, []),
+            )
+
+
+def _ends(case: GroupCase) -> dict[MessageQueue, list[tuple[int, int]]]:
+    """When the end of each queue was seen, and where, in order of time."""
+    ends: dict[MessageQueue, list[tuple[int, int]]] = {}
+    for row in case.rows("queue_offsets"):
+        ends.setdefault(queue_of(row), []).append((row["observed_ms"], row["max_offset"]))
+    for fact in case.facts("QUEUE_PROGRESS"):
+        if fact["details"].get("names_cut") != "true":
+            seen = (fact["first_ms"], number(fact, "broker_offset", 0))
+            ends.setdefault(queue_of(fact), []).append(seen)
+    return {queue: sorted(seen) for queue, seen in ends.items()}
+
+
+def _fall(seen: list[tuple[int, int]]) -> Fall | None:
+    """The deepest fall between two looks; an end only grows."""
+    falls = [
+        Fall(before, after, first_ms, last_ms)
+        for (first_ms, before), (last_ms, after) in pairwise(seen)
+        if after < before and first_ms < last_ms
+    ]
+    return max(falls, key=lambda fall: fall.high - fall.low, default=None)
+
+
+def _above(
+    case: GroupCase, ends: dict[MessageQueue, list[tuple[int, int]]]
+) -> dict[MessageQueue, Above]:
+    """Queues whose newest commit lies above every end seen at that time or later.
+
+    What clients say they committed is dated by another clock, and does not count.
+    """
+    newest: dict[MessageQueue, Row] = {}
+    for row in sorted(case.rows("committed_offsets"), key=lambda row: row["observed_ms"]):
+        if row["client_id"] is None:
+            newest[queue_of(row)] = row
+    found = {}
+    for queue, row in newest.items():
+        later = [end for ms, end in ends.get(queue, ()) if ms >= row["observed_ms"]]
+        if later and row["committed_offset"] > max(later):
+            found[queue] = Above(row["committed_offset"], max(later))
+    return found
+
+
+def _sent_back(case: GroupCase) -> dict[Place, list[Row]]:
+    """Pulls from beyond the end that brokers sent back; those from below the minimum go forward."""
+    sent: dict[Place, list[Row]] = {}
+    for fact in case.facts("OFFSET_CORRECTED"):
+        if number(fact, "asked") > number(fact, "given"):
+            sent.setdefault((fact["topic"], fact["broker_name"]), []).append(fact)
+    return sent
+
+
+def _finding(
+    case: GroupCase,
+    place: Place,
+    falls: dict[MessageQueue, Fall],
+    above: dict[MessageQueue, Above],
+    sent: list[Row],
+) -> Finding:
+    topic, broker = place
+    parts = []
+    if falls:
+        deepest = max(falls.values(), key=lambda fall: fall.high - fall.low)
+        parts.append(
+            f"the end of {topic} {_names(falls)} went back from {deepest.high} to {deepest.low} "
+            f"({_when(case, place, deepest)})"
+        )
+    if above:
+        most = max(one.commit - one.end for one in above.values())
+        parts.append(
+            f"commits of {plural(len(above), 'queue')} of {topic} ({_names(above)}) lie up to "
+            f"{messages(most)} above the end"
+        )
+    target = _sent_to(case, broker, above, sent)
+    if target:
+        parts.append(target)
+    expected = _is_expected(case, broker, falls)
+    settled = not above and not falls and all(number(fact, "given") > 0 for fact in sent)
+    severity = ERROR if above and case.members else WARNING
+    if not above and (expected or settled):
+        severity = INFO
+    times = [ms for fall in falls.values() for ms in (fall.first_ms, fall.last_ms)]
+    times += [ms for fact in sent for ms in (fact["first_ms"], fact["last_ms"])]
+    return Finding(
+        f"{broker}: {'; '.join(parts)}.",
+        {
+            "queues": _names({*falls, *above}) or "unknown",
+            "asked": listed(sorted({f["details"]["asked"] for f in sent}), 5) or "unknown",
+            "given": listed(sorted({f["details"]["given"] for f in sent}), 5) or "unknown",
+        },
+        severity=severity,
+        topic=topic,
+        broker_name=broker,
+        first_ms=min(times, default=None),
+        last_ms=None if above else max(times, default=None),
+    )
+
+
+def _when(case: GroupCase, place: Place, fall: Fall) -> str:
+    """What happened in between, and when."""
+    made = [
+        row["event_ms"]
+        for row in case.rows("topics")
+        if (row["topic"], row["broker_name"]) == place
+        and fall.first_ms <= row["event_ms"] <= fall.last_ms
+    ]
+    if made:
+        return f"store lost or topic made anew at {utc(made[0])}"
+    return f"store lost or topic made anew between {utc(fall.first_ms)} and {utc(fall.last_ms)}"
+
+
+def _sent_to(
+    case: GroupCase, broker: str, above: dict[MessageQueue, Above], sent: list[Row]
+) -> str:
+    """Where pulls from beyond the end are sent: by the log, else by the broker's version."""
+    if sent:
+        asked = sorted(number(fact, "asked") for fact in sent)
+        given = sorted({number(fact, "given") for fact in sent})
+        span = f"{asked[0]}" if asked[0] == asked[-1] else f"{asked[0]} to {asked[-1]}"
+        return (
+            f"pulls from {span} were sent to {listed([str(one) for one in given], 3)} at "
+            f"{utc(sent[0]['first_ms'])}"
+        )
+    version = case.run.versions.get(broker)
+    if not above or version is None:
+        return ""
+    low = {queue_of(row): row["min_offset"] for row in case.rows("queue_offsets")}
+    try:
+        to = {
+            first_pull_correction(
+                offset=one.commit, min_offset=low[queue], max_offset=one.end, version=version
+            )
+            == one.end
+            for queue, one in above.items()
+            if queue in low
+        }
+    except UsageError:
+        return ""
+    if to == {True}:
+        return f"{version} sends who reads on from there to the end: what is stored is skipped"
+    return (
+        f"{version} sends who reads on from there to 0: what is stored is read again" if to else ""
+    )
+
+
+def _is_expected(case: GroupCase, broker: str, falls: dict[MessageQueue, Fall]) -> bool:
+    """True if every fall lies around an outage of the master: a slave knows an older copy."""
+    outages = case.run.masters.get(broker, ())
+    return bool(falls) and all(
+        any(one.down_ms <= fall.last_ms and not one.over(fall.first_ms) for one in outages)
+        for fall in falls.values()
+    )
+
+
+def _names(queues: Iterable[MessageQueue]) -> str:
+    return queue_names(sorted(queue[1:] for queue in queues))
+
+
+RULE = Rule(
+    "COMMITS_ABOVE_END",
+    WARNING,
+    "The end of a queue went back, or commits lie above it: the broker lost its store, or the "
+    "topic was made anew. Who reads on is sent to 0 and reads again (4.9.0 to 4.9.3, a queue from "
+    "0), or to the end and skips what is stored. ERROR while commits of a group that is online lie "
+    "above; INFO where a pull from above was only sent to the end.",
+    "queue_offsets, committed_offsets, QUEUE_PROGRESS; facts OFFSET_CORRECTED (broker.log)",
+    "Find out what became of the broker's store. Set the group's offsets there to where it shall "
+    "read on (resetOffsetByTime).",
+    find,
+)
