@@ -127,7 +127,7 @@ class MemberTimeline:
         elif detail is None and any(change.joined for change in changes):
             finding = not_logged(self.group, client_id, "join", piece.source, at_ms)
             self.findings.append(finding)
-        if v.get("later"):
+        if v.get("later") and v["topics"] is not None:
             # others of the group had these, so it may have from its start; the rest is dated later
             had = frozenset[str]().union(*self._topics.values())
             v = {**v, "topics": [t for t in v["topics"] if t in had] or v["topics"]}
@@ -137,7 +137,7 @@ class MemberTimeline:
         """The settings of a member as a dump lists them, if nothing told them before."""
         name = self._connections_of(v["client_id"]).process_of(v["channel"])
         member = Member(v["client_id"], str(name))
-        if name is not None and member not in self._topics:
+        if name is not None and member not in self._topics and v["topics"] is not None:
             topics = frozenset(t for t in v["topics"] if not is_retry_topic(t))
             self._first_data(member, topics, replace(piece, values=v), at_ms)
 
