@@ -60,8 +60,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     events, findings = events + left, timeline.findings + findings + more
     findings += after_logs(group, by_dumps, context)
     presence = Presence(events)
-    subscriptions, more = unlogged_subscriptions(group, events, evidence, context)
-    events += subscriptions
+    events, more = unlogged_subscriptions(group, events, timeline.by_silence, evidence, context)
     findings += more
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))

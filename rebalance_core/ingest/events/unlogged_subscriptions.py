@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
@@ -66,29 +67,35 @@ class _Stay:
 def unlogged_subscriptions(
     group: str,
     events: Iterable[Row],
+    by_silence: Iterable[Row],
     pieces: list[Evidence],
     context: ClusterContext,
 ) -> tuple[list[Row], list[Row]]:
-    """What members subscribe by other files than brokers' logs: events to add; findings.
+    """All events, with what members subscribe by other files than brokers' logs; findings.
 
     Joins that no line completed get their topics in place: those that the client itself stated
-    (``consumerStatus``, heartbeats in its own log), else those of the group (``consumerConnection``,
+    (``consumerStatus``, heartbeats in its own log), else the group's (``consumerConnection``,
     its other members), with the topics of which the client is seen to hold queues. Where these do
     not agree on one set, the join stays without.
 
     A member that is shown holding a queue of a topic which it does not subscribe by the lines, did
-    subscribe it: with the next member that did, or when it was seen.
+    subscribe it: with the first other member that did, or when it was seen. A change that only the
+    member's silence tells is withdrawn where the member itself shows later that there was none: the
+    line that it made was dropped.
 
     Args:
         group: the consumer group.
         events: all of its members.
+        by_silence: those among them that no line of the member's own tells.
         pieces: its evidence.
         context: of the cluster.
     """
     events = sorted(events, key=event_order)
     stays = _stays(events)
     own, held = _statements(pieces, context), _held(group, events, pieces, context)
+    silent = {id(row) for row in by_silence}
     added: list[Row] = []
+    withdrawn: set[int] = set()
     told: dict[str, str] = {}
     unknown: dict[str, str] = {}
     for stay in stays:
@@ -109,13 +116,23 @@ def unlogged_subscriptions(
                     unknown[client_id] = stay.join["source"]
     for stay in stays:
         client_id = stay.join["client_id"]
+        for row in [row for row in stay.changes if id(row) in silent - withdrawn]:
+            source = _contradiction(row, stay, own.get(client_id, ()), held.get(client_id, ()))
+            if source is not None:
+                of_topic = [one for one in stay.changes if one["topic"] == row["topic"]]
+                at = of_topic.index(row)
+                for one in of_topic[at : at + 2]:  # the next one would change nothing
+                    stay.changes.remove(one)
+                    withdrawn.add(id(one))
+                told[client_id] = source
         if stay.topics:  # who subscribes nothing reads queues that its application names
             for at_ms, topic, source in held.get(client_id, ()):
                 if stay.covers(at_ms) and topic not in stay.ever:
                     when = _since(stay, stays, topic, at_ms)
                     added.append(_event(group, SUBSCRIBE, when, source, stay, topic))
                     told[client_id] = source
-    return added, [*_told(group, told), *_unknown(group, unknown)]
+    kept = [row for row in events if id(row) not in withdrawn]
+    return kept + added, [*_told(group, told), *_unknown(group, unknown)]
 
 
 def _stays(events: Iterable[Row]) -> list[_Stay]:
@@ -220,14 +237,30 @@ def _of_group(
     return (seen, stay.join["source"]) if seen and not fitting else None
 
 
-def _changes(
-    group: str, stay: _Stay, stated: list[tuple[int, Topics, str]]
-) -> Iterator[Row]:
+def _changes(group: str, stay: _Stay, stated: list[tuple[int, Topics, str]]) -> Iterator[Row]:
     """Events of a member that states other topics later than at first."""
-    for (_, before, _), (at_ms, topics, source) in zip(stated, stated[1:], strict=False):
+    for (_, before, _), (at_ms, topics, source) in pairwise(stated):
         for kind, names in ((SUBSCRIBE, topics - before), (UNSUBSCRIBE, before - topics)):
             for topic in sorted(names):
                 yield _event(group, kind, at_ms, source, stay, topic)
+
+
+def _contradiction(
+    change: Row, stay: _Stay, own: Iterable[tuple[int, Topics, str]],
+    held: Iterable[tuple[int, str, str]],
+) -> str | None:  # fmt: skip
+    """Where the member shows later that its subscription did not change so; None: nowhere."""
+    topic, ended = change["topic"], change["event_type"] == UNSUBSCRIBE
+    changed_ms = change["event_ms"]
+    after = [r["event_ms"] for r in stay.changes if r["topic"] == topic and r is not change]
+    until_ms = min([ms for ms in after if ms >= changed_ms] + [stay.until_ms])
+    shown = [(at_ms, topic in topics, source) for at_ms, topics, source in own]
+    shown += [(at_ms, True, source) for at_ms, name, source in held if name == topic]
+    return next(
+        (source for at_ms, subscribed, source in shown
+         if changed_ms + HEARTBEAT_SEEN_MS < at_ms < until_ms and subscribed == ended),
+        None,
+    )  # fmt: skip
 
 
 def _since(stay: _Stay, stays: Iterable[_Stay], topic: str, seen_ms: int) -> int:
