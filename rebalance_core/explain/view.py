@@ -146,7 +146,7 @@ def subscribes(member: Row, topic: str) -> bool:
     if topic == retry_topic(member["consumer_group"]):
         behind_proxy = member.get("rebalance_mode") == PROXY_REBALANCE
         return not behind_proxy and bool(member["message_model"] != BROADCASTING)
-    return topic in member["subscriptions"]
+    return topic in (member["subscriptions"] or ())
 
 
 def _reach(rows: Iterable[Row]) -> dict[str, dict[str, frozenset[MessageQueue]]]:

@@ -27,7 +27,7 @@ from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.sharing import is_proxied, reach
 from rebalance_core.audit.evidence.strategy import strategy_is_known
-from rebalance_core.audit.evidence.subscriptions import assigned_members
+from rebalance_core.audit.evidence.subscriptions import all_known, assigned_members
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.verdicts import (
@@ -42,6 +42,7 @@ from rebalance_core.model.verdicts import (
     SHARED,
     STALE_DUMP,
     STRATEGY,
+    SUBSCRIPTION,
     SYSTEM,
     UNKNOWN,
     UNSTABLE,
@@ -89,6 +90,8 @@ def _compared(case: GroupCase) -> ComparisonResult:
     run = case.run
     if not strategy_is_known(case):
         return ComparisonResult(UNKNOWN, STRATEGY)
+    if not all_known(case.members):
+        return ComparisonResult(UNKNOWN, SUBSCRIPTION)
     if _depends_on_missing(case):
         return ComparisonResult(UNKNOWN, INCOMPLETE)
     if not observed:
