@@ -16,6 +16,7 @@ from rebalance_core.explain.shared.reason import unreached_reason
 from rebalance_core.explain.shared.sharing import can_ask_about, sharing_of
 from rebalance_core.explain.start import start_of
 from rebalance_core.explain.view import GroupRows, Row, View, view_of
+from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 
 VIEWS_KEPT = 4
@@ -46,6 +47,7 @@ class Explainer:
         """The explanation of a queue at an instant; of a shared topic, -1 is a whole broker.
 
         Raises:
+            UsageError: nobody knows whether the queue has an owner, nor so which queues there are.
             KeyError: no epoch of the rows covers the instant, or the queue has no row in it and is
                 none of a shared topic's.
         """
@@ -54,6 +56,7 @@ class Explainer:
             raise KeyError(at_ms)
         view, before = self._view(row["epoch"]), self._view(row["epoch"] - 1)
         assert view is not None
+        _refuse_unknown(view, before)
         if queue.topic in view.shared:
             return self._explain_shared(row, view, before, queue, at_ms)
         if queue not in view.holders:
@@ -195,6 +198,17 @@ class Explainer:
 def queue_text(queue: MessageQueue) -> str:
     """``T/broker/id``, as ``--queue`` names it."""
     return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
+
+
+def _refuse_unknown(*views: View | None) -> None:
+    """Raises `UsageError` where what some member subscribes is not known."""
+    members = [member for view in views if view is not None for member in view.members]
+    unknown = sorted({m["client_id"] for m in members if m["subscriptions"] is None})
+    if unknown:
+        raise UsageError(
+            f"nobody knows what {', '.join(unknown[:3])} subscribes, so who owns what cannot be "
+            "explained; state subscriptions in its CONSUMER_JOIN or in consumer_groups"
+        )
 
 
 def _designated(nobody: Reason | None) -> set[str]:

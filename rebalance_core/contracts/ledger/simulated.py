@@ -34,8 +34,8 @@ EPOCHS = Table(
 
 OWNERSHIP = Table(
     "ownership",
-    "One unbroken holding of a queue with a constant number of holders; no owner is a row too. While "
-    "it is not known whether a queue has an owner (memberships.subscriptions), it has no row.",
+    "One unbroken holding of a queue with a constant number of holders; no owner is a row too. "
+    "While nobody knows whether a queue has an owner (memberships.subscriptions), it has no row.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -154,8 +154,8 @@ MEMBERSHIPS = Table(
 
 CONSUMER_LOAD = Table(
     "consumer_load",
-    "Load of one process of a distinct client id over a stretch of epochs with the same load; none of "
-    "a process whose subscriptions are not known.",
+    "Load of one process of a distinct client id over a stretch of epochs with the same load; none "
+    "of a process whose subscriptions are not known.",
     columns(
         """
         cluster STRING the RocketMQ cluster

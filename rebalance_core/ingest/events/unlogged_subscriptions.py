@@ -43,6 +43,11 @@ class _Stay:
     changes: list[Row] = field(default_factory=list)
 
     @property
+    def client_id(self) -> str:
+        """Of the process."""
+        return str(self.join["client_id"])
+
+    @property
     def topics(self) -> Topics | None:
         """What it subscribed when it joined; None: no line says so."""
         topics = self.join.get("subscriptions")
@@ -56,12 +61,12 @@ class _Stay:
 
     def covers(self, at_ms: int) -> bool:
         """True if it was there."""
-        return self.join["event_ms"] <= at_ms < self.until_ms
+        return bool(self.join["event_ms"] <= at_ms < self.until_ms)
 
     def meets(self, other: _Stay) -> bool:
         """True if both were there at some time."""
         begin = max(self.join["event_ms"], other.join["event_ms"])
-        return begin < min(self.until_ms, other.until_ms)
+        return bool(begin < min(self.until_ms, other.until_ms))
 
 
 def unlogged_subscriptions(
@@ -93,45 +98,27 @@ def unlogged_subscriptions(
     events = sorted(events, key=event_order)
     stays = _stays(events)
     own, held = _statements(pieces, context), _held(group, events, pieces, context)
+    before = {id(row) for stay in stays for row in stay.changes}
     silent = {id(row) for row in by_silence}
-    added: list[Row] = []
-    withdrawn: set[int] = set()
     told: dict[str, str] = {}
     unknown: dict[str, str] = {}
+    for stay in [stay for stay in stays if stay.topics is None]:
+        stated = [one for one in own.get(stay.client_id, ()) if stay.covers(one[0])]
+        seen = {one[1] for one in held.get(stay.client_id, ()) if stay.covers(one[0])}
+        topics = stated[0][1:] if stated else _of_group(stay, stays, pieces, Topics(seen), context)
+        if topics is not None:
+            stay.join["subscriptions"] = sorted(topics[0])
+            _change(group, stay, stated)
+            told[stay.client_id] = topics[1]
+        elif context.given.get(group, {}).get("subscriptions") is None:
+            unknown[stay.client_id] = stay.join["source"]
     for stay in stays:
-        client_id = stay.join["client_id"]
-        if stay.topics is None:
-            stated = [one for one in own.get(client_id, ()) if stay.covers(one[0])]
-            seen = {one[1] for one in held.get(client_id, ()) if stay.covers(one[0])}
-            if stated:
-                stay.join["subscriptions"] = sorted(stated[0][1])
-                added += _changes(group, stay, stated)
-                told[client_id] = stated[0][2]
-            else:
-                topics = _of_group(stay, stays, pieces, Topics(seen), context)
-                if topics is not None:
-                    stay.join["subscriptions"] = sorted(topics[0])
-                    told[client_id] = topics[1]
-                elif context.given.get(group, {}).get("subscriptions") is None:
-                    unknown[client_id] = stay.join["source"]
-    for stay in stays:
-        client_id = stay.join["client_id"]
-        for row in [row for row in stay.changes if id(row) in silent - withdrawn]:
-            source = _contradiction(row, stay, own.get(client_id, ()), held.get(client_id, ()))
-            if source is not None:
-                of_topic = [one for one in stay.changes if one["topic"] == row["topic"]]
-                at = of_topic.index(row)
-                for one in of_topic[at : at + 2]:  # the next one would change nothing
-                    stay.changes.remove(one)
-                    withdrawn.add(id(one))
-                told[client_id] = source
-        if stay.topics:  # who subscribes nothing reads queues that its application names
-            for at_ms, topic, source in held.get(client_id, ()):
-                if stay.covers(at_ms) and topic not in stay.ever:
-                    when = _since(stay, stays, topic, at_ms)
-                    added.append(_event(group, SUBSCRIBE, when, source, stay, topic))
-                    told[client_id] = source
-    kept = [row for row in events if id(row) not in withdrawn]
+        shown = held.get(stay.client_id, [])
+        _withdraw(stay, silent, own.get(stay.client_id, []), shown, told)
+        _subscribe_held(group, stay, stays, shown, told)
+    changes = {id(row): row for stay in stays for row in stay.changes}
+    kept = [row for row in events if id(row) not in before or id(row) in changes]
+    added = [row for number, row in changes.items() if number not in before]
     return kept + added, [*_told(group, told), *_unknown(group, unknown)]
 
 
@@ -237,12 +224,42 @@ def _of_group(
     return (seen, stay.join["source"]) if seen and not fitting else None
 
 
-def _changes(group: str, stay: _Stay, stated: list[tuple[int, Topics, str]]) -> Iterator[Row]:
-    """Events of a member that states other topics later than at first."""
+def _change(group: str, stay: _Stay, stated: list[tuple[int, Topics, str]]) -> None:
+    """Add the changes of a member that states other topics later than at first."""
     for (_, before, _), (at_ms, topics, source) in pairwise(stated):
         for kind, names in ((SUBSCRIBE, topics - before), (UNSUBSCRIBE, before - topics)):
             for topic in sorted(names):
-                yield _event(group, kind, at_ms, source, stay, topic)
+                stay.changes.append(_event(group, kind, at_ms, source, stay, topic))
+
+
+def _withdraw(
+    stay: _Stay, silent: set[int], own: list[tuple[int, Topics, str]],
+    held: list[tuple[int, str, str]], told: dict[str, str],
+) -> None:  # fmt: skip
+    """Take back the changes by silence that the member itself contradicts; say so in ``told``."""
+    for row in [row for row in stay.changes if id(row) in silent]:
+        source = _contradiction(row, stay, own, held) if row in stay.changes else None
+        if source is not None:
+            of_topic = [one for one in stay.changes if one["topic"] == row["topic"]]
+            at = of_topic.index(row)
+            for one in of_topic[at : at + 2]:  # the next one would change nothing
+                stay.changes.remove(one)
+            told[stay.client_id] = source
+
+
+def _subscribe_held(
+    group: str, stay: _Stay, stays: list[_Stay], held: list[tuple[int, str, str]],
+    told: dict[str, str],
+) -> None:  # fmt: skip
+    """Add the subscriptions of topics of which the member holds queues; say so in ``told``.
+
+    Who subscribes nothing reads the queues that its application names.
+    """
+    for at_ms, topic, source in held:
+        if stay.topics and stay.covers(at_ms) and topic not in stay.ever:
+            when = _since(stay, stays, topic, at_ms)
+            stay.changes.append(_event(group, SUBSCRIBE, when, source, stay, topic))
+            told[stay.client_id] = source
 
 
 def _contradiction(
@@ -265,7 +282,7 @@ def _contradiction(
 
 def _since(stay: _Stay, stays: Iterable[_Stay], topic: str, seen_ms: int) -> int:
     """Since when a member subscribes a topic that it is seen to hold: as others of the group."""
-    joined_ms = stay.join["event_ms"]
+    joined_ms = int(stay.join["event_ms"])
     moments = [max(joined_ms, seen_ms - HEARTBEAT_SEEN_MS)]
     for other in filter(stay.meets, stays):
         rows = [other.join] if topic in (other.topics or ()) else []
@@ -275,12 +292,10 @@ def _since(stay: _Stay, stays: Iterable[_Stay], topic: str, seen_ms: int) -> int
 
 
 def _event(group: str, kind: str, at_ms: int, source: str, stay: _Stay, topic: str) -> Row:
-    row = event(
-        kind, at_ms, source, consumer_group=group, client_id=stay.join["client_id"],
+    return event(
+        kind, at_ms, source, consumer_group=group, client_id=stay.client_id,
         channel_id=stay.join.get("channel_id"), topic=topic,
     )  # fmt: skip
-    stay.changes.append(row)
-    return row
 
 
 def _told(group: str, sources: dict[str, str]) -> Iterator[Row]:
