@@ -238,10 +238,16 @@ def _withdraw(
 ) -> None:  # fmt: skip
     """Take back the changes by silence that the member itself contradicts; say so in ``told``."""
     for row in [row for row in stay.changes if id(row) in silent]:
-        source = _contradiction(row, stay, own, held) if row in stay.changes else None
+        if not any(row is one for one in stay.changes):
+            continue
+        of_topic = [one for one in stay.changes if one["topic"] == row["topic"]]
+        at = of_topic.index(row)
+        source = _contradiction(row, stay, own, held)
+        if source is None:  # one that the member's own next line takes back was none either
+            source = next(
+                (r["source"] for r in of_topic[at + 1 : at + 2] if id(r) not in silent), None
+            )
         if source is not None:
-            of_topic = [one for one in stay.changes if one["topic"] == row["topic"]]
-            at = of_topic.index(row)
             for one in of_topic[at : at + 2]:  # the next one would change nothing
                 stay.changes.remove(one)
             told[stay.client_id] = source

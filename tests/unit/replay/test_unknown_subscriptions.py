@@ -48,7 +48,9 @@ def test_its_share_has_no_row_while_the_others_keep_theirs() -> None:
 
 
 def test_what_it_states_as_nothing_is_nothing() -> None:
-    made = checked(unstated(join(0, "x", "T"), event(9_000, "CONSUMER_JOIN", "y", subscriptions=())))
+    made = checked(
+        unstated(join(0, "x", "T"), event(9_000, "CONSUMER_JOIN", "y", subscriptions=()))
+    )
     assert held(made) == {0: "x", 1: "x", 2: None, 3: None}
     assert made["epochs"][-1]["orphaned"] == 2
 
@@ -66,7 +68,10 @@ def test_who_is_known_not_to_subscribe_leaves_its_share_to_nobody_all_the_same()
 
 
 def test_it_freezes_no_topic() -> None:
-    made = checked(unstated(join(0, "x", "T"), join(9_000, "y", strategy="MACHINE_ROOM")))
+    throws = join(9_000, "y", strategy="MACHINE_ROOM")  # as the broker has a room
+    made = checked(
+        history(topic(0, 4, broker="r@a"), join(0, "x", "T"), throws, subscriptions=None)
+    )
     assert made["epochs"][-1]["status"] == "SETTLED"
     assert held(made) == {0: "x", 1: "x"}
 

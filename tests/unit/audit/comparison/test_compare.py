@@ -226,7 +226,9 @@ def test_a_member_of_unknown_subscriptions_is_compared_with_nothing() -> None:
     assert compare(case(*wrong)).verdict == DIFFERS
 
 
-def test_what_was_seen_while_one_was_there_whose_subscriptions_nobody_knows_proves_nothing() -> None:
+def test_what_was_seen_while_one_was_there_whose_subscriptions_nobody_knows_proves_nothing() -> (
+    None
+):
     wrong = progress(JOINED_MS + 100_000, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
     unknown = member("10.0.0.3@3#3", 0, JOINED_MS + 200_000) | {"subscriptions": None}
     members = [member(A, 0), member(B, JOINED_MS)]
