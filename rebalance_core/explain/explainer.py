@@ -15,8 +15,7 @@ from rebalance_core.explain.shared.notes import sharing_notes
 from rebalance_core.explain.shared.reason import unreached_reason
 from rebalance_core.explain.shared.sharing import can_ask_about, sharing_of
 from rebalance_core.explain.start import start_of
-from rebalance_core.explain.view import GroupRows, Row, View, view_of
-from rebalance_core.model.errors import UsageError
+from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown, view_of
 from rebalance_core.model.queue import MessageQueue
 
 VIEWS_KEPT = 4
@@ -56,7 +55,7 @@ class Explainer:
             raise KeyError(at_ms)
         view, before = self._view(row["epoch"]), self._view(row["epoch"] - 1)
         assert view is not None
-        _refuse_unknown(view, before)
+        refuse_unknown([*view.members, *(() if before is None else before.members)])
         if queue.topic in view.shared:
             return self._explain_shared(row, view, before, queue, at_ms)
         if queue not in view.holders:
@@ -198,17 +197,6 @@ class Explainer:
 def queue_text(queue: MessageQueue) -> str:
     """``T/broker/id``, as ``--queue`` names it."""
     return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
-
-
-def _refuse_unknown(*views: View | None) -> None:
-    """Raises `UsageError` where what some member subscribes is not known."""
-    members = [member for view in views if view is not None for member in view.members]
-    unknown = sorted({m["client_id"] for m in members if m["subscriptions"] is None})
-    if unknown:
-        raise UsageError(
-            f"nobody knows what {', '.join(unknown[:3])} subscribes, so who owns what cannot be "
-            "explained; state subscriptions in its CONSUMER_JOIN or in consumer_groups"
-        )
 
 
 def _designated(nobody: Reason | None) -> set[str]:
