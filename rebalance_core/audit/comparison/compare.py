@@ -20,7 +20,7 @@ from rebalance_core.audit.comparison.observations import (
     silent_members,
     unheard,
 )
-from rebalance_core.audit.comparison.prediction import Prediction
+from rebalance_core.audit.comparison.prediction import Prediction, holds
 from rebalance_core.audit.comparison.proxied_members import proxied_members
 from rebalance_core.audit.comparison.simulated_range import Unsettled
 from rebalance_core.audit.comparison.unheld import Unheld, Untold, unheld, untold
@@ -33,7 +33,7 @@ from rebalance_core.audit.evidence.dumps import fresh, letting_go, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.sharing import is_proxied, reach
 from rebalance_core.audit.evidence.strategy import strategy_is_known
-from rebalance_core.audit.evidence.subscriptions import assigned_members
+from rebalance_core.audit.evidence.subscriptions import all_known, assigned_members
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.verdicts import (
@@ -48,6 +48,7 @@ from rebalance_core.model.verdicts import (
     SHARED,
     STALE_DUMP,
     STRATEGY,
+    SUBSCRIPTION,
     SYSTEM,
     UNKNOWN,
     UNSTABLE,
@@ -106,14 +107,26 @@ def _judged(case: GroupCase) -> ComparisonResult:
     return replace(result, unheld=tuple(found), untold=silent)
 
 
+def _unpredictable(case: GroupCase) -> str | None:
+    """Why nobody can say who should own what; None: the ledger does."""
+    if not strategy_is_known(case):
+        return STRATEGY
+    if not all_known(case.members):
+        return SUBSCRIPTION
+    return INCOMPLETE if _depends_on_missing(case) else None
+
+
 def _compared(
     case: GroupCase, prediction: Prediction, observed: list[Observation]
 ) -> ComparisonResult:
+    reason = _unpredictable(case)
+    if reason is not None:
+        return ComparisonResult(UNKNOWN, reason)
+    members = case.rows("memberships")
+    observed = [
+        one for one in observed if all_known(row for row in members if holds(row, one.at_ms))
+    ]
     run = case.run
-    if not strategy_is_known(case):
-        return ComparisonResult(UNKNOWN, STRATEGY)
-    if _depends_on_missing(case):
-        return ComparisonResult(UNKNOWN, INCOMPLETE)
     if not observed:
         return ComparisonResult(UNKNOWN, NOT_TOLD if _none_told(case) else NO_DUMP)
     newest = observed[-1].at_ms

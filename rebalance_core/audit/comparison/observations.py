@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import GroupCase, Row, known_topics
 from rebalance_core.audit.comparison.prediction import holds
 from rebalance_core.audit.evidence.dumps import (
     answers_at,
@@ -299,7 +299,7 @@ def _answers_near(case: GroupCase, at_ms: int) -> dict[str, frozenset[MessageQue
 
 def _pop_retries(case: GroupCase) -> set[str]:
     """Retry topics of POP; members that ask the broker go on reading them in PULL mode."""
-    topics = {topic for row in case.rows("memberships") for topic in row["subscriptions"]}
+    topics = {topic for row in case.rows("memberships") for topic in known_topics(row)}
     return {name for topic in topics for name in pop_retry_topics(case.consumer_group, topic)}
 
 
