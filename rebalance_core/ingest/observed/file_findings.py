@@ -18,7 +18,7 @@ from rebalance_core.ingest.collection.collected_file import (
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.observed.rocksdb_stores import rocksdb_findings
-from rebalance_core.ingest.parse.text.client_version import is_later
+from rebalance_core.ingest.parse.text.client_version import not_modelled
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.severities import WARNING
 
@@ -36,7 +36,7 @@ def file_findings(
     stats = list(stats)
     local = {one.name for one in stats if one.local_times}
     findings = [*_missing(collection, context), *_zones(collection, local, assumed)]
-    findings += [*_folders(context), *_later_brokers(context), *rocksdb_findings(context)]
+    findings += [*_folders(context), *_unknown_versions(context), *rocksdb_findings(context)]
     places = {file.name: (file.kind, file.place) for file in collection.files}
     stating = {places.get(one.name) for one in stats if one.facts}
     for one in stats:
@@ -93,20 +93,17 @@ def _folders(context: ClusterContext) -> Iterator[Row]:
         )
 
 
-def _later_brokers(context: ClusterContext) -> Iterator[Row]:
-    """Brokers after the newest known line."""
-    for name, version in sorted(context.versions.items()):
-        if is_later(version):
-            yield finding(
-                "INGEST_VERSION_NOT_MODELLED",
-                f"{name} is of version {version}, later than any whose rules are known here; it is "
-                "taken as of the newest known line.",
-                "Look for a release of this project that knows the version; until then read starts "
-                "and windows with care.",
-                WARNING,
-                broker_name=name,
-                evidence={"version": version},
-            )
+def _unknown_versions(context: ClusterContext) -> Iterator[Row]:
+    """One finding for each version of brokers whose rules are not known."""
+    for version, brokers, instead, remedy in not_modelled(context.versions):
+        yield finding(
+            "INGEST_VERSION_NOT_MODELLED",
+            f"{', '.join(brokers)}: V{version.replace('.', '_')} (clusterList) {instead}.",
+            remedy,
+            WARNING,
+            broker_name=brokers[0] if len(brokers) == 1 else None,
+            evidence={"version": version, "brokers": ", ".join(brokers)},
+        )
 
 
 def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> list[Row]:

@@ -296,13 +296,13 @@ def test_a_client_of_a_version_that_is_not_modelled_still_counts(folder: Path) -
         for row in done.tables["cluster_events"]
         if row["event_type"] == "CONSUMER_JOIN"
     }
-    assert versions == {"old": None, "new": "5.3.3"}
+    assert versions == {"old": "4.9.0", "new": "5.3.3"}
     assert "INGEST_VERSION_NOT_MODELLED" in rules(done)
 
 
 @pytest.mark.parametrize(
     ("ordinal", "version", "found"),
-    [(513, "5.5.0", False), (515, "5.5.1", False), (533, "5.6.0", True), (612, None, True)],
+    [(513, "5.5.0", False), (515, "5.5.1", False), (533, "5.6.0", True), (612, "5.5.0", True)],
 )
 def test_a_client_after_the_newest_known_line_is_a_finding(
     folder: Path, ordinal: int, version: str | None, found: bool
@@ -315,14 +315,44 @@ def test_a_client_after_the_newest_known_line_is_a_finding(
     assert ("INGEST_VERSION_NOT_MODELLED" in rules(done)) is found
 
 
-@pytest.mark.parametrize(("version", "found"), [("V5_5_1", False), ("V5_6_0", True)])
-def test_a_broker_after_the_newest_known_line_is_a_finding(
-    folder: Path, version: str, found: bool
+def test_clients_of_one_version_that_is_not_modelled_are_one_finding(folder: Path) -> None:
+    log = folder / "brokers" / "a" / "broker.log"
+    old = JOIN.replace("version=479", "version=273")
+    log.write_text("".join(old.format(f"c{number}") for number in range(12)))
+    done = ingest_collection(folder)
+    (row,) = (r for r in done.tables["findings"] if r["rule_id"] == "INGEST_VERSION_NOT_MODELLED")
+    assert row["summary"] == (
+        "4.3.0 (12 of the clients) is older than the oldest known line; 4.9.0's rules are used."
+    )
+    assert row["consumer_group"] and row["client_id"] is None
+
+
+@pytest.mark.parametrize(
+    ("stated", "taken_as", "said"),
+    [
+        ("V5_5_1", "5.5.1", ""),
+        ("V5_3_4_SNAPSHOT", "5.3.4", ""),
+        ("V5_6_0", "5.6.0", "later than the newest known line"),
+        ("HIGHER_VERSION", "5.5.0", "later than the newest known line"),
+        ("V4_8_0", "4.9.0", "a: V4_8_0 (clusterList) is older than the oldest known line; 4.9.0's"),
+        ("V3_0_0_BETA1", "4.9.0", "older than the oldest known line"),
+    ],
+)
+def test_a_broker_of_a_version_that_is_not_modelled_has_the_rules_of_the_nearest(
+    folder: Path, stated: str, taken_as: str, said: str
 ) -> None:
     dump = folder / "mqadmin" / "1795231735135-clusterList.txt"
     dump.parent.mkdir(exist_ok=True)
-    dump.write_text(CLUSTER_LIST.format(version))
-    assert ("INGEST_VERSION_NOT_MODELLED" in rules(ingest_collection(folder))) is found
+    dump.write_text(CLUSTER_LIST.format(stated))
+    (folder / "brokers" / "a" / "broker.log").write_text(JOIN.format("new"))
+    done = ingest_collection(folder)
+    (row,) = done.tables["consumer_groups"]
+    assert row["broker_version"] == taken_as
+    findings = done.tables["findings"]
+    texts = [r["summary"] for r in findings if r["rule_id"] == "INGEST_VERSION_NOT_MODELLED"]
+    assert [said in text for text in texts] == [True] * bool(said)
+    assert not [r for r in findings if r["summary"].startswith("broker_version")]
+    assert not done.tables["rejected"]
 
 
 def test_a_group_s_broker_version_is_of_the_brokers_that_its_members_know(folder: Path) -> None:
