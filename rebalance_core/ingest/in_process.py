@@ -5,7 +5,8 @@ The Spark job calls the same functions; it only spreads the files, the groups an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from rebalance_core.ingest.collection.collection import Collection, open_collect
 from rebalance_core.ingest.collection.given_groups import parse_given_groups
 from rebalance_core.ingest.events.complete_tables import complete, rejected_row
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.fact import Unread, file_of
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
@@ -93,6 +94,8 @@ def read_collection(
     tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
         collection, stats, of_cluster, context
     )
+    whole = whole_refusals(stats)
+    refused = [*whole.values(), *(piece for piece in refused if not is_of(piece.source, whole))]
     tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
     return Ingested(complete(tables, context.cluster), tuple(stats))
 
@@ -201,10 +204,17 @@ def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
 def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:
     """One count a file, in order: splits added up, and files of which nothing was read."""
     totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
-    for part in parts:
+    for part in sorted(parts, key=lambda part: part.begins):
         total = totals[part.name]
         for name in ("lines", "understood", "facts", "rejected", "jumps_back", "local_times"):
             setattr(total, name, getattr(total, name) + getattr(part, name))
+        if total.below:
+            total.understood += part.leading
+        total.below = total.below if part.below is None else part.below
+        for code, times in part.codes.items():
+            total.codes[code] = total.codes.get(code, 0) + times
+        for name in ("first_line", "looks_like", "why"):
+            setattr(total, name, getattr(total, name) or getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
         total.unreadable = max(total.unreadable, part.unreadable)
         total.worst_jump_ms = max(total.worst_jump_ms, part.worst_jump_ms)
@@ -214,11 +224,47 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
     return list(totals.values())
 
 
+def whole_refusals(stats: Iterable[FileStats]) -> dict[str, Unread]:
+    """By file the one row of ``rejected`` of each that was refused as a whole for one reason."""
+    return {
+        one.name: Unread(
+            one.name, one.first_line, one.refused_whole, f"all {one.lines} lines: {one.why}"
+        )
+        for one in stats
+        if one.refused_whole
+    }
+
+
+def is_of(source: str, files: Container[str]) -> bool:
+    """True for a source (``file:line`` or ``file@byte``) in one of the files."""
+    name, _, byte = source.rpartition("@")
+    return file_of(source) in files or (byte.isdecimal() and name in files)
+
+
 def understood(stats: Iterable[FileStats]) -> list[dict[str, Any]]:
     """Per file its lines, how many were understood and the share, for ``_run.json``."""
     rows = []
     for one in stats:
-        row = asdict(one)
+        row = {name: value for name, value in asdict(one).items() if name not in _NOT_RECORDED}
+        row["rejected_rows"] = 1 if one.refused_whole else one.rejected
         row["share_understood"] = round(one.understood / one.lines, 4) if one.lines else None
         rows.append(row)
     return rows
+
+
+_NOT_RECORDED = ("why", "first_line", "looks_like", "begins", "leading", "below")
+"""Of use while the parts of a file are put together, and for findings and ``rejected``."""
+
+
+def with_lines(rejected: Mapping[str, int], files: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How many lines were refused by code, where a file refused whole is one row.
+
+    Args:
+        rejected: how often each code occurs in ``rejected``.
+        files: `understood`.
+    """
+    lines = Counter(rejected)
+    for file in files:
+        if file["rejected_rows"] < file["rejected"]:
+            lines += Counter({code: times - 1 for code, times in file["codes"].items()})
+    return dict(sorted(lines.items()))

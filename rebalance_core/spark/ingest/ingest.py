@@ -23,7 +23,12 @@ from rebalance_core.ingest.events.complete_tables import rejected_row
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.evidence_table import COUNTED, pieces_of, stats_of
 from rebalance_core.ingest.file_reader import FileStats
-from rebalance_core.ingest.in_process import context_of, given_groups, total_stats
+from rebalance_core.ingest.in_process import (
+    context_of,
+    given_groups,
+    total_stats,
+    whole_refusals,
+)
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.spark.driver_rows import rows_of
@@ -68,8 +73,10 @@ def ingest(
         tables = broker_tables(of_cluster, context)
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)
-        tables["rejected"] = [rejected_row(piece) for piece in (*collection.refused, *wrong)]
-        assembling = Assembling(context, buckets)
+        whole = whole_refusals(stats)
+        refused = (*collection.refused, *wrong, *whole.values())
+        tables["rejected"] = [rejected_row(piece) for piece in refused]
+        assembling = Assembling(context, buckets, frozenset(whole))
         of_keys = (
             evidence.where(sf.col("bucket") != DRIVER)
             .repartitionById(buckets, sf.col("bucket"))

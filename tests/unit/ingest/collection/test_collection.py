@@ -324,7 +324,8 @@ def test_clients_of_one_version_that_is_not_modelled_are_one_finding(folder: Pat
     assert row["summary"] == (
         "4.3.0 (12 of the clients) is older than the oldest known line; 4.9.0's rules are used."
     )
-    assert row["consumer_group"] and row["client_id"] is None
+    assert row["consumer_group"]
+    assert row["client_id"] is None
 
 
 @pytest.mark.parametrize(
