@@ -184,6 +184,18 @@ class FileStats:
     below: bool | None = None
     """Whether a stack trace at the end would be understood; None: no line decides."""
 
+    gap_low: int | None = None
+    """Of what an epoch time in the file is later than the local time beside it: the least."""
+    gap_high: int | None = None
+    """The same, the most."""
+    shift_ms: int = 0
+    """What was added to the times of a file that is off by a zone."""
+
+    def count_gap(self, gap_ms: int) -> None:
+        """Count one epoch time beside a local one."""
+        self.gap_low = gap_ms if self.gap_low is None else min(gap_ms, self.gap_low)
+        self.gap_high = gap_ms if self.gap_high is None else max(gap_ms, self.gap_high)
+
     def count_line(self, kind: int) -> None:
         """Count one line of a log: `HEADED`, `STACK` or `FOREIGN`."""
         if kind != STACK:
@@ -312,6 +324,7 @@ class FileReader:
                 yield piece
                 continue
             self.stats.facts += 1
+            self._note_gap(piece)
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
@@ -321,6 +334,20 @@ class FileReader:
         stats.rejected += 1
         stats.codes[piece.code] = stats.codes.get(piece.code, 0) + 1
         stats.why = stats.why or piece.message
+
+    def _note_gap(self, fact: Fact) -> None:
+        """What tells whether the local times of the file are right."""
+        values, at_ms = fact.values, fact.at_ms
+        if fact.kind == "client_queue" and self.file.written_ms and values["last_pull_ms"]:
+            known, at_ms = self.file.written_ms, values["last_pull_ms"]
+        elif fact.kind == "heartbeat" and values.get("versions"):
+            known = max(values["versions"].values())
+        elif fact.kind == "consumer_connected":
+            known = values.get("beat_ms")
+        else:
+            return
+        if at_ms is not None and known is not None:
+            self.stats.count_gap(known - at_ms)
 
     def _note_time(self, at_ms: int) -> None:
         stats = self.stats

@@ -13,6 +13,7 @@ from typing import Any
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.assemble import assemble
+from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import (
@@ -84,13 +85,17 @@ def read_collection(
         stats.append(reader.stats)
         if progress is not None:
             progress(done, len(files))
+    shifts = zone_shifts(collection, stats)
+    stats, evidence = in_step(stats, shifts), list(corrected(evidence, shifts))
     given, wrong = given_groups(collection)
     of_cluster = [p for p in evidence if p.part == CLUSTER]
     context = context_of(collection, of_cluster, stats, given, assumed)
     tables = assemble(evidence, context)
-    tables["findings"] = tables.get("findings", []) + file_findings(
-        collection, stats, assumed, context
-    )
+    tables["findings"] = [
+        *tables.get("findings", []),
+        *file_findings(collection, stats, assumed, context),
+        *zone_findings(collection, shifts),
+    ]
     tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
         collection, stats, of_cluster, context
     )
@@ -181,11 +186,13 @@ def context_of(
 
 def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
     """Folders with a broker.log, and when the last line of theirs was written."""
-    written = {one.name: one.last_line for one in stats}
+    written = {one.name: (one.last_line, one.shift_ms) for one in stats}
     logged: dict[str, int] = {}
     for file in collection.files:
         if file.kind == BROKER_LOG:
-            until_ms = ServerClock().second_ms(written.get(file.name, "")) or 0
+            last_line, shift_ms = written.get(file.name, ("", 0))
+            until_ms = ServerClock().second_ms(last_line)
+            until_ms = 0 if until_ms is None else until_ms + shift_ms
             logged[file.place] = max(until_ms, logged.get(file.place, 0))
     return logged
 
@@ -216,6 +223,9 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         for name in ("first_line", "looks_like", "why"):
             setattr(total, name, getattr(total, name) or getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
+        for gap in (part.gap_low, part.gap_high):
+            if gap is not None:
+                total.count_gap(gap)
         total.unreadable = max(total.unreadable, part.unreadable)
         total.worst_jump_ms = max(total.worst_jump_ms, part.worst_jump_ms)
         firsts = [one.first_ms for one in (total, part) if one.first_ms is not None]
@@ -252,7 +262,17 @@ def understood(stats: Iterable[FileStats]) -> list[dict[str, Any]]:
     return rows
 
 
-_NOT_RECORDED = ("why", "first_line", "looks_like", "begins", "leading", "below")
+_NOT_RECORDED = (
+    "why",
+    "first_line",
+    "looks_like",
+    "begins",
+    "leading",
+    "below",
+    "gap_low",
+    "gap_high",
+    "shift_ms",
+)
 """Of use while the parts of a file are put together, and for findings and ``rejected``."""
 
 

@@ -35,6 +35,7 @@ FINDING_IDS = {
     "INGEST_STRATEGY_INFERRED": "No file names the strategy; live ownership fits this one.",
     "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
     "INGEST_TIMESTAMP_UNKNOWN": "No file tells the group's consumeTimestamp.",
+    "INGEST_TIME_ZONE": "The local times of a file are off by a whole time zone; corrected.",
     "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs say of a topic.",
     "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are unknown here.",
 }
