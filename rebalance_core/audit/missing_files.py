@@ -159,13 +159,14 @@ def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
             subject = f"the {what} of {place} ({names})"
         else:
             subject = f"{plural(len(files), 'file')} of {what} ({names})"
-        how = f": {details['understood']} of {details['lines']} lines are understood"
-        if details["understood"] == "0":
-            how = " cannot be read" if len(files) == 1 else " cannot be read, the first"
-        why = f", it begins {shown(details['first_line'])}" if read else f": {details['why']}"
+        how = "cannot be read"
+        if details["understood"] != "0":
+            how = f"is hardly understood ({details['understood']} of {details['lines']} lines)"
+        it = "it" if len(files) == 1 else "the first"
+        why = f"; {it} begins {shown(details['first_line'])}" if read else f": {details['why']}"
         evidence = {"files": listed(row["source"] for row in files), "why": details["why"]}
         yield _incomplete(
-            f"{subject}{how}{why}{f', like {looks_like}' if looks_like else ''}",
+            f"{subject} {how}{why}{f', like {looks_like}' if looks_like else ''}",
             evidence,
             broker_name=files[0]["broker_name"],
             remedy="Collect it again, in UTF-8, as mqadmin prints it or RocketMQ writes it; the "

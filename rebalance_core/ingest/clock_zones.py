@@ -150,7 +150,7 @@ def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Row]:
             else:
                 what = (
                     f"the times of brokers/{file.place}",
-                    "GMT+8 in the pattern of its logback file",
+                    "GMT+8 in its logback file",
                 )
             named.setdefault((*what, shift), []).append(file.name)
     for (subject, key, shift), names in sorted(named.items()):
