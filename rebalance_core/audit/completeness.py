@@ -8,7 +8,9 @@ from dataclasses import replace
 from rebalance_core.audit.case import AuditRun, Row
 from rebalance_core.audit.finding import Finding
 from rebalance_core.audit.missing_files import (
+    BROKER_LOG,
     ended_logs,
+    files_not_read,
     missing_brokers,
     missing_dumps,
     missing_exports,
@@ -23,6 +25,7 @@ CLUSTER_KINDS = (
     "EXPECTED_NAME_SERVER",
     "BROKER_FILE",
     "BROKER_STORE",
+    "NOT_READ",
     "BROKER_SLAVES",
     "NAME_SERVER_FILE",
     "BROKER_IN_CLUSTER",
@@ -34,7 +37,6 @@ CLUSTER_KINDS = (
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
 and broker that it did not reach; BROKER_STARTED: one for each start."""
-BROKER_LOG = "broker.log"
 LOG_SILENT_MS = MINUTE_MS
 """A broker that runs writes a line every minute at least: it registers at the name servers."""
 
@@ -67,7 +69,9 @@ def audit_run_of(
     newest = _newest_of_brokers(by_kind, dumps)
     missing, findings = missing_brokers(by_kind, newest, run, down)
     findings += missing_name_servers(by_kind)
-    findings += missing_dumps(dumps, run)
+    not_read = by_kind.get("NOT_READ", [])
+    findings += files_not_read(not_read)
+    findings += missing_dumps([*dumps, *not_read], run)
     findings += missing_exports(by_kind, dumps, run)
     log_ends = _log_ends(by_kind, down)
     findings += ended_logs(by_kind, log_ends, dumps)

@@ -9,6 +9,7 @@ from rebalance_core.audit.case import AuditRun, Row
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.ingest.parse.stores.store_forms import ROCKSDB_V2
+from rebalance_core.ingest.refusal import shown
 from rebalance_core.model.severities import ERROR
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import HOUR_MS, MINUTE_MS
@@ -18,6 +19,7 @@ LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
 MEMBER_COMMANDS = ("consumerConnection",)
 UNASKED = "UNASKED"
 PROGRESS = "consumerProgress"
+BROKER_LOG = "broker.log"
 LOG_GAP_MS = 10 * MINUTE_MS
 """Logs that were copied right before a round of dumps end no longer before its last one."""
 EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
@@ -25,11 +27,11 @@ EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     ERROR,
-    "A broker, a name server, a dump or the export of a RocksDB is missing or stale, or a "
-    "broker.log ends long before the dumps or cannot be read: what depends on it is UNKNOWN, and "
-    "the run is not green.",
+    "A broker, a name server, a dump or the export of a RocksDB is missing or stale, or is there "
+    "and states nothing, or a broker.log ends long before the dumps or cannot be read: what "
+    "depends on it is UNKNOWN, and the run is not green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
-    "BROKER_IN_CLUSTER, DUMP",
+    "BROKER_IN_CLUSTER, DUMP, NOT_READ",
     "Find out why the file was not copied or the command failed; collect again.",
 )
 
@@ -40,13 +42,24 @@ def missing_brokers(
     run: AuditRun,
     down: frozenset[str],
 ) -> tuple[set[str], list[Finding]]:
-    """Brokers of which nothing, or nothing new, was collected; their names beside the findings."""
+    """Brokers of which nothing, or nothing new, was collected; their names beside the findings.
+
+    Those whose broker.log is there and cannot be read have their finding of `files_not_read`.
+    """
+    unread = {
+        row["broker_name"]: row["details"]["lines"] != "0"
+        for row in by_kind.get("NOT_READ", ())
+        if row["details"]["what"] == BROKER_LOG
+    }
     expected = {row["broker_name"] for row in by_kind.get("EXPECTED_BROKER", ())}
     listed = {row["broker_name"] for row in by_kind.get("BROKER_IN_CLUSTER", ())}
     missing: set[str] = set()
     findings = []
     for broker in sorted(expected | listed):
         files = newest.get(broker, {})
+        if broker in unread and (unread[broker] or "log" not in files):
+            missing.add(broker)
+            continue
         who = "collection.toml expects it" if broker in expected else "clusterList lists it"
         if not files.keys() - {"dump"}:
             what = f"no log and no store of {broker} was collected, though {who}"
@@ -105,10 +118,15 @@ def missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]:
 
 
 def missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
-    """Kinds of dumps of which there is none, or none that is new."""
+    """Kinds of dumps of which there is none, or none that is new.
+
+    Args:
+        dumps: DUMP facts, and NOT_READ ones: a dump that cannot be read is there.
+        run: the audit run.
+    """
     newest: dict[str, int] = {}
     for row in dumps:
-        command = row["details"]["command"]
+        command = row["details"].get("command") or row["details"]["what"]
         newest[command] = max(newest.get(command, 0), row["last_ms"])
     for commands, what in (
         (LIVE_COMMANDS, "who holds which queue"),
@@ -124,6 +142,36 @@ def missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
                 f"the newest dump of {names} is {age} old: {what} now is unknown",
                 {"newest": utc(last), "end": utc(run.end_ms)},
             )
+
+
+def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
+    """Files that are there and state nothing: one finding for those that are alike."""
+    alike: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        details = row["details"]
+        place = row["broker_name"] or details.get("name", "")
+        like = details["looks_like"], "" if details["lines"] == "0" else "read"
+        alike.setdefault((details["what"], place, *like), []).append(row)
+    for (what, place, looks_like, read), files in sorted(alike.items()):
+        details = files[0]["details"]
+        names = listed((row["source"] for row in files), 3)
+        if place:
+            subject = f"the {what} of {place} ({names})"
+        else:
+            subject = f"{plural(len(files), 'file')} of {what} ({names})"
+        how = "cannot be read"
+        if details["understood"] != "0":
+            how = f"is hardly understood ({details['understood']} of {details['lines']} lines)"
+        it = "it" if len(files) == 1 else "the first"
+        why = f"; {it} begins {shown(details['first_line'])}" if read else f": {details['why']}"
+        evidence = {"files": listed(row["source"] for row in files), "why": details["why"]}
+        yield _incomplete(
+            f"{subject} {how}{why}{f', like {looks_like}' if looks_like else ''}",
+            evidence,
+            broker_name=files[0]["broker_name"],
+            remedy="Collect it again, in UTF-8, as mqadmin prints it or RocketMQ writes it; the "
+            "table rejected says what was refused.",
+        )
 
 
 def missing_exports(

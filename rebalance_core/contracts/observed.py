@@ -100,6 +100,14 @@ _OTHER_KINDS = (
         "where it ends before its queues or among them)",
         MOMENTS,
     ),
+    FactKind(
+        "NOT_READ",
+        "a dump or store that is there, is not empty and states nothing, or a server's log (all "
+        "its files together) of which under half the lines are understood, or a file that was "
+        "refused before it was read: what (the command of a dump; store; broker.log; "
+        "namesrv.log; proxy.log), name (of the name server), lines, understood, why (the first "
+        "refusal), first_line, looks_like (what the file seems to be instead)",
+    ),
     FactKind("BROKER_IN_CLUSTER", "clusterList lists this broker: version, broker_id, addr"),
     FactKind(
         "BROKER_REGISTERED",

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from rebalance_core.ingest.evidence.broker_folders import MASTER_ID, BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.versions import nearest_version
 
 _MENTIONS = ("broker_registered", "broker_address", "broker_known", "broker_removed")
 _START_LINES_MS = 5_000
@@ -39,7 +40,7 @@ class BrokerHistory:
         v, folder = piece.values, self.folders.get(piece.place)
         if piece.kind == "broker":
             version = plain_version(v["version"] or "")
-            if is_modelled(version) and str(v["broker_id"]) == str(MASTER_ID):
+            if nearest_version(version) and str(v["broker_id"]) == str(MASTER_ID):
                 at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
                 since_ms = self._version_ms.get(v["broker_name"], at_ms)
                 if since_ms <= at_ms:  # it may have been upgraded between two dumps

@@ -22,7 +22,7 @@ from rebalance_core.ingest.masters.turn import MasterTurn
 from rebalance_core.ingest.name_servers.silences import heard
 from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
 from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.versions import nearest_version
 
 QueueOfGroup = tuple[str, str, str, int]
 
@@ -38,7 +38,8 @@ class ClusterContext:
         end_ms: last moment of the collection; documents without a time are of then.
         brokers: names of all brokers.
         addresses: broker name by address.
-        versions: broker version by name, where a dump tells.
+        versions: broker version by name, where a dump tells, as it is stated: it may be older than
+            any that is known (`nearest_version`).
         permissions: brokerPermission by broker and time of its start, newest last.
         starts: (time, source) of each start of a broker; its table of consumers is empty then.
         ends: (time, source) of each moment at which a broker was out of the route or stopped.
@@ -126,9 +127,12 @@ class ClusterContext:
                 permission = value
         if permission & 6 == 6:
             return perm
-        version = self.versions.get(broker)
-        replaces = version is not None and parse_version(version).is_v4
-        return permission if replaces else perm & permission
+        return permission if self.is_v4(broker) else perm & permission
+
+    def is_v4(self, broker: str) -> bool:
+        """True if a file tells that the broker is of 4.x or older."""
+        version = nearest_version(self.versions.get(broker, ""))
+        return version is not None and version.is_v4
 
     @cached_property
     def exported(self) -> Mapping[str, int | None]:
@@ -198,7 +202,8 @@ def cluster_context(
         history.read(piece)
         history.note_mention(piece)
     slaves = directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave))
-    modern = {name for name, its in history.versions.items() if not parse_version(its).is_v4}
+    nearest = {name: nearest_version(text) for name, text in history.versions.items()}
+    modern = {name for name, its in nearest.items() if its is not None and not its.is_v4}
     replicas = Replicas(directory.names, slaves, directory.masters, of_folders, frozenset(modern))
     names = {*expected, *history.names, *directory.names.values()}
     return ClusterContext(

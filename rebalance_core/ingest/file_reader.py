@@ -9,6 +9,7 @@ from datetime import tzinfo
 from typing import Any
 
 from rebalance_core.ingest.collection.collected_file import (
+    ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
     GROUPS,
@@ -75,7 +76,7 @@ from rebalance_core.ingest.parse.text.log_line import (
     ServerClock,
 )
 from rebalance_core.ingest.parse.text.time_zones import ReadAt, zone_named
-from rebalance_core.ingest.refusal import Unreadable, unread
+from rebalance_core.ingest.refusal import Unreadable, looks_like, unread
 from rebalance_core.model.time_units import MINUTE_MS
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
@@ -137,6 +138,9 @@ BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
 HEADS = {kind: CLIENT_HEAD if kind == CLIENT_LOG else SERVER_HEAD for kind in LINE_PARSERS}
 """What the lines of a log begin with; those of another kind of log are not understood."""
 _STACK = re.compile(STACK_LINE)
+FOREIGN, HEADED, STACK = range(3)
+"""A line of a log: of another file, or refused; with the log's head; of a stack trace."""
+FIRST_LINE_LIMIT = 500
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 
@@ -145,8 +149,8 @@ SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 class FileStats:
     """How one file, or one split of it, was understood.
 
-    ``understood`` counts lines with the log's head and the stack traces that follow them, less
-    those that were refused; of a document its facts.
+    ``understood`` counts lines with the log's head, less those that were refused, and the stack
+    traces that follow them; of a document its facts.
     """
 
     name: str
@@ -165,6 +169,53 @@ class FileStats:
     """The code of the refusal, where the file or its rest could not be read."""
     local_times: int = 0
     """Lines of ours whose time is that of the client's host."""
+    codes: dict[str, int] = field(default_factory=dict)
+    """Refused lines, and the refusal of the file, by code."""
+    why: str = ""
+    """The message of the first refusal."""
+    first_line: str = ""
+    """Of a log its first line, of a document the first that was refused."""
+    looks_like: str = ""
+    """What the first line shows the file to be instead; empty: nothing known."""
+    begins: int = 0
+    """The byte at which the split begins."""
+    leading: int = 0
+    """Lines of a stack trace before any other: those of the split before decide about them."""
+    below: bool | None = None
+    """Whether a stack trace at the end would be understood; None: no line decides."""
+
+    gap_low: int | None = None
+    """Of what an epoch time in the file is later than the local time beside it: the least."""
+    gap_high: int | None = None
+    """The same, the most."""
+    shift_ms: int = 0
+    """What was added to the times of a file that is off by a zone."""
+
+    def count_gap(self, gap_ms: int) -> None:
+        """Count one epoch time beside a local one."""
+        self.gap_low = gap_ms if self.gap_low is None else min(gap_ms, self.gap_low)
+        self.gap_high = gap_ms if self.gap_high is None else max(gap_ms, self.gap_high)
+
+    def count_line(self, kind: int) -> None:
+        """Count one line of a log: `HEADED`, `STACK` or `FOREIGN`."""
+        if kind != STACK:
+            self.below = kind == HEADED
+            self.understood += self.below
+        elif self.below is None:
+            self.leading += 1
+        else:
+            self.understood += self.below
+
+    @property
+    def refused_whole(self) -> str:
+        """The code for which every line of a log or dump was refused; empty: not all, or just one.
+
+        Such a file is one row of ``rejected``, not one a line.
+        """
+        ours = self.kind == ADMIN or self.kind in LINE_PARSERS
+        if not ours or self.understood or len(self.codes) != 1 or self.rejected < 2:
+            return ""
+        return next(iter(self.codes))
 
 
 @dataclass
@@ -181,6 +232,8 @@ class FileReader:
     zone: str
     brokers: Collection[str]
     stats: FileStats = field(init=False)
+    line: int = field(init=False, default=FOREIGN)
+    """What the last line is: FOREIGN, HEADED or STACK."""
     _clock: Clock | ClientClock = field(init=False)
 
     def __post_init__(self) -> None:
@@ -200,6 +253,7 @@ class FileReader:
         text = text.removesuffix("\r")
         results = LINE_PARSERS[self.file.kind](text, source, self._clock)
         self.stats.lines += 1
+        self.note_first_line(text)
         if (
             results
             and self.file.kind == CLIENT_LOG
@@ -213,9 +267,16 @@ class FileReader:
         headed = re.match(HEADS[self.file.kind], text)
         if headed:
             self.stats.last_line = max(self.stats.last_line, text[:SECOND_CHARACTERS])
-        if not refused and (headed or _STACK.match(text)):
-            self.stats.understood += 1
+        stack = STACK if _STACK.match(text) else FOREIGN
+        self.line = FOREIGN if refused else HEADED if headed else stack
+        self.stats.count_line(self.line)
         yield from self._addressed(results, position)
+
+    def note_first_line(self, text: str) -> None:
+        """Keep how the log begins; of every line that is no blank but the first nothing changes."""
+        if not self.stats.first_line:
+            self.stats.first_line = text[:FIRST_LINE_LIMIT]
+            self.stats.looks_like = looks_like(text[:FIRST_LINE_LIMIT])
 
     def read_document(self, text: str) -> Iterator[Evidence | Unread]:
         """What a store or a dump states; its parser gives each fact its line."""
@@ -237,6 +298,10 @@ class FileReader:
         results = parser(text, name, **zone)
         self.stats.lines = len(results)
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)
+        first = next((piece.raw for piece in results if isinstance(piece, Unread)), "")
+        self.stats.first_line = first.strip().partition("\n")[0][:FIRST_LINE_LIMIT]
+        if self.file.kind == ADMIN:
+            self.stats.looks_like = looks_like(text)
         yield from self._addressed(results, 0)
         yield from of_document(self.file, results, self.brokers)
         yield from copied_store(self.file, results, text)
@@ -244,9 +309,10 @@ class FileReader:
 
     def refuse(self, refusal: Unreadable) -> Unread:
         """The file as a whole, or from here on, could not be read."""
-        self.stats.rejected += 1
+        piece = unread(self.file.name, self.file.name, refusal)
         self.stats.unreadable = refusal.code
-        return unread(self.file.name, self.file.name, refusal)
+        self._note_refusal(piece)
+        return piece
 
     def _addressed(
         self, results: Collection[Fact | Unread], position: int
@@ -254,13 +320,34 @@ class FileReader:
         position += self.file.turn << FILE_BITS
         for number, piece in enumerate(results):
             if isinstance(piece, Unread):
-                self.stats.rejected += 1
+                self._note_refusal(piece)
                 yield piece
                 continue
             self.stats.facts += 1
+            self._note_gap(piece)
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
+
+    def _note_refusal(self, piece: Unread) -> None:
+        stats = self.stats
+        stats.rejected += 1
+        stats.codes[piece.code] = stats.codes.get(piece.code, 0) + 1
+        stats.why = stats.why or piece.message
+
+    def _note_gap(self, fact: Fact) -> None:
+        """What tells whether the local times of the file are right."""
+        values, at_ms = fact.values, fact.at_ms
+        if fact.kind == "client_queue" and self.file.written_ms and values["last_pull_ms"]:
+            known, at_ms = self.file.written_ms, values["last_pull_ms"]
+        elif fact.kind == "heartbeat" and values.get("versions"):
+            known = max(values["versions"].values())
+        elif fact.kind == "consumer_connected":
+            known = values.get("beat_ms")
+        else:
+            return
+        if at_ms is not None and known is not None:
+            self.stats.count_gap(known - at_ms)
 
     def _note_time(self, at_ms: int) -> None:
         stats = self.stats

@@ -21,8 +21,7 @@ from rebalance_core.ingest.evidence.folder_evidence import of_group
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.parse.text.client_version import (
-    is_later,
-    is_modelled,
+    not_modelled,
     plain_version,
     version_of_ordinal,
 )
@@ -37,6 +36,7 @@ from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.severities import WARNING
+from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.running_info import library_of, tells_release
 
 LISTED = 20
@@ -83,10 +83,10 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         findings += check_parameters(group, evidence, presence, strategies, context, libraries)
     stated = _versions(evidence, modes) | timeline.versions
     stated = {client: one for client, one in stated.items() if client not in libraries}
+    nearest = {client: nearest_version(version) for client, version in stated.items()}
+    versions = {client: str(version) for client, version in nearest.items() if version}
     findings += _release_not_told(group, libraries)
-    versions = {client: version for client, version in stated.items() if is_modelled(version)}
-    findings += [_not_modelled(group, c, v) for c, v in stated.items() if c not in versions]
-    findings += _later(group, versions)
+    findings += _not_modelled(group, stated)
     _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     tables: Tables = {
@@ -124,9 +124,10 @@ def _versions(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str,
     for piece in pieces:
         if piece.kind in ("member", "listed_client", "client") and piece.values["version"]:
             client_id = piece.values.get("client_id") or piece.values.get("client_file")
-            if modes.get(str(client_id)) == PROXY_REBALANCE or piece.place.startswith(PROXIES):
+            if modes.get(client_id or "") == PROXY_REBALANCE or piece.place.startswith(PROXIES):
                 continue
-            versions[str(client_id)] = plain_version(piece.values["version"])
+            if client_id is not None:
+                versions[client_id] = plain_version(piece.values["version"])
     return versions
 
 
@@ -169,19 +170,6 @@ def _in_order(events: list[Row]) -> list[Row]:
     return events
 
 
-def _not_modelled(group: str, client_id: str, version: str) -> Row:
-    return finding(
-        "INGEST_VERSION_NOT_MODELLED",
-        f"{client_id} is of version {version}, whose rules are not known here; it is taken as the "
-        "group's other members, or as the assumed version.",
-        "Upgrade a client older than 4.9; read its starts and windows with care.",
-        WARNING,
-        consumer_group=group,
-        client_id=client_id,
-        evidence={"version": version},
-    )
-
-
 def _release_not_told(group: str, libraries: Mapping[str, str]) -> Iterator[Row]:
     """One finding for all members that are no Java clients."""
     if libraries:
@@ -197,18 +185,16 @@ def _release_not_told(group: str, libraries: Mapping[str, str]) -> Iterator[Row]
         )
 
 
-def _later(group: str, versions: Mapping[str, str]) -> Iterator[Row]:
-    """One finding for each version after the newest known line."""
-    for version in sorted({one for one in versions.values() if is_later(one)}):
-        clients = sorted(client for client, one in versions.items() if one == version)
+def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Row]:
+    """One finding for each version of clients whose rules are not known."""
+    for version, clients, instead, remedy in not_modelled(versions):
         yield finding(
             "INGEST_VERSION_NOT_MODELLED",
-            f"{len(clients)} of the clients are of version {version}, later than any whose rules "
-            "are known here; they are taken as of the newest known line.",
-            "Look for a release of this project that knows the version; until then read starts and "
-            "windows with care.",
+            f"{version} ({len(clients)} of the clients) {instead}.",
+            remedy,
             WARNING,
             consumer_group=group,
+            client_id=clients[0] if len(clients) == 1 else None,
             evidence={"version": version, "clients": ", ".join(clients[:LISTED])},
         )
 

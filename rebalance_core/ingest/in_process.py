@@ -5,13 +5,15 @@ The Spark job calls the same functions; it only spreads the files, the groups an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.assemble import assemble
+from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import (
@@ -27,7 +29,7 @@ from rebalance_core.ingest.collection.collection import Collection, open_collect
 from rebalance_core.ingest.collection.given_groups import parse_given_groups
 from rebalance_core.ingest.events.complete_tables import complete, rejected_row
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.fact import Unread, file_of
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
@@ -83,16 +85,22 @@ def read_collection(
         stats.append(reader.stats)
         if progress is not None:
             progress(done, len(files))
+    shifts = zone_shifts(collection, stats)
+    stats, evidence = in_step(stats, shifts), list(corrected(evidence, shifts))
     given, wrong = given_groups(collection)
     of_cluster = [p for p in evidence if p.part == CLUSTER]
     context = context_of(collection, of_cluster, stats, given, assumed)
     tables = assemble(evidence, context)
-    tables["findings"] = tables.get("findings", []) + file_findings(
-        collection, stats, assumed, context
-    )
+    tables["findings"] = [
+        *tables.get("findings", []),
+        *file_findings(collection, stats, assumed, context),
+        *zone_findings(collection, shifts),
+    ]
     tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
         collection, stats, of_cluster, context
     )
+    whole = whole_refusals(stats)
+    refused = [*whole.values(), *(piece for piece in refused if not is_of(piece.source, whole))]
     tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
     return Ingested(complete(tables, context.cluster), tuple(stats))
 
@@ -178,11 +186,13 @@ def context_of(
 
 def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
     """Folders with a broker.log, and when the last line of theirs was written."""
-    written = {one.name: one.last_line for one in stats}
+    written = {one.name: (one.last_line, one.shift_ms) for one in stats}
     logged: dict[str, int] = {}
     for file in collection.files:
         if file.kind == BROKER_LOG:
-            until_ms = ServerClock().second_ms(written.get(file.name, "")) or 0
+            last_line, shift_ms = written.get(file.name, ("", 0))
+            until_ms = ServerClock().second_ms(last_line)
+            until_ms = 0 if until_ms is None else until_ms + shift_ms
             logged[file.place] = max(until_ms, logged.get(file.place, 0))
     return logged
 
@@ -201,11 +211,21 @@ def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
 def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:
     """One count a file, in order: splits added up, and files of which nothing was read."""
     totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
-    for part in parts:
+    for part in sorted(parts, key=lambda part: part.begins):
         total = totals[part.name]
         for name in ("lines", "understood", "facts", "rejected", "jumps_back", "local_times"):
             setattr(total, name, getattr(total, name) + getattr(part, name))
+        if total.below:
+            total.understood += part.leading
+        total.below = total.below if part.below is None else part.below
+        for code, times in part.codes.items():
+            total.codes[code] = total.codes.get(code, 0) + times
+        for name in ("first_line", "looks_like", "why"):
+            setattr(total, name, getattr(total, name) or getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
+        for gap in (part.gap_low, part.gap_high):
+            if gap is not None:
+                total.count_gap(gap)
         total.unreadable = max(total.unreadable, part.unreadable)
         total.worst_jump_ms = max(total.worst_jump_ms, part.worst_jump_ms)
         firsts = [one.first_ms for one in (total, part) if one.first_ms is not None]
@@ -214,11 +234,57 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
     return list(totals.values())
 
 
+def whole_refusals(stats: Iterable[FileStats]) -> dict[str, Unread]:
+    """By file the one row of ``rejected`` of each that was refused as a whole for one reason."""
+    return {
+        one.name: Unread(
+            one.name, one.first_line, one.refused_whole, f"all {one.lines} lines: {one.why}"
+        )
+        for one in stats
+        if one.refused_whole
+    }
+
+
+def is_of(source: str, files: Container[str]) -> bool:
+    """True for a source (``file:line`` or ``file@byte``) in one of the files."""
+    name, _, byte = source.rpartition("@")
+    return file_of(source) in files or (byte.isdecimal() and name in files)
+
+
 def understood(stats: Iterable[FileStats]) -> list[dict[str, Any]]:
     """Per file its lines, how many were understood and the share, for ``_run.json``."""
     rows = []
     for one in stats:
-        row = asdict(one)
+        row = {name: value for name, value in asdict(one).items() if name not in _NOT_RECORDED}
+        row["rejected_rows"] = 1 if one.refused_whole else one.rejected
         row["share_understood"] = round(one.understood / one.lines, 4) if one.lines else None
         rows.append(row)
     return rows
+
+
+_NOT_RECORDED = (
+    "why",
+    "first_line",
+    "looks_like",
+    "begins",
+    "leading",
+    "below",
+    "gap_low",
+    "gap_high",
+    "shift_ms",
+)
+"""Of use while the parts of a file are put together, and for findings and ``rejected``."""
+
+
+def with_lines(rejected: Mapping[str, int], files: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How many lines were refused by code, where a file refused whole is one row.
+
+    Args:
+        rejected: how often each code occurs in ``rejected``.
+        files: `understood`.
+    """
+    lines = Counter(rejected)
+    for file in files:
+        if file["rejected_rows"] < file["rejected"]:
+            lines += Counter({code: times - 1 for code, times in file["codes"].items()})
+    return dict(sorted(lines.items()))

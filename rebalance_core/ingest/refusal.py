@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rebalance_core.ingest.fact import Unread
 
 UNPARSABLE_LINE = "UNPARSABLE_LINE"
@@ -21,6 +23,19 @@ RAW_LIMIT = 2_000
 """Characters of the refused text that are kept: enough to recognise it, never a whole file."""
 
 
+_SHAPES = (
+    (r'\{\s*"status"\s*:[^\0]*"errMsg"\s*:', "a dashboard's JSON, not mqadmin's output"),
+    (r'\{\s*"log"\s*:', "a container's log in Docker's JSON"),
+    (r'\{\s*"(?:stream|streams|labels|timestamp|line)"\s*:', "a container's log in Loki's JSON"),
+    (r"\S+ std(?:out|err) [FP] ", "a container's log as CRI writes it"),
+    (r"\[pod/\S+\] ", "the output of kubectl logs --prefix"),
+    (r"\d{4}-\d\d-\d\dT\S+Z ", "a container's log with times of its own"),
+    (r"[\w.-]+ *\| ", "the output of docker compose logs"),
+    ("\x1b\\[", "a terminal's output with colours"),
+    (r"[\[{]\s*+[\"\]{}\[]", "JSON"),
+)
+
+
 class Unreadable(ValueError):
     """Raised inside a parser for one row or entry; ends as an `Unread`, never leaves the parser.
 
@@ -38,6 +53,18 @@ class Unreadable(ValueError):
 def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
     """What the refusal of this text leaves behind, its raw text truncated at `RAW_LIMIT`."""
     return Unread(source, storable(raw), refusal.code, storable(refusal.message))
+
+
+def looks_like(text: str) -> str:
+    """What a file is that is not what its name says, by how it begins; empty for any other.
+
+    >>> looks_like('{"status":0,"data":{},"errMsg":null}')
+    "a dashboard's JSON, not mqadmin's output"
+    >>> looks_like("broker-a  | 2026-11-21 11:28:55 INFO main - x")
+    'the output of docker compose logs'
+    """
+    begin = text.lstrip("\ufeff \t\r\n")
+    return next((shape for pattern, shape in _SHAPES if re.match(pattern, begin)), "")
 
 
 def shown(value: object, limit: int = 80) -> str:

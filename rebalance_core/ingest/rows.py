@@ -32,10 +32,12 @@ FINDING_IDS = {
     "INGEST_RELEASE_NOT_TOLD": "Clients of other languages send no release of theirs.",
     "INGEST_REQUEST_MODE_CHANGED": "A topic's request mode changed at a time that no file tells.",
     "INGEST_REQUEST_MODES_DIFFER": "Clients were told by turns to pop a topic and to pull it.",
+    "INGEST_STATES_NOTHING": "A client's log was read and states nothing of a consumer.",
     "INGEST_STRATEGY_INFERRED": "No file names the strategy; live ownership fits this one.",
     "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
     "INGEST_SUBSCRIPTION_NOT_LOGGED": "No line has what a member subscribes; other files may tell.",
     "INGEST_TIMESTAMP_UNKNOWN": "No file tells the group's consumeTimestamp.",
+    "INGEST_TIME_ZONE": "The local times of a file are off by a whole time zone; corrected.",
     "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs say of a topic.",
     "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are unknown here.",
 }

@@ -10,8 +10,12 @@ LAST_PATCH = {
 }  # fmt: skip
 """The last release of each known line that has a client: of 5.3.4 and 5.5.1 none was published."""
 OLDEST = (4, 9)
+HIGHER_TEXT = "HIGHER.VERSION"
+"""``HIGHER_VERSION`` without its underscore: a version after the last one that RocketMQ knows."""
 
-_PATTERN = re.compile(r"[Vv]?(\d+)[._](\d+)(?:[._](\d+))?(?:-SNAPSHOT)?")
+_NUMBERS = r"[Vv]?(\d+)[._](\d+)(?:[._](\d+))?"
+_PATTERN = re.compile(_NUMBERS + "(?:[-_.]SNAPSHOT)?")
+_STATED = re.compile(_NUMBERS + r"(?:[-_.]\w+)?")
 
 
 class Version(NamedTuple):
@@ -56,3 +60,33 @@ def parse_version(text: str) -> Version:
         raise UsageError(f"RocketMQ {text} is not modelled; the oldest line is 4.9")
     patch = int(match[3]) if match[3] is not None else LAST_PATCH.get((major, minor), 0)
     return Version(major, minor, patch)
+
+
+def nearest_version(text: str) -> Version | None:
+    """The version whose rules stand for one that a file states; None if the text is no version.
+
+    A snapshot has the rules of its release. One before the oldest known line has those of that
+    line's first release, and ``HIGHER_VERSION`` those of the newest line.
+
+    >>> nearest_version("5.3.4.SNAPSHOT"), nearest_version("4.8.0")
+    (Version(major=5, minor=3, patch=4), Version(major=4, minor=9, patch=0))
+    >>> nearest_version("HIGHER.VERSION"), nearest_version("-")
+    (Version(major=5, minor=5, patch=0), None)
+    """
+    text = text.strip()
+    if text.replace("_", ".") == HIGHER_TEXT:
+        newest = max(LAST_PATCH)
+        return Version(*newest, LAST_PATCH[newest])
+    if is_before_known(text):
+        return Version(*OLDEST, 0)
+    return parse_version(text) if _PATTERN.fullmatch(text) else None
+
+
+def is_before_known(text: str) -> bool:
+    """True for a version before the oldest line whose rules are known.
+
+    >>> is_before_known("V3_0_0_BETA5"), is_before_known("4.9.0"), is_before_known("-")
+    (True, False, False)
+    """
+    match = _STATED.fullmatch(text.strip())
+    return match is not None and (int(match[1]), int(match[2])) < OLDEST

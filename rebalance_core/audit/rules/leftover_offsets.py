@@ -25,7 +25,7 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_t
 from rebalance_core.model.severities import INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.time_units import MINUTE_MS
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.versions import nearest_version
 
 RESTART_MS = MINUTE_MS
 """A group that is away for less than this is most likely being restarted."""
@@ -73,7 +73,8 @@ def _stored_ms(case: GroupCase) -> dict[MessageQueue, int]:
     Clients go on committing what they hold of a topic that was deleted. Brokers of 5.x refuse that
     (rocketmq.md §5.2), so there a client's own line proves nothing.
     """
-    refusing = {name for name, text in case.run.versions.items() if not parse_version(text).is_v4}
+    nearest = {name: nearest_version(text) for name, text in case.run.versions.items()}
+    refusing = {name for name, version in nearest.items() if version and not version.is_v4}
     stored: dict[MessageQueue, int] = {}
     for row in case.rows("committed_offsets"):
         if row["client_id"] is None or row["broker_name"] not in refusing:

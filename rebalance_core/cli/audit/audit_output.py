@@ -1,7 +1,7 @@
 """The output of an audit: tables, page, metrics, acceptances and record, in its folder."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from rebalance_core.cli.run.run_record import Outcome, RunRecord, table_records
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine.written import LedgerWritten
+from rebalance_core.ingest.in_process import with_lines
 from rebalance_core.process.audit.audited import Audited
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
@@ -64,6 +65,8 @@ class AuditOutput:
             written: all tables, which are there already.
             files: how each file of a collection was understood.
         """
+        files = list(files)
+        written = replace(written, rejected=with_lines(written.rejected, files))
         outcome = audit_outcome(audited, self.request.options.fail_on)
         self._write_page(audited, outcome, written.rejected)
         self.run.folder.replace_text(METRICS, self._metrics(outcome))

@@ -9,7 +9,7 @@ from rebalance_core.cli.run.run_record import Outcome, RunRecord, table_records
 from rebalance_core.cli.terminal import say
 from rebalance_core.engine.written import IngestWritten
 from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.in_process import understood
+from rebalance_core.ingest.in_process import understood, with_lines
 
 
 def say_begin(options: IngestOptions, collection: Collection) -> None:
@@ -31,7 +31,7 @@ def finish(run: OutputRun, options: IngestOptions, written: IngestWritten) -> Ru
         Outcome(
             outputs=table_records(written.tables),
             inputs=[replace(fingerprint("collection", options.collection), rows=lines)],
-            rejected=written.rejected,
+            rejected=with_lines(written.rejected, files),
             files=files,
         )
     )

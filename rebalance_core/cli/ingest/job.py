@@ -32,7 +32,7 @@ def run_ingest(options: IngestOptions) -> JobReport:
         options.output,
         record.files,
         rows,
-        written.rejected,
+        record.rejected,
         written.findings,
         record.seconds,
         run_on,

@@ -34,6 +34,7 @@ DOCUMENT_LIMIT = 64 * 1024**2
 GZIP_LIMIT = 512 * 1024**2
 """Bytes of a compressed log: rotated ones hold 64 to 1024 MB, a tenth of it compressed."""
 _SNIFFED = 4096
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,8 @@ def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
         if file.size > GZIP_LIMIT:
             return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes; unpack it first")
         return None
+    if head.startswith(_UTF_16):
+        return _refuse(file.name, "BINARY", "is UTF-16, as PowerShell's > writes: save it as UTF-8")
     if b"\x00" in head or head.startswith(b"\x1f\x8b"):
         return _refuse(file.name, "BINARY", "holds binary data where text is expected")
     if not file.is_log and file.size > DOCUMENT_LIMIT:

@@ -14,7 +14,6 @@ from rebalance_core.ingest.name_servers.broker_registry import (
     BrokerRegistry,
     broker_up,
     is_down,
-    is_v4,
 )
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
@@ -63,7 +62,7 @@ def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]
             alive[name].add(piece.place)
             down = is_down(rows, name)
             if folder and folder.slave:
-                back = down and not is_v4(name, context)
+                back = down and not context.is_v4(name)
             else:
                 back = down or not others
             if piece.kind == "broker_booted" and back:

@@ -17,7 +17,7 @@ from rebalance_core.ingest.name_servers.silences import (
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, event
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, EXPIRED
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.versions import nearest_version
 
 STOPPED, CLOSED = "STOPPED", "CLOSED"
 _CAUSE_MS = 2_000
@@ -118,7 +118,8 @@ def broker_up(
     name: str, at_ms: int, source: str, context: ClusterContext, detail: str | None = None
 ) -> Row:
     """The row of a broker that came, or was there (OBSERVED)."""
-    version = context.versions.get(name)
+    nearest = nearest_version(context.versions.get(name, ""))
+    version = None if nearest is None else str(nearest)
     return event(BROKER_UP, at_ms, source, broker_name=name, version=version, detail=detail)
 
 
@@ -133,10 +134,4 @@ def _has_route(piece: Evidence, name: str, context: ClusterContext) -> bool:
 
     RouteInfoManager.registerBroker, ``isPrimeSlave``.
     """
-    return piece.values["address"] not in context.slaves or not is_v4(name, context)
-
-
-def is_v4(name: str, context: ClusterContext) -> bool:
-    """True if a file tells that the broker is of 4.x."""
-    version = context.versions.get(name)
-    return version is not None and parse_version(version).is_v4
+    return piece.values["address"] not in context.slaves or not context.is_v4(name)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import (
+    ADMIN,
     BROKER_LOG,
+    CLIENT_LOG,
     GROUPS,
+    LOCAL_OFFSETS,
     LOCK_LOG,
     MODES,
     NAMESRV_LOG,
     OFFSETS,
     ORDER_INFO,
     PROXIES,
+    PROXY_LOG,
     TOPICS,
     CollectedFile,
+    identify,
 )
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import SETTINGS_NAME
@@ -31,6 +37,10 @@ from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.ingest.rows import Row
 
 LOG, STORE = "log", "store"
+BROKERS = "brokers/"
+LOG_NAMES = {BROKER_LOG: "broker.log", NAMESRV_LOG: "namesrv.log", PROXY_LOG: "proxy.log"}
+WRONG_FILE_SHARE = 0.5
+"""Of a log of the right kind nearly all lines are understood; below half it is another file."""
 _BROKER_FILES = {
     BROKER_LOG: (LOG, "broker.log"),
     LOCK_LOG: (LOG, "lock.log"),
@@ -59,7 +69,9 @@ def cluster_facts(
     """
     rows = FactRows()
     _expected(rows, collection, context)
+    stats = list(stats)
     _files(rows, collection, stats, context)
+    _not_read(rows, collection, stats, context)
     _proxies(rows, collection, context)
     own = own_evidence(pieces, context)
     ordered = sorted(own, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
@@ -144,6 +156,54 @@ def _files(
                 count["until_ms"] = context.logged.get(place) or None
                 count["unreadable"] = sum(bool(one.unreadable) for one in of_files)
             _spanning(rows, "BROKER_FILE", context, source, count, place, span)
+
+
+def _not_read(
+    rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
+) -> None:
+    """What is there and states nothing: it must not pass for what was collected."""
+    counted = {one.name: one for one in stats}
+    logs: dict[tuple[str, str], list[CollectedFile]] = {}
+    for file in collection.files:
+        one = counted.get(file.name)
+        if file.kind in (BROKER_LOG, NAMESRV_LOG):
+            logs.setdefault((file.kind, file.place), []).append(file)
+        elif one is not None and not file.is_log and not one.understood and _is_refused(one):
+            details = {"lines": one.rejected, "understood": 0, "why": one.why}
+            details |= {"first_line": one.first_line, "looks_like": one.looks_like}
+            _add_not_read(rows, file, details, context)
+    for _, files in sorted(logs.items()):
+        of_files = [counted[file.name] for file in files]
+        lines, known = (sum(getattr(one, n) for one in of_files) for n in ("lines", "understood"))
+        foreign = [one for one in of_files if one.understood < WRONG_FILE_SHARE * one.lines]
+        if known < WRONG_FILE_SHARE * lines:
+            details = {"lines": lines, "understood": known, "why": foreign[0].why}
+            details |= {n: getattr(foreign[0], n) for n in ("first_line", "looks_like")}
+            _add_not_read(rows, replace(files[0], name=foreign[0].name), details, context)
+    for piece in collection.refused:
+        refused = identify(piece.source)
+        if refused is not None and refused.kind not in (CLIENT_LOG, LOCAL_OFFSETS, LOCK_LOG):
+            details = {"lines": 0, "understood": 0, "why": piece.message, "first_line": piece.raw}
+            _add_not_read(rows, refused, details | {"looks_like": ""}, context)
+
+
+def _is_refused(stats: FileStats) -> bool:
+    """True if lines of a document were refused, but not as those of a command that is not read."""
+    return bool(stats.rejected) and set(stats.codes) != {"UNKNOWN_COMMAND"}
+
+
+def _add_not_read(
+    rows: FactRows, file: CollectedFile, details: Mapping[str, object], context: ClusterContext
+) -> None:
+    """A slave's files tell nothing that its master's do not."""
+    folder = context.folders.get(file.place) if file.name.startswith(BROKERS) else None
+    if folder is not None and (folder.slave or not folder.authoritative):
+        return
+    what = file.arguments[0] if file.kind == ADMIN else LOG_NAMES.get(file.kind, STORE)
+    broker = file.place if file.name.startswith(BROKERS) else None
+    broker = broker if folder is None else folder.broker_name
+    more = {"name": file.place} if file.kind == NAMESRV_LOG else {}
+    _spanning(rows, "NOT_READ", context, file.name, {"what": what, **more, **details}, broker)
 
 
 def name_server(collection: Collection, place: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.assumptions import Assumptions
@@ -14,16 +14,20 @@ from rebalance_core.ingest.collection.collected_file import (
     LOGS,
     NAMESRV_LOG,
     PROXY_LOG,
+    identify,
 )
 from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.observed.cluster_facts import WRONG_FILE_SHARE
 from rebalance_core.ingest.observed.rocksdb_stores import rocksdb_findings
-from rebalance_core.ingest.parse.text.client_version import is_later
+from rebalance_core.ingest.parse.text.client_version import not_modelled
+from rebalance_core.ingest.refusal import shown as text_shown
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.severities import WARNING
 
-WRONG_FILE_SHARE = 0.5
-"""Of a log of the right kind nearly all lines are understood; below half it is another file."""
+LISTED = 20
+"""Files that a finding names at most."""
 
 
 def file_findings(
@@ -36,15 +40,41 @@ def file_findings(
     stats = list(stats)
     local = {one.name for one in stats if one.local_times}
     findings = [*_missing(collection, context), *_zones(collection, local, assumed)]
-    findings += [*_folders(context), *_later_brokers(context), *rocksdb_findings(context)]
+    findings += [*_folders(context), *_unknown_versions(context), *rocksdb_findings(context)]
     places = {file.name: (file.kind, file.place) for file in collection.files}
     stating = {places.get(one.name) for one in stats if one.facts}
     for one in stats:
         findings += _of_file(one, stating=places.get(one.name) in stating)
+    findings += _silent_clients(stats, places, stating)
     return findings
 
 
+def _silent_clients(
+    stats: Iterable[FileStats],
+    places: Mapping[str, tuple[str, str]],
+    stating: Container[tuple[str, str] | None],
+) -> Iterator[Row]:
+    """Logs of clients that were read and state nothing of ours."""
+    silent: dict[str, list[FileStats]] = {}
+    for one in stats:
+        if one.kind == CLIENT_LOG and places[one.name] not in stating and one.understood:
+            silent.setdefault(places[one.name][1], []).append(one)
+    for place, of_client in sorted(silent.items()):
+        lines = sum(one.lines for one in of_client)
+        yield finding(
+            "INGEST_STATES_NOTHING",
+            f"clients/{place}: {lines} lines were read, and none states anything of a consumer.",
+            "Nothing if it is the log of a producer; else look whether it is that of the consumer.",
+            evidence={"files": ", ".join(one.name for one in of_client[:LISTED]), "lines": lines},
+        )
+
+
 def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
+    refused = {
+        file.place
+        for piece in collection.refused
+        if (file := identify(piece.source)) and file.kind == BROKER_LOG
+    }
     name_servers = {f.place for f in collection.files if f.kind == NAMESRV_LOG}
     rows = [
         finding(
@@ -55,7 +85,12 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
             broker_name=name,
         )
         for name in context.expected
-        if name not in context.logged
+        if name not in {*context.logged, *refused}
+    ]
+    rows += [
+        _unread_client(piece)
+        for piece in collection.refused
+        if (file := identify(piece.source)) and file.kind == CLIENT_LOG
     ]
     expected, there = len(collection.settings.name_servers), len(name_servers)
     if there < expected:
@@ -69,6 +104,16 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
             )
         )
     return rows
+
+
+def _unread_client(piece: Unread) -> Row:
+    return finding(
+        "INGEST_NOT_UNDERSTOOD",
+        f"{piece.message}.",
+        "Copy the log as RocketMQ writes it (docs/ingest.md says which belongs where).",
+        WARNING,
+        evidence={"file": piece.source, "code": piece.code},
+    )
 
 
 def _folders(context: ClusterContext) -> Iterator[Row]:
@@ -93,20 +138,17 @@ def _folders(context: ClusterContext) -> Iterator[Row]:
         )
 
 
-def _later_brokers(context: ClusterContext) -> Iterator[Row]:
-    """Brokers after the newest known line."""
-    for name, version in sorted(context.versions.items()):
-        if is_later(version):
-            yield finding(
-                "INGEST_VERSION_NOT_MODELLED",
-                f"{name} is of version {version}, later than any whose rules are known here; it is "
-                "taken as of the newest known line.",
-                "Look for a release of this project that knows the version; until then read starts "
-                "and windows with care.",
-                WARNING,
-                broker_name=name,
-                evidence={"version": version},
-            )
+def _unknown_versions(context: ClusterContext) -> Iterator[Row]:
+    """One finding for each version of brokers whose rules are not known."""
+    for version, brokers, instead, remedy in not_modelled(context.versions):
+        yield finding(
+            "INGEST_VERSION_NOT_MODELLED",
+            f"{', '.join(brokers)}: V{version.replace('.', '_')} (clusterList) {instead}.",
+            remedy,
+            WARNING,
+            broker_name=brokers[0] if len(brokers) == 1 else None,
+            evidence={"version": version, "brokers": ", ".join(brokers)},
+        )
 
 
 def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> list[Row]:
@@ -147,8 +189,10 @@ def _of_file(stats: FileStats, *, stating: bool) -> list[Row]:
             finding(
                 "INGEST_NOT_UNDERSTOOD",
                 f"{stats.name} is hardly understood: {stats.understood} of {stats.lines} lines, "
-                f"{stats.facts} facts. Is it another file than its name says?",
-                "Check what was copied there; docs/ingest.md says what belongs where.",
+                f"{stats.facts} facts. It begins {text_shown(stats.first_line)}"
+                f"{f', like {stats.looks_like}' if stats.looks_like else ''}.",
+                "Copy the log as RocketMQ writes it (docs/ingest.md says which belongs where, and "
+                "how its lines begin).",
                 WARNING,
                 evidence=shown,
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.parse.text.client_version import is_modelled, plain_version
+from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.ingest.settings.consume_timestamp import FROM_TIMESTAMP, consume_timestamp
 from rebalance_core.ingest.settings.group_strategies import GroupStrategies
@@ -20,7 +20,7 @@ from rebalance_core.model.group_settings import (
     PROXY_REBALANCE,
     GroupSettings,
 )
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.versions import nearest_version, parse_version
 from rebalance_core.protocol.running_info import consumer_type_of
 
 _THRESHOLDS = (
@@ -161,11 +161,10 @@ def _shown(
         shown["client_version"] = known[-1]
     own = {p.place for p in pieces if p.kind in ("consumer_connected", "member")}
     own &= context.versions.keys()
-    brokers = sorted(
-        {context.versions[name] for name in own or context.versions}, key=parse_version
-    )
+    stated = [nearest_version(context.versions[name]) for name in own or context.versions]
+    brokers = [version for version in stated if version is not None]
     if brokers:
-        shown["broker_version"] = brokers[-1]
+        shown["broker_version"] = str(max(brokers))
     return {name: value for name, value in shown.items() if value is not None}
 
 
@@ -185,9 +184,9 @@ def _of_client(values: Any) -> dict[str, Any]:
     }
     if values["ordered"] is not None:
         row["ordered"] = values["ordered"]
-    version = plain_version(values["version"] or "")
-    if not values.get("client_file") and is_modelled(version):  # else it is among the members'
-        row["client_version"] = version
+    version = nearest_version(plain_version(values["version"] or ""))
+    if version is not None and not values.get("client_file"):  # else it is among the members'
+        row["client_version"] = str(version)
     return row
 
 

@@ -14,7 +14,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.text.client_version import is_modelled, version_of_ordinal
+from rebalance_core.ingest.parse.text.client_version import version_of_ordinal
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.ingest.settings.group_strategies import MACHINE_ROOM, GroupStrategies
 from rebalance_core.model.errors import AllocationError
@@ -23,6 +23,7 @@ from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.severities import WARNING
 from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.running_info import tells_queues
 from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY
@@ -171,8 +172,8 @@ def _is_silent(connection: Evidence) -> bool:
     values = connection.values
     if values["consume_type"] == "CONSUME_PASSIVELY" or values["version"] is None:
         return False
-    version = version_of_ordinal(values["version"])
-    return version is not None and is_modelled(version) and not tells_queues(LITE_PULL, version)
+    version = nearest_version(version_of_ordinal(values["version"]) or "")
+    return version is not None and not tells_queues(LITE_PULL, str(version))
 
 
 def _explains(text: str, clients: list[str], owners: Owners, *, unheld: bool = False) -> bool:

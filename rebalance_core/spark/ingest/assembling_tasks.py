@@ -18,8 +18,11 @@ from rebalance_core.checks.packed_rows import by_bucket, pack
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
 from rebalance_core.ingest.assemble import tables_of
+from rebalance_core.ingest.clock_zones import Shifts, corrected
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.complete_tables import of_cluster, once, sequenced
+from rebalance_core.ingest.evidence.evidence_table import REFUSED
+from rebalance_core.ingest.in_process import is_of
 from rebalance_core.ingest.rows import ORDER, Row, Tables
 from rebalance_core.spark.engine.routed_rows import routed_batch, routed_tables
 from rebalance_core.spark.ingest.evidence_chunks import evidence_of_buckets
@@ -38,16 +41,23 @@ class Assembling:
     Attributes:
         context: Of the cluster.
         buckets: How many there are.
+        whole: Files that were refused as a whole: their lines make no rows of ``rejected``.
+        shifts: What has to be added to the times of files, by file.
     """
 
     context: ClusterContext
     buckets: int
+    whole: frozenset[str] = frozenset()
+    shifts: Shifts = field(default_factory=dict)
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The rows of all groups and topics of a task, as `ROUTED_DDL`."""
         for bucket, keys in evidence_of_buckets(batches):
             waiting: Tables = {}
-            for part, key, pieces in keys:
+            for part, key, evidence in keys:
+                pieces = corrected(evidence, self.shifts) if self.shifts else evidence
+                if part == REFUSED and self.whole:
+                    pieces = (piece for piece in evidence if not is_of(piece.source, self.whole))
                 for name, rows in tables_of(part, key, pieces, self.context).items():
                     waiting.setdefault(name, []).extend(rows)
                 if sum(map(len, waiting.values())) >= _ROWS_AT_ONCE:

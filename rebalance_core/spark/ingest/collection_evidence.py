@@ -12,8 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -23,7 +25,15 @@ from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.evidence_table import Pieces
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.file_reader import HEADS, WORDS, FileReader
+from rebalance_core.ingest.file_reader import (
+    FOREIGN,
+    HEADED,
+    HEADS,
+    STACK,
+    WORDS,
+    FileReader,
+    FileStats,
+)
 from rebalance_core.ingest.in_process import read_file, reader_of
 from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS
 from rebalance_core.ingest.parse.text.log_line import STACK_LINE
@@ -125,23 +135,51 @@ def _read_block(
     reader: FileReader, lines: pa.StringArray, start: int, done: int
 ) -> Iterator[Evidence | Unread]:
     """Lines that hold a word of ours go to the parser one by one; the rest is only counted."""
-    ours = pc.match_substring_regex(lines, _any_word(reader.file.kind))
-    rest = lines.filter(pc.invert(ours))
-    reader.stats.lines += pc.sum(pc.match_substring_regex(rest, r"\S")).as_py() or 0
-    headed = pc.match_substring_regex(rest, HEADS[reader.file.kind])
-    times = pc.utf8_slice_codeunits(rest.filter(headed), 0, SECOND_CHARACTERS)
-    reader.stats.last_line = max(reader.stats.last_line, pc.max(times).as_py() or "")
-    understood = pc.or_(headed, pc.match_substring_regex(rest, _STACK))
-    reader.stats.understood += pc.sum(understood).as_py() or 0
-    name = reader.file.name
+    stats, name = reader.stats, reader.file.name
+    stats.begins = start
+    written = pc.match_substring_regex(lines, r"\S")  # a blank line counts for nothing
+    headed = pc.match_substring_regex(lines, HEADS[reader.file.kind])
+    if not stats.first_line and pc.any(written).as_py():
+        reader.note_first_line(lines[pc.index(written, True).as_py()].as_py().removesuffix("\r"))
+    times = pc.utf8_slice_codeunits(lines.filter(headed), 0, SECOND_CHARACTERS)
+    stats.last_line = max(stats.last_line, pc.max(times).as_py() or "")
+    stack = pc.match_substring_regex(lines, STACK_LINE)
+    kinds = np.select(
+        [~_array(written), _array(headed), _array(stack)], [_BLANK, HEADED, STACK], FOREIGN
+    )
+    ours = pc.and_(written, pc.match_substring_regex(lines, _any_word(reader.file.kind)))
+    stats.lines += int(np.count_nonzero(kinds != _BLANK)) - (pc.sum(ours).as_py() or 0)
+    counts = stats.understood, stats.leading, stats.below
     rows = pc.indices_nonzero(ours)
     for row, text in zip(rows.to_pylist(), lines.take(rows).to_pylist(), strict=True):
         number = done + row + 1
         source = f"{name}:{number}" if start == 0 else f"{name}@{start}"
         yield from reader.read_line(text, source, start + number)
+        kinds[row] = reader.line
+    # counted here with the lines between them, which decide about stack traces
+    stats.understood, stats.leading, stats.below = counts
+    _count(stats, kinds[kinds != _BLANK])
 
 
-_STACK = rf"(?:{STACK_LINE}).*\S"  # a blank line counts for nothing
+_BLANK = -1
+
+
+def _array(column: pa.Array) -> NDArray[np.bool_]:
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _count(stats: FileStats, kinds: NDArray[np.int64]) -> None:
+    """As `FileStats.count_line` counts one by one."""
+    (decides,) = np.nonzero(kinds != STACK)
+    if not len(decides):
+        decides = np.array([len(kinds)])
+    for _ in range(int(decides[0])):
+        stats.count_line(STACK)
+    stacks = np.diff(decides, append=len(kinds)) - 1
+    headed = kinds[decides[decides < len(kinds)]] == HEADED
+    if len(headed):
+        stats.understood += int(np.sum((stacks + 1) * headed))
+        stats.below = bool(headed[-1])
 
 
 def _any_word(kind: str) -> str:

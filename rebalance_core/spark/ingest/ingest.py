@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import unpack
+from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.events.broker_timeline import broker_tables
@@ -23,7 +24,12 @@ from rebalance_core.ingest.events.complete_tables import rejected_row
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.evidence_table import COUNTED, pieces_of, stats_of
 from rebalance_core.ingest.file_reader import FileStats
-from rebalance_core.ingest.in_process import context_of, given_groups, total_stats
+from rebalance_core.ingest.in_process import (
+    context_of,
+    given_groups,
+    total_stats,
+    whole_refusals,
+)
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.spark.driver_rows import rows_of
@@ -63,14 +69,19 @@ def ingest(
     try:
         pieces = _pieces_of_driver(evidence)
         stats = total_stats(collection, (stats_of(p) for p in pieces if p.part == COUNTED))
-        of_cluster = [piece for piece in pieces if piece.part != COUNTED]
+        shifts = zone_shifts(collection, stats)
+        stats = in_step(stats, shifts)
+        of_cluster = [*corrected((p for p in pieces if p.part != COUNTED), shifts)]
         given, wrong = given_groups(collection)
         context = context_of(collection, of_cluster, stats, given, assumed)
         tables = broker_tables(of_cluster, context)
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)
-        tables["rejected"] = [rejected_row(piece) for piece in (*collection.refused, *wrong)]
-        assembling = Assembling(context, buckets)
+        tables["findings"] += zone_findings(collection, shifts)
+        whole = whole_refusals(stats)
+        refused = (*collection.refused, *wrong, *whole.values())
+        tables["rejected"] = [rejected_row(piece) for piece in refused]
+        assembling = Assembling(context, buckets, frozenset(whole), shifts)
         of_keys = (
             evidence.where(sf.col("bucket") != DRIVER)
             .repartitionById(buckets, sf.col("bucket"))

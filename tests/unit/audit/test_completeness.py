@@ -188,3 +188,40 @@ def test_what_brokers_dropped_and_when_is_known_of_the_run() -> None:
     ]
     run, _ = audit_run_of([*WHOLE, *dropped], DUMPS, frozenset(), 6.0)
     assert run.overloads == {"a": ((HOUR, HOUR), (2 * HOUR, 2 * HOUR))}
+
+
+def not_read(what: str, source: str, broker: str | None = None, **more: str) -> dict[str, Any]:
+    details = {"what": what, "lines": "9", "understood": "0", "why": "'{' is no line of it",
+               "first_line": "{", "looks_like": ""} | more  # fmt: skip
+    return {**fact("NOT_READ", END, broker_name=broker, details=details), "source": source}
+
+
+def test_dumps_that_state_nothing_are_named_once_a_command() -> None:
+    json = {"looks_like": "a dashboard's JSON, not mqadmin's output"}
+    rows = [not_read("consumerStatus", f"mqadmin/{n}", **json) for n in range(5)]
+    assert summaries([*WHOLE, *rows], DUMPS) == [
+        "5 files of consumerStatus (mqadmin/0, mqadmin/1, mqadmin/2 and 2 more) cannot be read; "
+        "the first begins '{', like a dashboard's JSON, not mqadmin's output."
+    ]
+
+
+def test_a_broker_whose_log_is_not_understood_is_missing() -> None:
+    log = not_read("broker.log", "brokers/b/broker.log", "b", understood="2")
+    run, (one,) = audit_run_of([*WHOLE, log], DUMPS, frozenset(), 6.0)
+    assert (one.broker_name, run.missing) == ("b", frozenset("b"))
+    assert (
+        "the broker.log of b (brokers/b/broker.log) is hardly understood (2 of 9 lines)"
+        in one.summary.lower()
+    )
+
+
+def test_a_rotated_file_that_cannot_be_read_does_not_hide_the_rest() -> None:
+    part = not_read("broker.log", "brokers/b/broker.1.log", "b", lines="0", why="is UTF-16")
+    run, (one,) = audit_run_of([*WHOLE, part], DUMPS, frozenset(), 6.0)
+    assert run.missing == frozenset()
+    assert "is UTF-16" in one.summary
+
+
+def test_a_kind_of_dump_that_cannot_be_read_was_collected() -> None:
+    rows = [not_read("consumerStatus", "mqadmin/1"), not_read("consumerConnection", "mqadmin/2")]
+    assert not [text for text in summaries([*WHOLE, *rows], []) if "was collected" in text]

@@ -4,8 +4,14 @@ From 4.0.0 to 5.9.9 the enum lists ``Vx_y_z_SNAPSHOT, Vx_y_z`` for every y and z
 ``HIGHER_VERSION``; real clusters send 407 for 4.9.7, 479 for 5.3.3 and 513 for 5.5.0.
 """
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.versions import is_known_line, parse_version
+from collections.abc import Iterator, Mapping
+
+from rebalance_core.model.versions import (
+    HIGHER_TEXT,
+    is_before_known,
+    is_known_line,
+    nearest_version,
+)
 
 V5_0_0 = 413
 HIGHER_VERSION = 612
@@ -25,37 +31,50 @@ def version_of_ordinal(ordinal: int) -> str | None:
     if ordinal < V4_0_0:
         return "3.4.9" if ordinal == V3_4_9 else None
     if ordinal >= HIGHER_VERSION:
-        return plain_version("HIGHER_VERSION")
+        return HIGHER_TEXT
     number = 500 + ((ordinal | 1) - V5_0_0) // 2  # releases are odd, 5.0.0 is 500
     return f"{number // 100}.{number // 10 % 10}.{number % 10}"
 
 
 def plain_version(text: str) -> str:
-    """``5.3.3`` for ``V5_3_3``.
+    """``5.3.3`` for ``V5_3_3``; a snapshot as its release.
 
-    >>> plain_version("V4_9_7")
-    '4.9.7'
+    >>> plain_version("V4_9_7"), plain_version("V5_3_4_SNAPSHOT")
+    ('4.9.7', '5.3.4')
     """
-    return text.removeprefix("V").replace("_", ".").removesuffix("-SNAPSHOT")
+    plain = text.removeprefix("V").replace("_", ".")
+    return plain.removesuffix("-SNAPSHOT").removesuffix(".SNAPSHOT")
 
 
 def is_later(version: str) -> bool:
     """True for a version after the newest line whose rules the simulator has.
 
     >>> is_later("5.5.1"), is_later("5.6.0"), is_later("4.3.0"), is_later("HIGHER.VERSION")
-    (False, True, False, False)
+    (False, True, False, True)
     """
-    return is_modelled(version) and not is_known_line(parse_version(version))
+    if version == HIGHER_TEXT:
+        return True
+    nearest = nearest_version(version)
+    return nearest is not None and not is_known_line(nearest)
 
 
-def is_modelled(version: str) -> bool:
-    """True for a version whose rules the simulator has.
+def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], str, str]]:
+    """Each version whose rules are not known, who has it, what stands for it, and the remedy.
 
-    >>> is_modelled("4.9.7"), is_modelled("4.3.0"), is_modelled("HIGHER.VERSION")
-    (True, False, False)
+    Args:
+        versions: by client or broker, as `plain_version` has them.
     """
-    try:
-        parse_version(version)
-    except UsageError:
-        return False
-    return True
+    for version in sorted({*versions.values()}):
+        having = sorted(name for name, one in versions.items() if one == version)
+        if is_before_known(version):
+            instead = f"is older than the oldest known line; {nearest_version(version)}'s rules"
+            remedy = "Upgrade to 4.9 or later; until then read starts and windows with care."
+        elif is_later(version):
+            instead = "is later than the newest known line; that line's rules"
+            remedy = (
+                "Look for a release of this project that knows the version; until then read starts "
+                "and windows with care."
+            )
+        else:
+            continue
+        yield version, having, f"{instead} are used", remedy

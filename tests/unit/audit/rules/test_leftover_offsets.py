@@ -45,7 +45,19 @@ def test_offsets_of_a_deleted_topic() -> None:
     assert findings_of(LEFTOVER, before) == []
 
 
-@pytest.mark.parametrize(("version", "found"), [("4.9.4", 1), ("5.1.4", 0), (None, 1)])
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        ("4.9.4", 1),
+        ("5.1.4", 0),
+        (None, 1),
+        ("4.8.0", 1),
+        ("3.0.0.BETA1", 1),
+        ("5.3.4.SNAPSHOT", 0),
+        ("HIGHER.VERSION", 0),
+        ("-", 1),
+    ],
+)
 def test_what_clients_commit_of_a_deleted_topic_5_x_brokers_refuse(
     version: str | None, found: int
 ) -> None:

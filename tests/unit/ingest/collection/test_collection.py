@@ -296,13 +296,13 @@ def test_a_client_of_a_version_that_is_not_modelled_still_counts(folder: Path) -
         for row in done.tables["cluster_events"]
         if row["event_type"] == "CONSUMER_JOIN"
     }
-    assert versions == {"old": None, "new": "5.3.3"}
+    assert versions == {"old": "4.9.0", "new": "5.3.3"}
     assert "INGEST_VERSION_NOT_MODELLED" in rules(done)
 
 
 @pytest.mark.parametrize(
     ("ordinal", "version", "found"),
-    [(513, "5.5.0", False), (515, "5.5.1", False), (533, "5.6.0", True), (612, None, True)],
+    [(513, "5.5.0", False), (515, "5.5.1", False), (533, "5.6.0", True), (612, "5.5.0", True)],
 )
 def test_a_client_after_the_newest_known_line_is_a_finding(
     folder: Path, ordinal: int, version: str | None, found: bool
@@ -315,14 +315,45 @@ def test_a_client_after_the_newest_known_line_is_a_finding(
     assert ("INGEST_VERSION_NOT_MODELLED" in rules(done)) is found
 
 
-@pytest.mark.parametrize(("version", "found"), [("V5_5_1", False), ("V5_6_0", True)])
-def test_a_broker_after_the_newest_known_line_is_a_finding(
-    folder: Path, version: str, found: bool
+def test_clients_of_one_version_that_is_not_modelled_are_one_finding(folder: Path) -> None:
+    log = folder / "brokers" / "a" / "broker.log"
+    old = JOIN.replace("version=479", "version=273")
+    log.write_text("".join(old.format(f"c{number}") for number in range(12)))
+    done = ingest_collection(folder)
+    (row,) = (r for r in done.tables["findings"] if r["rule_id"] == "INGEST_VERSION_NOT_MODELLED")
+    assert row["summary"] == (
+        "4.3.0 (12 of the clients) is older than the oldest known line; 4.9.0's rules are used."
+    )
+    assert row["consumer_group"]
+    assert row["client_id"] is None
+
+
+@pytest.mark.parametrize(
+    ("stated", "taken_as", "said"),
+    [
+        ("V5_5_1", "5.5.1", ""),
+        ("V5_3_4_SNAPSHOT", "5.3.4", ""),
+        ("V5_6_0", "5.6.0", "later than the newest known line"),
+        ("HIGHER_VERSION", "5.5.0", "later than the newest known line"),
+        ("V4_8_0", "4.9.0", "a: V4_8_0 (clusterList) is older than the oldest known line; 4.9.0's"),
+        ("V3_0_0_BETA1", "4.9.0", "older than the oldest known line"),
+    ],
+)
+def test_a_broker_of_a_version_that_is_not_modelled_has_the_rules_of_the_nearest(
+    folder: Path, stated: str, taken_as: str, said: str
 ) -> None:
     dump = folder / "mqadmin" / "1795231735135-clusterList.txt"
     dump.parent.mkdir(exist_ok=True)
-    dump.write_text(CLUSTER_LIST.format(version))
-    assert ("INGEST_VERSION_NOT_MODELLED" in rules(ingest_collection(folder))) is found
+    dump.write_text(CLUSTER_LIST.format(stated))
+    (folder / "brokers" / "a" / "broker.log").write_text(JOIN.format("new"))
+    done = ingest_collection(folder)
+    (row,) = done.tables["consumer_groups"]
+    assert row["broker_version"] == taken_as
+    findings = done.tables["findings"]
+    texts = [r["summary"] for r in findings if r["rule_id"] == "INGEST_VERSION_NOT_MODELLED"]
+    assert [said in text for text in texts] == [True] * bool(said)
+    assert not [r for r in findings if r["summary"].startswith("broker_version")]
+    assert not done.tables["rejected"]
 
 
 def test_a_group_s_broker_version_is_of_the_brokers_that_its_members_know(folder: Path) -> None:
@@ -334,3 +365,111 @@ def test_a_group_s_broker_version_is_of_the_brokers_that_its_members_know(folder
     dump.write_text(head + own + other)
     (row,) = ingest_collection(folder).tables["consumer_groups"]
     assert row["broker_version"] == "4.9.7"
+
+
+DASHBOARD = '{\n "status": 0,\n "data": {},\n "errMsg": null\n}\n'
+
+
+def not_read(done: Ingested) -> list[tuple[str, str, str]]:
+    """What, broker and what it looks like of each file that states nothing."""
+    return [
+        (row["details"]["what"], row["broker_name"] or "", row["details"]["looks_like"])
+        for row in done.tables["observed_facts"]
+        if row["kind"] == "NOT_READ"
+    ]
+
+
+def test_a_dump_that_states_nothing_is_one_row_and_named(folder: Path) -> None:
+    dump = folder / "mqadmin" / "1795231735135-consumerProgress-s-g.txt"
+    dump.parent.mkdir()
+    dump.write_text(DASHBOARD)
+    done = ingest_collection(folder)
+    (row,) = done.tables["rejected"]
+    assert (row["source"], row["raw"]) == (f"mqadmin/{dump.name}", "{")
+    assert row["issues"][0]["message"].startswith("all 5 lines: ")
+    assert not_read(done) == [("consumerProgress", "", "a dashboard's JSON, not mqadmin's output")]
+    (counted,) = (one for one in done.stats if one.kind == "mqadmin")
+    assert (counted.rejected, counted.codes) == (5, {"UNPARSABLE_LINE": 5})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n", "Picked up JAVA_TOOL_OPTIONS: -Xmx1g\n", "org.x.MQException: CODE: 17  DESC: no\n"],
+)
+def test_a_dump_that_is_empty_or_says_what_failed_is_understood(folder: Path, text: str) -> None:
+    dump = folder / "mqadmin" / "1795231735135-consumerProgress-s-g.txt"
+    dump.parent.mkdir()
+    dump.write_text(text)
+    assert not_read(ingest_collection(folder)) == []
+
+
+def test_a_command_that_is_not_read_is_no_unreadable_dump(folder: Path) -> None:
+    dump = folder / "mqadmin" / "1795231735135-statsAll.txt"
+    dump.parent.mkdir()
+    dump.write_text("#Topic  #Consumer Group\n")
+    assert not_read(ingest_collection(folder)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("mqadmin/1795231735135-clusterList.txt", "clusterList"),
+        ("brokers/a/config-1795231735135/topics.json", "store"),
+        ("brokers/a/otherdays/broker.1.log", "broker.log"),
+        ("namesrv/namesrv.log", "namesrv.log"),
+    ],
+)
+def test_what_is_utf_16_is_there_and_not_read(folder: Path, name: str, what: str) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#Cluster Name\n", "utf-16")
+    done = ingest_collection(folder)
+    assert [one for one, *_ in not_read(done)] == [what]
+    assert "UTF-16" in done.tables["rejected"][0]["issues"][0]["message"]
+
+
+WRAPPED = {
+    "a container's log in Docker's JSON": '{{"log":"{}\\n","stream":"stdout"}}',
+    "a container's log as CRI writes it": "2026-11-21T03:28:35.1Z stdout F {}",
+    "the output of kubectl logs --prefix": "[pod/broker-0/broker] {}",
+    "the output of docker compose logs": "broker-a-1  | {}",
+    "a terminal's output with colours": "\x1b[32m{}\x1b[0m",
+    "a container's log with times of its own": "2026-11-21T03:28:35.1Z {}",
+    "a container's log in Loki's JSON": '{{"line":"{}"}}',
+    "": "broker-0 {}",
+}
+
+
+@pytest.mark.parametrize("looks_like", WRAPPED)
+def test_a_log_that_something_wrapped_does_not_pass_as_collected(
+    folder: Path, looks_like: str
+) -> None:
+    lines = [JOIN.format(f"c{number}").rstrip() for number in range(3)]
+    wrapped = [WRAPPED[looks_like].format(line) for line in lines]
+    (folder / "brokers" / "a" / "broker.log").write_text("\n".join(wrapped) + "\n")
+    done = ingest_collection(folder)
+    assert not_read(done) == [("broker.log", "a", looks_like)]
+    (row,) = done.tables["rejected"]
+    assert (row["source"], row["raw"][:20]) == ("brokers/a/broker.log", wrapped[0][:20])
+    older = folder / "brokers" / "a" / "otherdays" / "broker.1.log"
+    older.parent.mkdir()
+    older.write_text("".join(JOIN.format(f"d{number}") for number in range(4)))
+    assert not_read(ingest_collection(folder)) == []  # all its files together
+
+
+def test_a_client_log_without_a_fact_is_for_information_and_a_foreign_one_a_warning(
+    folder: Path,
+) -> None:
+    log = folder / "clients" / "p" / "rocketmq_client.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("2026-11-21 11:28:35,123 INFO RocketmqClient - a producer\n")
+    found = ingest_collection(folder).tables["findings"]
+    assert [r["severity"] for r in found if r["rule_id"] == "INGEST_STATES_NOTHING"] == ["INFO"]
+    spring = "2026-11-21 11:28:35.123  INFO 1 --- [t] RocketmqClient : suspend this consumer, g\n"
+    log.write_text((spring + "org.x.MQException: no\n\tat a.B.c(D.java:1)\n") * 3)
+    found = ingest_collection(folder).tables["findings"]
+    (row,) = (r for r in found if r["rule_id"] == "INGEST_NOT_UNDERSTOOD")
+    assert row["severity"] == "WARNING"
+    assert "0 of 9 lines" in row["summary"]
+    assert "It begins '2026-11-21 11:28:35.123  INFO 1 ---" in row["summary"]
+    assert not any(r["rule_id"] == "INGEST_STATES_NOTHING" for r in found)

@@ -1,0 +1,176 @@
+"""Files whose times are off by a whole time zone: found by the epoch times that stand in them.
+
+A broker prints when a client was heard beside the time of the line, a client's heartbeat has the
+epoch times of its subscriptions, and a client that consumerStatus shows has pulled just before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from rebalance_core.ingest.collection.collected_file import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    LOCK_LOG,
+    NAMESRV_LOG,
+    CollectedFile,
+)
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.model.severities import WARNING
+from rebalance_core.model.time_units import HOUR_MS, MINUTE_MS
+
+ZONE_STEP_MS = 15 * MINUTE_MS
+"""Offsets of time zones are multiples of it."""
+LEAST_MS = 30 * MINUTE_MS
+SLACK_MS = MINUTE_MS
+"""From the epoch time to the line or dump; more is no zone."""
+PULLED_MS = 30_000
+"""A healthy client pulled so lately: a pull waits 15 s for messages."""
+AHEAD_MS = 10 * MINUTE_MS
+"""A log that goes on so long after everything else is ahead, not of a client that ran for long."""
+LOCAL_FIELDS = (
+    "last_pull_ms",
+    "last_consume_ms",
+    "last_lock_ms",
+    "last_pop_ms",
+    "last_time_ms",
+    "last_updated_ms",
+)
+"""Fields of dumps that are printed in local time."""
+
+Shifts = Mapping[str, int]
+"""By file: what has to be added to its local times."""
+
+
+def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
+    """The files whose times are off by a zone, and what has to be added.
+
+    Args:
+        collection: the files.
+        stats: of each.
+    """
+    counted = {one.name: one for one in stats}
+    shifts = _of_dumps(collection.files, counted)
+    places: dict[tuple[str, str], list[CollectedFile]] = {}
+    for file in collection.files:
+        if file.kind in (BROKER_LOG, LOCK_LOG, CLIENT_LOG):
+            kind = CLIENT_LOG if file.kind == CLIENT_LOG else BROKER_LOG
+            places.setdefault((kind, file.place), []).append(file)
+    ends: dict[str, int] = {}
+    for file in collection.files:
+        end_ms = counted[file.name].last_ms if file.name in counted else None
+        end_ms = file.written_ms if file.kind == ADMIN else end_ms
+        if end_ms is not None:
+            who = file.place if file.kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG) else ""
+            who = f"{file.kind} {who}"
+            ends[who] = max(end_ms, ends.get(who, 0))
+    for (kind, place), files in places.items():
+        of_files = [counted[file.name] for file in files]
+        low = min((one.gap_low for one in of_files if one.gap_low is not None), default=None)
+        high = max((one.gap_high for one in of_files if one.gap_high is not None), default=None)
+        if low is None or high is None:
+            continue
+        shift = _zone(high, SLACK_MS)
+        if kind == BROKER_LOG and _zone(low, SLACK_MS) != shift:
+            continue
+        if kind == CLIENT_LOG and shift < 0:
+            own = ends.pop(f"{CLIENT_LOG} {place}", 0)
+            others = [ms for who, ms in ends.items() if not who.startswith(CLIENT_LOG)]
+            if own < max(others, default=own) + AHEAD_MS:
+                continue  # a client that ran for long: its newest subscription is old
+        shifts |= dict.fromkeys((file.name for file in files), shift) if shift else {}
+    return shifts
+
+
+def _of_dumps(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) -> dict[str, int]:
+    """All dumps with local times, if each client of consumerStatus is off by one zone."""
+    dumps = [f for f in files if f.kind == ADMIN and f.arguments[0] in ZONED_COMMANDS]
+    gaps = [gap for file in dumps if (gap := counted[file.name].gap_low) is not None]
+    zones = Counter(_zone(gap - PULLED_MS // 2, PULLED_MS) for gap in gaps)
+    if not zones or any(abs(gap) <= 2 * SLACK_MS for gap in gaps):
+        return {}
+    (shift, times), *_ = zones.most_common()
+    return {f.name: shift for f in dumps} if shift and 2 * times > len(gaps) else {}
+
+
+def _zone(gap_ms: int, slack_ms: int) -> int:
+    """The nearest offset of a zone, 0 if there is none so near."""
+    shift = round(gap_ms / ZONE_STEP_MS) * ZONE_STEP_MS
+    return shift if abs(shift) >= LEAST_MS and abs(gap_ms - shift) <= slack_ms else 0
+
+
+def in_step(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStats]:
+    """The counts with the times of the files corrected."""
+    return [
+        replace(
+            one,
+            shift_ms=shifts[one.name],
+            first_ms=None if one.first_ms is None else one.first_ms + shifts[one.name],
+            last_ms=None if one.last_ms is None else one.last_ms + shifts[one.name],
+        )
+        if one.name in shifts
+        else one
+        for one in stats
+    ]
+
+
+def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
+    """The evidence, that of files whose times are off at the right time."""
+    for piece in pieces:
+        name = file_of(piece.source)
+        shift = shifts.get(name) or shifts.get(name.rpartition("@")[0], 0)
+        if not shift:
+            yield piece
+        elif name.startswith("mqadmin/"):
+            local = {n: piece.values[n] + shift for n in LOCAL_FIELDS if piece.values.get(n)}
+            yield replace(piece, values={**piece.values, **local}) if local else piece
+        elif piece.at_ms is not None:
+            yield replace(piece, at_ms=piece.at_ms + shift)
+        else:
+            yield piece
+
+
+def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Row]:
+    """One finding for each machine whose files are off."""
+    named: dict[tuple[str, str, int], list[str]] = {}
+    for file in collection.files:
+        if file.name in shifts:
+            shift = shifts[file.name]
+            if file.kind == ADMIN:
+                what = "the local times of mqadmin's output", "admin_time_zone"
+            elif file.kind == CLIENT_LOG:
+                what = f"the times of clients/{file.place}", f'time_zones."clients/{file.place}/*"'
+            else:
+                what = (
+                    f"the times of brokers/{file.place}",
+                    "GMT+8 in its logback file",
+                )
+            named.setdefault((*what, shift), []).append(file.name)
+    for (subject, key, shift), names in sorted(named.items()):
+        how = f"{_hours(abs(shift))}, all {'too early' if shift > 0 else 'too late'},"
+        yield finding(
+            "INGEST_TIME_ZONE",
+            f"{subject[0].upper()}{subject[1:]} differ by {how} from the epoch times beside them: "
+            f"{key}? They are read as corrected.",
+            f"Correct {key}.",
+            WARNING,
+            evidence={"off_by": how.rstrip(","), "files": ", ".join(names[:20])},
+        )
+
+
+def _hours(span_ms: int) -> str:
+    """A zone's offset.
+
+    >>> _hours(28_800_000), _hours(19_800_000)
+    ('8 h', '5 h 30 min')
+    """
+    hours, rest = divmod(span_ms, HOUR_MS)
+    minutes = f"{rest // MINUTE_MS} min" if rest else ""
+    return " ".join(text for text in (f"{hours} h" if hours else "", minutes) if text)

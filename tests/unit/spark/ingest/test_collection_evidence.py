@@ -1,0 +1,75 @@
+"""Logs in splits are counted as whole ones, wherever a split begins."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.in_process import (
+    read_file,
+    reader_of,
+    total_stats,
+    understood,
+    whole_refusals,
+)
+from rebalance_core.spark.ingest.collection_evidence import Readers, read_splits
+
+HEAD = "2026-11-21 11:28:35,123 INFO RocketmqClient - "
+COMMIT = "[persistAll] Group: g ClientId: c updateConsumeOffsetToBroker MessageQueue ["
+LINES = {
+    "good": [
+        HEAD + "x",
+        "java.lang.X: y",
+        "\tat a.B.c(D.java:1)",
+        "",
+        HEAD + "z",
+        "other",
+        "\tat b",
+    ],
+    "spring": ["INFO 1 --- " + COMMIT, "org.x.MQException: no", "\tat a.B.c(D.java:1)", ""] * 4,
+    "stack first": ["\tat a.B.c(D.java:1)"] * 3 + [HEAD + "x", "\tat a.B.c(D.java:1)"],
+    "stack only": ["\tat a.B.c(D.java:1)"] * 5,
+}
+UNDERSTOOD = {"good": 4, "spring": 0, "stack first": 2, "stack only": 0}
+"""A stack trace counts below an understood line only."""
+
+
+def batches(path: Path, lines: list[str], starts: list[int]) -> Iterator[pa.RecordBatch]:
+    """The lines of the splits that begin at these bytes; of the second the rows in two batches."""
+    offsets = [sum(len(line) + 1 for line in lines[:n]) for n in range(len(lines))]
+    begins = [max(start for start in starts if start <= offset) for offset in offsets]
+    columns = pa.array(lines), pa.array([str(path)] * len(lines)), pa.array(begins, pa.int64())
+    whole = pa.RecordBatch.from_arrays(list(columns), ["line", "path", "start"])
+    middle = len(lines) // 2
+    yield whole.slice(0, middle)
+    yield whole.slice(middle)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_splits_are_counted_as_one_file(name: str, tmp_path: Path) -> None:
+    lines = LINES[name]
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
+    path = tmp_path / "clients" / "c" / "rocketmq_client.log"
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join(lines))
+    collection = open_collection(tmp_path)
+    reader = reader_of(collection, collection.files[0], Assumptions())
+    list(read_file(reader, path))
+    assert reader.stats.understood == UNDERSTOOD[name]
+
+    def told(parts: list[FileStats]) -> Any:
+        return understood(parts), {n: asdict(r) for n, r in whole_refusals(parts).items()}
+
+    expected = told(total_stats(collection, [reader.stats]))
+    size = len("\n".join(lines))
+    for start in range(1, size, 7):
+        readers = Readers({str(path): reader})
+        pieces = read_splits(batches(path, lines, [0, start]), readers)
+        parts = [piece for piece in pieces if isinstance(piece, FileStats)]
+        assert told(total_stats(collection, reversed(parts))) == expected, start
