@@ -142,3 +142,8 @@ def _window_ms(cause: str, *, in_diffs: bool) -> int:
     """The window of a cause; ``in_diffs``: the diffs say whether a loss was an expiry."""
     expired = cause == CONSUMER_LOST and not in_diffs
     return window_ms(Event(0, 0, cause, detail=EXPIRED if expired else None))
+
+
+def known_topics(member: Row) -> frozenset[str]:
+    """What a row of memberships is known to subscribe; nothing where that is not known."""
+    return frozenset(member["subscriptions"] or ())

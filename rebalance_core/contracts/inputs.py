@@ -26,7 +26,7 @@ CLUSTER_EVENTS = Table(
         read_queue_nums? INT TOPIC_CONFIG: queues consumers read
         write_queue_nums? INT TOPIC_CONFIG: queues producers write
         perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null
-        subscriptions? ARRAY<STRING> CONSUMER_JOIN: topics of this member; null: the group's
+        subscriptions? ARRAY<STRING> CONSUMER_JOIN: its topics; null: the group's, else not known
         strategy? STRING CONSUMER_JOIN: this member's own strategy text; null: the group's
         detail? STRING how it was lost; OBSERVED; a request mode; what slaves without a master do
         version? STRING CONSUMER_JOIN, BROKER_UP: of this client or broker; null: the group's
@@ -52,7 +52,7 @@ CONSUMER_GROUPS = Table(
         consumer_type? STRING {allowed}; default PUSH
         message_model? STRING {allowed}; default CLUSTERING
         strategy? STRING strategy text; default AVG
-        subscriptions? ARRAY<STRING> topics of members that state none
+        subscriptions? ARRAY<STRING> topics of members that state none; null: not known, not none
         consume_from_where? STRING ConsumeFromWhere; default CONSUME_FROM_LAST_OFFSET
         consume_timestamp_ms? BIGINT CONSUME_FROM_TIMESTAMP: the timestamp, epoch ms UTC; may be 0
         ordered? BOOLEAN orderly listener; default false

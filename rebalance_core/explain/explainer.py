@@ -15,7 +15,7 @@ from rebalance_core.explain.shared.notes import sharing_notes
 from rebalance_core.explain.shared.reason import unreached_reason
 from rebalance_core.explain.shared.sharing import can_ask_about, sharing_of
 from rebalance_core.explain.start import start_of
-from rebalance_core.explain.view import GroupRows, Row, View, view_of
+from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown, view_of
 from rebalance_core.model.queue import MessageQueue
 
 VIEWS_KEPT = 4
@@ -46,6 +46,7 @@ class Explainer:
         """The explanation of a queue at an instant; of a shared topic, -1 is a whole broker.
 
         Raises:
+            UsageError: nobody knows whether the queue has an owner, nor so which queues there are.
             KeyError: no epoch of the rows covers the instant, or the queue has no row in it and is
                 none of a shared topic's.
         """
@@ -54,6 +55,7 @@ class Explainer:
             raise KeyError(at_ms)
         view, before = self._view(row["epoch"]), self._view(row["epoch"] - 1)
         assert view is not None
+        refuse_unknown([*view.members, *(() if before is None else before.members)])
         if queue.topic in view.shared:
             return self._explain_shared(row, view, before, queue, at_ms)
         if queue not in view.holders:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
@@ -146,7 +147,17 @@ def subscribes(member: Row, topic: str) -> bool:
     if topic == retry_topic(member["consumer_group"]):
         behind_proxy = member.get("rebalance_mode") == PROXY_REBALANCE
         return not behind_proxy and bool(member["message_model"] != BROADCASTING)
-    return topic in member["subscriptions"]
+    return topic in (member["subscriptions"] or ())
+
+
+def refuse_unknown(members: Iterable[Row]) -> None:
+    """Raises `UsageError` where what one of these members subscribes is not known."""
+    unknown = sorted({row["client_id"] for row in members if row["subscriptions"] is None})
+    if unknown:
+        raise UsageError(
+            f"nobody knows what {', '.join(unknown[:3])} subscribes, so who owns what cannot be "
+            "explained; state subscriptions in its CONSUMER_JOIN or in consumer_groups"
+        )
 
 
 def _reach(rows: Iterable[Row]) -> dict[str, dict[str, frozenset[MessageQueue]]]:

@@ -14,6 +14,7 @@ from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.events.suspensions import suspension_events
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
+from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
 from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
 from rebalance_core.ingest.evidence.folder_evidence import of_group
@@ -59,6 +60,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     events, findings = events + left, timeline.findings + findings + more
     findings += after_logs(group, by_dumps, context)
     presence = Presence(events)
+    events, more = unlogged_subscriptions(group, events, timeline.by_silence, evidence, context)
+    findings += more
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))
     findings += more

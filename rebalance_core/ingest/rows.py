@@ -33,6 +33,7 @@ FINDING_IDS = {
     "INGEST_REQUEST_MODES_DIFFER": "Clients were told by turns to pop a topic and to pull it.",
     "INGEST_STRATEGY_INFERRED": "No file names the strategy; live ownership fits this one.",
     "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
+    "INGEST_SUBSCRIPTION_NOT_LOGGED": "No line has what a member subscribes; other files may tell.",
     "INGEST_TIMESTAMP_UNKNOWN": "No file tells the group's consumeTimestamp.",
     "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs say of a topic.",
     "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are unknown here.",

@@ -89,6 +89,8 @@ def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
                 before=before.holdings,
                 holdings=settled.holdings,
                 taken=settled.taken,
+                unsure=settled.unsure,
+                unsure_before=before.unsure,
                 frozen_topics=settled.frozen_topics,
             )
         )
@@ -111,7 +113,7 @@ def step_row(epoch: Epoch) -> Row:
         "causes": list(epoch.causes),
         "status": epoch.status,
         **of_group,
-        "orphaned": sum(queue not in holders for queue in readable),
+        "orphaned": sum(queue not in holders and queue not in epoch.unsure for queue in readable),
         "shared": sum(processes > 1 for processes in holders.values()),
         **shared,
     }

@@ -96,6 +96,8 @@ def _only(clients: list[str]) -> str | None:
 def _add_kind(epoch: Epoch, queue: MessageQueue, was: Collection[str]) -> str:
     if epoch.initial:
         return INITIAL
+    if not was and queue in epoch.unsure_before:
+        return VOLUNTARY if not epoch.all_known else FORCED
     if not was:
         return NEW
     return VOLUNTARY if any(_subscribes(epoch, client_id, queue) for client_id in was) else FORCED

@@ -36,7 +36,7 @@ def metric_rows(epoch: Epoch, changes: list[Change]) -> list[Row]:
         rows.append(
             {"epoch": epoch.number, "topic": topic}
             | _moves(changes, scope, minimum)
-            | {"stickiness": _stickiness(was, now)}
+            | {"stickiness": _stickiness(was, now) if epoch.all_known else None}
             | _loads(epoch, scope, now, sharing if topic is None else frozenset())
         )
     return rows
@@ -68,7 +68,7 @@ def _loads(epoch: Epoch, topics: list[str], held: list[Held], sharing: frozenset
         "members": len(loads),
         "max_queues": most,
         "min_queues": min(loads, default=0),
-        "peak_ratio": most * len(loads) / queues if queues and loads else None,
+        "peak_ratio": most * len(loads) / queues if queues and loads and epoch.all_known else None,
         "idle_members": sum(not load and c not in sharing for c, load in of_client.items()),
     }
 
@@ -88,7 +88,7 @@ def _minimum(epoch: Epoch, topic: str, before: Held) -> int | None:
     if (
         not members
         or topic in epoch.frozen_topics
-        or any(m.message_model == BROADCASTING for m in members)
+        or any(m.message_model == BROADCASTING or not m.subscriptions_known for m in members)
         or len({m.subscriptions for m in members}) > 1
         or any(queue.broker_name in epoch.view.lockless for queue in epoch.readable[topic])
     ):

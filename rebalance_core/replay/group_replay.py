@@ -144,7 +144,7 @@ def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:
         "queues": len(readable),
         "added": added,
         "dropped": len(changes) - added,
-        "orphaned": sum(queue not in holders for queue in readable),
+        "orphaned": sum(queue not in holders and queue not in epoch.unsure for queue in readable),
         "shared": count_shared(holders.values()),
         "status": epoch.status,
         "transient": replay.is_transient(epoch),

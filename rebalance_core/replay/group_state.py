@@ -77,13 +77,15 @@ class GroupState:
     def _join(self, event: Event) -> None:
         assert event.client_id is not None
         key = (event.client_id, event.channel_id)
-        given, model = event.subscriptions, event.message_model or self.settings.message_model
+        model = event.message_model or self.settings.message_model
+        given = event.subscriptions
+        topics = self.settings.subscriptions if given is None else given
         mode = event.rebalance_mode or self.settings.rebalance_mode
         self.members[key] = Member(
             client_id=event.client_id,
             channel_id=event.channel_id,
-            subscriptions=frozenset(self.settings.subscriptions if given is None else given)
-            - {self.retry_topic},
+            subscriptions=frozenset(topics or ()) - {self.retry_topic},
+            subscriptions_known=topics is not None,
             strategy=self.strategy_override or event.strategy or self.settings.strategy,
             version=event.version or self.settings.client_version,
             message_model=model,
@@ -105,7 +107,8 @@ class GroupState:
                 del self.members[key]
                 return
             case events.SUBSCRIBE:
-                member = replace(member, subscriptions=member.subscriptions | topics)
+                known = member.subscriptions | topics
+                member = replace(member, subscriptions=known, subscriptions_known=True)
             case events.UNSUBSCRIBE:
                 member = replace(member, subscriptions=member.subscriptions - topics)
             case events.CONSUMER_SUSPEND:
@@ -179,8 +182,8 @@ class GroupState:
     def signature(self) -> tuple[object, ...]:
         """Equal before and after an instant exactly when no new epoch begins there."""
         members = frozenset(
-            (m.key, m.subscriptions, m.strategy, m.version, m.message_model, m.rebalance_mode,
-             m.suspended)
+            (m.key, m.subscriptions, m.subscriptions_known, m.strategy, m.version, m.message_model,
+             m.rebalance_mode, m.suspended)
             for m in self.members.values()
         )  # fmt: skip
         queues = tuple((topic, tuple(queues)) for topic, queues in self.readable_by_topic().items())

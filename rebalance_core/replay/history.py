@@ -83,6 +83,10 @@ class Epoch:
     holdings: dict[ProcessKey, frozenset[MessageQueue]]
     taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
     """What each process takes messages from beside its holdings."""
+    unsure: frozenset[MessageQueue] = frozenset()
+    """Queues that a member of unknown subscriptions may hold, and nobody else does."""
+    unsure_before: frozenset[MessageQueue] = frozenset()
+    """The same just before it."""
 
     @property
     def members(self) -> Mapping[ProcessKey, Member]:
@@ -98,6 +102,11 @@ class Epoch:
     def shared(self) -> Mapping[str, SharedTopic]:
         """Topics that some member pops: no client owns a queue of them alone."""
         return self.view.shared
+
+    @property
+    def all_known(self) -> bool:
+        """What each member subscribes is known."""
+        return all(member.subscriptions_known for member in self.members.values())
 
     @property
     def status(self) -> str:
@@ -217,6 +226,8 @@ def replay_events(
                 before=before.holdings,
                 holdings=outcome.holdings,
                 taken=outcome.taken,
+                unsure=outcome.unsure,
+                unsure_before=before.unsure,
             )
         )
         before = outcome

@@ -21,7 +21,10 @@ Value = TypeVar("Value")
 
 
 def ownership_rows(replay: Replay) -> list[Row]:
-    """One row per unbroken holding with a constant number of holders; no owner is a row too."""
+    """One row per unbroken holding with a constant number of holders; no owner is a row too.
+
+    While it is not known whether a queue has an owner, it has no row.
+    """
 
     def holders(epoch: Epoch) -> dict[tuple[MessageQueue, str | None], int]:
         held = holders_by_queue(epoch.holdings)
@@ -31,7 +34,11 @@ def ownership_rows(replay: Replay) -> list[Row]:
             for client_id, count in of_client.items()
         }
         for queues in epoch.readable.values():
-            counts |= {(queue, None): 0 for queue in queues if queue not in held}
+            counts |= {
+                (queue, None): 0
+                for queue in queues
+                if queue not in held and queue not in epoch.unsure
+            }
         return counts
 
     return [
@@ -64,7 +71,9 @@ def membership_rows(replay: Replay) -> list[Row]:
             key: {
                 "client_id": member.client_id,
                 "channel_id": member.channel_id,
-                "subscriptions": sorted(member.subscriptions, key=java_string_key),
+                "subscriptions": sorted(member.subscriptions, key=java_string_key)
+                if member.subscriptions_known
+                else None,
                 "strategy": member.strategy,
                 "version": member.version,
                 "message_model": member.message_model,
@@ -80,7 +89,8 @@ def membership_rows(replay: Replay) -> list[Row]:
 def load_rows(replay: Replay) -> list[Row]:
     """One row per distinct client id and stretch of epochs with the same load of one process.
 
-    Of several processes with one id the first by channel id stands for all.
+    Of several processes with one id the first by channel id stands for all. A process whose
+    subscriptions are not known has no row.
     """
     settings = replay.history.settings
 
@@ -91,6 +101,7 @@ def load_rows(replay: Replay) -> list[Row]:
         return {
             client_id: _load(settings, epoch, processes[client_id])
             for client_id in sort_client_ids(processes)
+            if epoch.members[processes[client_id]].subscriptions_known
         }
 
     return [row | span for _, row, span in _intervals(replay, loads)]

@@ -27,9 +27,11 @@ class Member:
     suspended: bool = False
     retry_topic: str | None = None
     """The group's retry topic, if the member subscribes it."""
+    subscriptions_known: bool = True
+    """False: no row states them, and ``subscriptions`` is empty for want of anything better."""
 
     def subscribes(self, topic: str) -> bool:
-        """True if the member reads the topic, or would if it had queues."""
+        """True if the member is known to read the topic, or would if it had queues."""
         return topic in self.subscriptions or topic == self.retry_topic
 
     def asks_broker(self, settings: GroupSettings) -> bool:

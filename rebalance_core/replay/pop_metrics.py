@@ -33,7 +33,8 @@ def pop_metric_rows(epoch: Epoch) -> list[Row]:
                 "max_clients_per_queue": max(counts, default=0),
                 "min_queues_per_client": min(queues, default=0),
                 "max_queues_per_client": max(queues, default=0),
-                "unreached": counts.count(0),
+                # who may reach them, a member does not say whose subscriptions are not known
+                "unreached": counts.count(0) if epoch.all_known else 0,
             }
         )
     return rows

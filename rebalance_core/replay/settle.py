@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -50,11 +50,14 @@ class Settled:
         holdings: queues of topics that are not shared.
         frozen_topics: those of which some member got no answer.
         taken: of shared topics; processes that take nothing may be missing.
+        unsure: queues that no process is known to hold, and a member may hold whose subscriptions
+            are not known: they are not nobody's.
     """
 
     holdings: dict[ProcessKey, frozenset[MessageQueue]]
     frozen_topics: frozenset[str]
     taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
+    unsure: frozenset[MessageQueue] = frozenset()
 
 
 def strategy_key(member: Member) -> StrategyKey:
@@ -76,6 +79,9 @@ def settle(
 
     A queue whose order lock nobody gives stays with who holds it, and has no new owner.
 
+    A member whose subscriptions are not known counts for every topic. Its retry topic apart, what
+    it would hold of the topics that others subscribe is ``unsure``, and it freezes none of them.
+
     Args:
         state: the group as its members see it now.
         before: what each process held until now; processes that are gone are ignored.
@@ -96,7 +102,29 @@ def settle(
         holdings[key] = alone
         if state.shared or now.popped:
             taken[key] = Taken(now.pulled - alone, now.popped)
-    return Settled(holdings, frozenset(frozen), taken)
+    unsure: set[MessageQueue] = set()
+    for member in state.members.values():
+        if not member.subscriptions_known:
+            unsure.update(_may_hold(state, member, client_ids, strategies))
+    unsure -= frozenset[MessageQueue]().union(*holdings.values())
+    return Settled(holdings, frozenset(frozen), taken, frozenset(unsure))
+
+
+def _may_hold(
+    state: GroupView,
+    member: Member,
+    client_ids: list[str],
+    strategies: Mapping[StrategyKey, AllocationStrategy],
+) -> Iterator[MessageQueue]:
+    """Queues that a member of unknown subscriptions may hold: its share of every topic.
+
+    Without a share of a topic it keeps what it had of it, which nobody knows.
+    """
+    strategy = strategies[strategy_key(member)]
+    for topic, queues in state.readable.items():
+        if topic != member.retry_topic:
+            share = _share(state, member, topic, queues, client_ids, strategy)
+            yield from queues if share is None or member.suspended else share
 
 
 def _pass(

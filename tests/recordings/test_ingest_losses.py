@@ -10,7 +10,7 @@ import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
-from tests.recordings.audited import audit_folder
+from tests.recordings.audited import audit_folder, audited
 from tests.recordings.tables import DATA, Row, Tables, ledger_of, replayed
 from tests.recordings.truth import covers, read_truth
 
@@ -34,6 +34,23 @@ def held_at_the_end(name: str, ledger: Tables) -> set[tuple[str, ...]]:
         for row in ledger["ownership"]
         if row["client_id"] and covers(row, end_ms) and not row["topic"].startswith("%")
     }  # fmt: skip
+
+
+def strangers(done: Ingested) -> list[tuple[str, str, str]]:
+    """Who is shown holding a queue of a topic that it is known not to subscribe then."""
+    members: dict[tuple[str, str], list[Row]] = {}
+    for row in ledger_of(done.tables)["memberships"]:
+        members.setdefault((row["consumer_group"], row["client_id"]), []).append(row)
+    found = []
+    for row in done.tables["observed_ownership"]:
+        there = members.get((row["consumer_group"], row["client_id"]), ())
+        there = [one for one in there if covers(one, row["observed_ms"])]
+        topics = [one["subscriptions"] for one in there]
+        known = there and None not in topics and any(topics)  # none: its application names queues
+        strange = not any(row["topic"] in (each or ()) for each in topics)
+        if known and strange and not row["topic"].startswith("%"):
+            found.append((row["consumer_group"], row["client_id"], row["topic"]))
+    return found
 
 
 def findings(done: Ingested, rule: str) -> list[Row]:
@@ -60,6 +77,89 @@ def test_joins_that_brokers_did_not_log_are_made_good_by_dumps(tmp_path: Path) -
     assert held_at_the_end("join-leave", ledger) == held_at_the_end(
         "join-leave", replayed("join-leave")
     )
+
+
+def test_a_healthy_group_stays_so_without_the_line_of_what_a_member_subscribes(
+    tmp_path: Path,
+) -> None:
+    """Each line of one group in one second, at all brokers, as a mass reconnect loses them."""
+    losses = {
+        "join-leave": ("2026-11-21 11:29:59", "order-service"),
+        "strategies": ("2026-11-21 11:45:35", "s-near"),
+        "start-offsets": ("2026-11-21 11:47:30", "so-bcast"),
+        "scale-out": ("2026-11-21 11:54:31", "click-ts"),
+        "nightly": ("2026-11-21 11:47:30", "order-service"),
+        # a line lost among lines: the silence after it is no unsubscription
+        "pathologies": ("2026-11-21 11:38:10", "p-unsub"),
+    }
+    for name, (at, group) in losses.items():
+        folder = collection_of(name, tmp_path)
+        gone = (at, "registerConsumer info changed", f"groupName={group},")
+        for log in folder.glob("brokers/*/broker*.log*"):
+            rewrite(log, lambda line, gone=gone: not all(word in line for word in gone))  # type: ignore[misc]
+        done = ingest_collection(folder)
+        assert strangers(done) == []
+        assert {row["severity"] for row in findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED")} <= {
+            "INFO"
+        }, name
+        damaged, whole = audit_folder(folder), audited(name)
+        for table, columns in (
+            ("group_verdicts", ("consumer_group", "verdict")),
+            ("findings", ("rule_id", "severity", "consumer_group")),
+        ):
+            said, before = (
+                {tuple(row[column] for column in columns) for row in tables[table]}
+                for tables in (damaged, whole)
+            )
+            assert {row for row in said - before if "INFO" not in row} == set(), name
+
+
+@pytest.mark.parametrize("name", ["join-leave", "strategies", "nightly"])
+def test_lines_dropped_at_random_make_no_error(name: str, tmp_path: Path) -> None:
+    rng = random.Random(36)  # dropped alike in each run
+    errors = {(r["rule_id"], r["consumer_group"]) for r in audited(name)["findings"]
+              if r["severity"] == "ERROR"}  # fmt: skip
+    for share in (0.02, 0.1, 0.2):
+        folder = collection_of(name, tmp_path / str(share))
+        for log in sorted(folder.glob("brokers/*/broker*.log*")):
+            rewrite(log, lambda _, share=share: rng.random() >= share)  # type: ignore[misc]
+        assert strangers(ingest_collection(folder)) == []
+        found = audit_folder(folder)["findings"]
+        made = {(r["rule_id"], r["consumer_group"]) for r in found if r["severity"] == "ERROR"}
+        assert made <= errors, share
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in DATA.iterdir() if path.is_dir()))
+def test_who_is_shown_holding_a_queue_subscribes_its_topic(name: str) -> None:
+    done = ingest_collection(DATA / name / "collection")
+    assert strangers(done) == []
+    assert findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED") == []
+
+
+def test_without_anything_that_tells_a_subscription_the_group_is_unknown(tmp_path: Path) -> None:
+    """No line, no dump of the client, no log of its own, and no other member."""
+    folder = collection_of("join-leave", tmp_path)
+    for log in folder.glob("brokers/*/broker*.log*"):
+        rewrite(log, lambda line: "registerConsumer info changed" not in line)
+    shutil.rmtree(folder / "clients")
+    for dump in folder.glob("mqadmin/*"):
+        if any(word in dump.name for word in ("consumerStatus", "consumerConnection")):
+            shutil.rmtree(dump) if dump.is_dir() else dump.unlink()
+    for dump in folder.glob("mqadmin/*consumerProgress*"):
+        dump.unlink()
+    done = ingest_collection(folder)
+    joins = [r for r in done.tables["cluster_events"] if r["event_type"] == "CONSUMER_JOIN"]
+    assert joins
+    assert all(row.get("subscriptions") is None for row in joins)
+    (told,) = [row for row in findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED")
+               if row["consumer_group"] == "order-service"]  # fmt: skip
+    assert told["severity"] == "WARNING"
+    tables = audit_folder(folder)
+    (verdict,) = [row for row in tables["group_verdicts"]
+                  if row["consumer_group"] == "order-service"]  # fmt: skip
+    assert (verdict["verdict"], verdict["reason"]) == ("UNKNOWN", "SUBSCRIPTION")
+    errors = {row["rule_id"] for row in tables["findings"] if row["severity"] == "ERROR"}
+    assert errors == {"COLLECTION_INCOMPLETE"}  # dumps are missing
 
 
 def test_leaves_that_brokers_did_not_log_are_made_good_by_dumps(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from rebalance_core.audit.comparison.observations import (
     observations,
     silent_members,
 )
-from rebalance_core.audit.comparison.prediction import Prediction
+from rebalance_core.audit.comparison.prediction import Prediction, holds
 from rebalance_core.audit.comparison.proxied_members import proxied_members
 from rebalance_core.audit.comparison.simulated_range import Unsettled
 from rebalance_core.audit.completeness import LOG_SILENT_MS
@@ -27,7 +27,7 @@ from rebalance_core.audit.evidence.dumps import fresh, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.sharing import is_proxied, reach
 from rebalance_core.audit.evidence.strategy import strategy_is_known
-from rebalance_core.audit.evidence.subscriptions import assigned_members
+from rebalance_core.audit.evidence.subscriptions import all_known, assigned_members
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.verdicts import (
@@ -42,6 +42,7 @@ from rebalance_core.model.verdicts import (
     SHARED,
     STALE_DUMP,
     STRATEGY,
+    SUBSCRIPTION,
     SYSTEM,
     UNKNOWN,
     UNSTABLE,
@@ -79,18 +80,30 @@ def compare(case: GroupCase) -> ComparisonResult:
     return replace(_compared(case), unasked=tuple(sorted(_unasked(case))))
 
 
-def _compared(case: GroupCase) -> ComparisonResult:
+def _unpredictable(case: GroupCase) -> str | None:
+    """Why nobody can say who should own what; None: the ledger does."""
     if is_system_group(case.consumer_group):
-        return ComparisonResult(UNKNOWN, SYSTEM)
+        return SYSTEM
     if {row["client_id"] for row in case.members} <= assigned_members(case):
-        return ComparisonResult(UNKNOWN, ASSIGNED)
-    prediction = Prediction(case)
-    observed = observations(case, proxied_members(case, prediction))
-    run = case.run
+        return ASSIGNED
     if not strategy_is_known(case):
-        return ComparisonResult(UNKNOWN, STRATEGY)
-    if _depends_on_missing(case):
-        return ComparisonResult(UNKNOWN, INCOMPLETE)
+        return STRATEGY
+    if not all_known(case.members):
+        return SUBSCRIPTION
+    return INCOMPLETE if _depends_on_missing(case) else None
+
+
+def _compared(case: GroupCase) -> ComparisonResult:
+    reason = _unpredictable(case)
+    if reason is not None:
+        return ComparisonResult(UNKNOWN, reason)
+    prediction = Prediction(case)
+    observed = [
+        one
+        for one in observations(case, proxied_members(case, prediction))
+        if all_known(row for row in case.rows("memberships") if holds(row, one.at_ms))
+    ]
+    run = case.run
     if not observed:
         return ComparisonResult(UNKNOWN, NOT_TOLD if silent_members(case) else NO_DUMP)
     newest = observed[-1].at_ms

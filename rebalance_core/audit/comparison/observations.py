@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import GroupCase, Row, known_topics
 from rebalance_core.audit.evidence.dumps import proxy_answers
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import assigned_members
@@ -177,7 +177,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
 
 def _pop_retries(case: GroupCase) -> set[str]:
     """Retry topics of POP; members that ask the broker go on reading them in PULL mode."""
-    topics = {topic for row in case.rows("memberships") for topic in row["subscriptions"]}
+    topics = {topic for row in case.rows("memberships") for topic in known_topics(row)}
     return {name for topic in topics for name in pop_retry_topics(case.consumer_group, topic)}
 
 

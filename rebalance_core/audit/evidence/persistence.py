@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import is_retry_topic
@@ -115,7 +115,7 @@ def subscribers(case: GroupCase, topic: str) -> list[Row]:
     """Processes that are members at the end and subscribe the topic; its own retry topic counts."""
     if is_retry_topic(topic):
         return case.members
-    return [row for row in case.members if topic in row["subscriptions"]]
+    return [row for row in case.members if topic in known_topics(row)]
 
 
 def suspended_clients(case: GroupCase) -> set[str]:

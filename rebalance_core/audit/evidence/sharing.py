@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import GroupCase, Row, known_topics
 from rebalance_core.model.events import REQUEST_MODE
 from rebalance_core.model.group_settings import PROXY_REBALANCE, GroupSettings
 from rebalance_core.model.request_mode import PULL_MODE, can_be_popped, parse_request_mode
@@ -37,7 +37,7 @@ def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> Readers:
     poppers, proxied, pullers = set[str](), set[str](), set[str]()
     popped = is_popped(case, topic, case.run.end_ms if at_ms is None else at_ms)
     for row in case.rows("memberships"):
-        if topic not in row["subscriptions"] or not _there(row, at_ms):
+        if topic not in known_topics(row) or not _there(row, at_ms):
             continue
         if is_proxied(row):
             proxied.add(row["client_id"])

@@ -26,7 +26,9 @@ StatedSubscriptions = tuple[frozenset[str], frozenset[str]]
 
 
 def stated_subscriptions(case: GroupCase) -> list[tuple[Row, StatedSubscriptions]]:
-    """Every stretch of memberships with what it subscribes and what it unsubscribed before."""
+    """Every stretch of memberships with what it subscribes and what it unsubscribed before; those
+    of which that is not known are left out.
+    """
     return [(row, (frozenset(topics), frozenset(gone))) for row, topics, gone in _walked(case)]
 
 
@@ -63,9 +65,14 @@ def assigned_members(case: GroupCase) -> set[str]:
         return set()
     ever: dict[str, bool] = {}
     for row in case.rows("memberships"):
-        subscribes = bool(row["subscriptions"]) or is_proxied(row)
+        subscribes = row["subscriptions"] != [] or is_proxied(row)
         ever[row["client_id"]] = ever.get(row["client_id"], False) or subscribes
     return {client_id for client_id, subscribed in ever.items() if not subscribed}
+
+
+def all_known(members: Iterable[Row]) -> bool:
+    """True if it is known what each of these rows of memberships subscribes."""
+    return all(row["subscriptions"] is not None for row in members)
 
 
 def _walked(case: GroupCase) -> Iterator[tuple[Row, set[str], dict[str, tuple[int, int]]]]:
@@ -78,6 +85,8 @@ def _walked(case: GroupCase) -> Iterator[tuple[Row, set[str], dict[str, tuple[in
         before: Row | None = None
         gone: dict[str, tuple[int, int]] = {}
         for row in sorted(rows, key=lambda one: one["from_epoch"]):
+            if row["subscriptions"] is None:
+                continue
             topics = {topic for topic in row["subscriptions"] if not is_retry_topic(topic)}
             follows = before is not None and before["to_epoch"] == row["from_epoch"]
             if follows and before is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import GroupCase, known_topics
 from rebalance_core.audit.evidence.configurations.topic_configs import subscribed_topics
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
@@ -29,7 +29,7 @@ def find_skew(case: GroupCase) -> Iterator[Finding]:
     topics = [topic for topic in subscribed_topics(case) if topic not in shared]
     if len(loads) < 2 or len(topics) < SKEW_TOPICS:
         return
-    if any(set(row["subscriptions"]) - shared.keys() != set(topics) for row in case.members):
+    if any(known_topics(row) - shared.keys() != set(topics) for row in case.members):
         return
     ranked = sorted(loads, key=java_string_key)
     sizes = [loads[client_id] for client_id in ranked]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import GroupCase, known_topics
 from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.configurations.topic_configs import (
     READ,
@@ -65,7 +65,7 @@ def find_gap(case: GroupCase) -> Iterator[Finding]:
 def find_overlap(case: GroupCase) -> Iterator[Finding]:
     """Queues in the lists of two members that both subscribe the topic."""
     lists = lists_of(case)
-    topics = {row["client_id"]: set(row["subscriptions"]) for row in case.members}
+    topics = {row["client_id"]: known_topics(row) for row in case.members}
     readers: dict[MessageQueue, list[str]] = {}
     for client_id, queues in sorted(lists.items()):
         for queue in queues:

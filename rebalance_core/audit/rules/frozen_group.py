@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import GroupCase, Row, known_topics
 from rebalance_core.audit.evidence.configurations.topic_configs import (
     READ,
     configs,
@@ -61,7 +61,7 @@ def _may_be_elsewhere(case: GroupCase) -> bool:
 
 def _why(case: GroupCase, topic: str) -> Iterator[str]:
     """Why nobody can allocate this topic; nothing if its allocation works."""
-    members = [row for row in case.members if topic in row["subscriptions"]]
+    members = [row for row in case.members if topic in known_topics(row)]
     if not readable_queues(case, topic) and not _holds(case, topic):
         yield f"{topic} has no readable queue ({_state(case, topic)})"
         return

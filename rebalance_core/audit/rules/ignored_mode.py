@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import GroupCase, Row, known_topics
 from rebalance_core.audit.evidence.configurations.topic_configs import subscribed_topics
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled
@@ -34,7 +34,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
             continue
         if case.run.end_ms <= mode["event_ms"] + OWN_PASS_MS:
             continue
-        members = [row for row in case.members if topic in row["subscriptions"]]
+        members = [row for row in case.members if topic in known_topics(row)]
         reasons: dict[str, set[str]] = {}
         for row in members:
             reasons.setdefault(_reason(case, topic, row), set()).add(row["client_id"])

@@ -37,7 +37,9 @@ def _finding(case: GroupCase, span: Span) -> Finding:
     there = there_in(case.rows("memberships"), None if span.last_ms is None else span.epoch)
     who: dict[str, set[str]] = {}
     for row in there:
-        who.setdefault(listed(row["subscriptions"]) or "nothing", set()).add(row["client_id"])
+        topics = row["subscriptions"]
+        said = "not known" if topics is None else listed(topics) or "nothing"
+        who.setdefault(said, set()).add(row["client_id"])
     parts = [f"{listed(sorted(ids), 3)}: {topics}" for topics, ids in sorted(who.items())]
     evidence = {"who_subscribes_what": "; ".join(parts[:20])}
     lost = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
 from rebalance_core.audit.evidence.causes import cause_before, explained, window_around
 from rebalance_core.audit.evidence.configurations.topic_configs import configs
 from rebalance_core.audit.evidence.dumps import (
@@ -83,7 +83,7 @@ def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
     ]
     if any(map(is_proxied, own)):
         return False
-    topics = {topic for row in own for topic in row["subscriptions"]}
+    topics = {topic for row in own for topic in known_topics(row)}
     topics.add(retry_topic(case.consumer_group))
     return any(
         row["broker_name"] == broker and row["event_ms"] <= at_ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
 from rebalance_core.audit.evidence.configurations.topic_configs import configs
 from rebalance_core.audit.evidence.dumps import said_steadily
 from rebalance_core.audit.evidence.formatting import lasting, listed
@@ -27,7 +27,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
         for row in case.rows("memberships")
         if parse_version(str(row["version"])) >= MIN_INTERVAL
     ]
-    topics = {topic for row in restless for topic in row["subscriptions"]}
+    topics = {topic for row in restless for topic in known_topics(row)}
     for topic in sorted(topics):
         names = pop_retry_topics(case.consumer_group, topic)
         facts = [fact for fact in case.facts("MISSING_ROUTE") if fact["topic"] in names]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.cli.run.running_here import folder_here
-from rebalance_core.explain.view import GroupRows
+from rebalance_core.explain.view import GroupRows, refuse_unknown
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.queue import MessageQueue
@@ -97,7 +97,9 @@ class LedgerFolder:
         until = ds.field("epoch") <= epoch
         metrics = self._if_there("pop_metrics", of_group & until)
         shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
+        memberships = self.rows("memberships", of_group & covers)
         if queue.topic not in shared and not any(_is_at(row, queue, epoch) for row in ownership):
+            refuse_unknown(memberships)  # it may hold the queue, which has no row then
             raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         added = of_queue & until & (ds.field("action") == "ADD")
         reached = (ds.field("topic") == queue.topic) & (ds.field("from_epoch") <= epoch)
@@ -105,7 +107,7 @@ class LedgerFolder:
         return GroupRows(
             epochs=epochs,
             ownership=ownership,
-            memberships=self.rows("memberships", of_group & covers),
+            memberships=memberships,
             diffs=self.rows("diffs", added | (of_group & (ds.field("epoch") == epoch))),
             pull_starts=self.rows("pull_starts", of_queue & until),
             pop_reach=self._if_there("pop_reach", of_group & (covers | reached)),

@@ -127,6 +127,7 @@ def _left_out(facts: Row) -> Iterator[str]:
     yield from wrap(NOT_SIMULATED, WIDTH)
     for name, text in (
         ("groups_with_shared_topics", "groups with topics that members share"),
+        ("groups_of_unknown_subscriptions", "groups left out: what a member subscribes is unknown"),
         ("groups_that_broadcast", "groups that broadcast (only their convergence counts)"),
     ):
         if facts[name]:

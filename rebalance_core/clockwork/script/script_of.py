@@ -142,7 +142,7 @@ class _Builder:
 
     def _topics(self) -> frozenset[str]:
         """What any member ever subscribes, without retry topics and what is popped."""
-        named = set(self._history.settings.subscriptions)
+        named = set(self._history.settings.subscriptions or ())
         for event in self._ordered:
             if event.event_type == events.SUBSCRIBE and event.topic is not None:
                 named.add(event.topic)

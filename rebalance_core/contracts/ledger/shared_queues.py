@@ -46,7 +46,7 @@ POP_METRICS = Table(
         max_clients_per_queue INT most of them
         min_queues_per_client INT fewest queues that one client may take from; 0 without clients
         max_queues_per_client INT most of them
-        unreached INT readable queues that no client may take from
+        unreached INT readable queues that surely no client may take from
         """
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),

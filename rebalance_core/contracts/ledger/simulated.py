@@ -20,7 +20,7 @@ EPOCHS = Table(
         queues INT readable queues of the group's topics, retry topics included
         added INT ADD rows in diffs
         dropped INT DROP rows in diffs
-        orphaned INT readable queues with no owner
+        orphaned INT readable queues that are known to have no owner
         shared INT queues held by more than one process
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
         transient BOOLEAN the epoch ends before its latest_ms: its diffs may never have happened
@@ -34,7 +34,8 @@ EPOCHS = Table(
 
 OWNERSHIP = Table(
     "ownership",
-    "One unbroken holding of a queue with a constant number of holders; no owner is a row too.",
+    "One unbroken holding of a queue with a constant number of holders; no owner is a row too. "
+    "While nobody knows whether a queue has an owner (memberships.subscriptions), it has no row.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -134,7 +135,7 @@ MEMBERSHIPS = Table(
         consumer_group STRING the group
         client_id STRING the member
         channel_id? STRING its process; null: the nameless one
-        subscriptions ARRAY<STRING> its topics, in Java order
+        subscriptions? ARRAY<STRING> its topics, in Java order; null: not known, which is not none
         strategy STRING its strategy text
         version STRING its client version
         message_model STRING {allowed}
@@ -153,7 +154,8 @@ MEMBERSHIPS = Table(
 
 CONSUMER_LOAD = Table(
     "consumer_load",
-    "Load of one process of a distinct client id over a stretch of epochs with the same load.",
+    "Load of one process of a distinct client id over a stretch of epochs with the same load; none "
+    "of a process whose subscriptions are not known.",
     columns(
         """
         cluster STRING the RocketMQ cluster

@@ -83,6 +83,7 @@ def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
         "changes": sum(survey.changes for survey in found),
         "groups_with_shared_topics": sum(bool(survey.shared_topics) for survey in found),
         "groups_that_broadcast": sum(survey.broadcasts for survey in found),
+        "groups_of_unknown_subscriptions": sum(survey.unknown for survey in found),
         "played_one_by_one": dict(sorted(reasons.items())),
     }
 

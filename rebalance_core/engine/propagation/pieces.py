@@ -17,6 +17,7 @@ from rebalance_core.clockwork.script import Script, script_of
 from rebalance_core.clockwork.ticks import NEVER, Ticks
 from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.replay.group_replay import rejected_row
 from rebalance_core.replay.history import GroupHistory
 
@@ -35,10 +36,12 @@ class Survey:
     Attributes:
         cluster: Its cluster.
         consumer_group: Its name.
-        changes: Changes that are simulated; none where all queues are shared.
+        changes: Changes that are simulated; none where all queues are shared, or where what some
+            member subscribes is not known.
         steps: Changes, each times the members at that time.
         shared_topics: Topics left out because members share their queues.
         broadcasts: No queue is handed over.
+        unknown: What some member subscribes is not known.
         reason: Why its futures are played one by one; `REGULAR`: all at once.
         rejected: Rows of ``rejected``: events that name a process that is not there.
     """
@@ -49,6 +52,7 @@ class Survey:
     steps: int
     shared_topics: tuple[str, ...]
     broadcasts: bool
+    unknown: bool
     reason: str
     rejected: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
@@ -59,16 +63,25 @@ class Survey:
         return max(1, min(wanted, options.seeds))
 
 
+def is_unknown(history: GroupHistory) -> bool:
+    """True if no row states what some member subscribes: who gets its queues is not known."""
+    return history.settings.subscriptions is None and any(
+        event.event_type == CONSUMER_JOIN and event.subscriptions is None
+        for event in history.events
+    )
+
+
 def surveyed(history: GroupHistory, options: PropagationOptions) -> Survey:
     """Look a group over; cost of its events, no seed is played."""
     script = script_of(history, options.clock)
     return Survey(
         cluster=history.cluster,
         consumer_group=history.consumer_group,
-        changes=len(script.changes) if script.queues else 0,
+        changes=len(script.changes) if script.queues and not is_unknown(history) else 0,
         steps=int(_members(script).sum()),
         shared_topics=script.popped,
         broadcasts=broadcasts(script),
+        unknown=is_unknown(history),
         reason=reason_of(script),
         rejected=tuple(map(rejected_row, script.unknown_members)),
     )
@@ -83,7 +96,7 @@ def played(history: GroupHistory, options: PropagationOptions, seeds: range) -> 
         seeds: Which futures.
     """
     script = script_of(history, options.clock)
-    if not script.changes or not script.queues:
+    if not script.changes or not script.queues or is_unknown(history):
         return
     rows_a_seed = len(script.changes) * len(script.queues)
     size = max(1, SLICE_ROWS // rows_a_seed)

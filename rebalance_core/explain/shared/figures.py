@@ -24,7 +24,7 @@ class Figures:
                 else:
                     of_broker = self._single.setdefault(queue.broker_name, Counter())
                     of_broker[queue.queue_id] += 1
-        subscribers = {m["client_id"] for m in view.members if topic in m["subscriptions"]}
+        subscribers = {m["client_id"] for m in view.members if topic in (m["subscriptions"] or ())}
         self._distinct = {reach.get(client_id, frozenset()) for client_id in subscribers}
 
     def fit(self, counts: Mapping[str, int]) -> bool:

@@ -46,7 +46,8 @@ class MemberTimeline:
     ``subscription_versions`` are those of the group's lines that name no member. ``joins`` has the
     last join event of each member, for what other files add to it; ``findings`` the joins that only
     a dump tells; ``after_logs`` the events that only dumps tell which were taken after the log of a
-    broker had ended.
+    broker had ended; ``by_silence`` the changed subscriptions that no line
+    of the member's own tells, but that none of its heartbeats changed the broker's table again.
     """
 
     group: str
@@ -56,6 +57,7 @@ class MemberTimeline:
     events: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
     after_logs: list[Row] = field(default_factory=list)
+    by_silence: list[Row] = field(default_factory=list)
     joins: dict[Member, Row] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     _connections: dict[str, Connections] = field(default_factory=dict)
@@ -127,7 +129,7 @@ class MemberTimeline:
         elif detail is None and any(change.joined for change in changes):
             finding = not_logged(self.group, client_id, "join", piece.source, at_ms)
             self.findings.append(finding)
-        if v.get("later"):
+        if v.get("later") and v["topics"] is not None:
             # others of the group had these, so it may have from its start; the rest is dated later
             had = frozenset[str]().union(*self._topics.values())
             v = {**v, "topics": [t for t in v["topics"] if t in had] or v["topics"]}
@@ -137,7 +139,7 @@ class MemberTimeline:
         """The settings of a member as a dump lists them, if nothing told them before."""
         name = self._connections_of(v["client_id"]).process_of(v["channel"])
         member = Member(v["client_id"], str(name))
-        if name is not None and member not in self._topics:
+        if name is not None and member not in self._topics and v["topics"] is not None:
             topics = frozenset(t for t in v["topics"] if not is_retry_topic(t))
             self._first_data(member, topics, replace(piece, values=v), at_ms)
 
@@ -247,9 +249,11 @@ class MemberTimeline:
                 table.settled = True
                 topics = self._topics_at(broker)
                 own = self.subscription_versions.of_silent(broker, table, topics, self.events)
+                known = len(self.events)
                 for member in topics:
                     subscribed = own.get(member, {})
                     self._changed(member, table.topics, table.at_ms, table.source, subscribed)
+                self.by_silence += self.events[known:]
 
     def _topics_at(self, broker: str) -> dict[Member, frozenset[str]]:
         """Topics of the members that send heartbeats to the broker, where they are known."""

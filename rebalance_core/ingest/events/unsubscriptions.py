@@ -40,8 +40,8 @@ class Unsubscriptions:
         """
         usual_ms = max(since_ms, known_ms - UNSUBSCRIBE_KNOWN_MS)
         of_topic = [line for line in self._lines if line[2] == topic and line[0] <= known_ms]
-        for at_ms, source, _, _ in of_topic:
-            if at_ms >= usual_ms:
+        for at_ms, source, _, client in of_topic:
+            if at_ms >= usual_ms and client in (None, client_id):
                 return at_ms, source
         if unseen:
             for at_ms, source, _, client in reversed(of_topic):

@@ -42,6 +42,7 @@ REASONS = {
     "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
     "RING_COLLISION": "two points of the hash ring coincide, and a client id has several processes",
     "NO_ROOM": "a client or broker without a machine room",
+    "SUBSCRIPTION_UNKNOWN": "a member whose subscriptions no row states, nor those of its group",
     "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
 }
 """Code and meaning."""
@@ -56,6 +57,7 @@ REASONS = {
     RETRY_SUBSCRIBED,
     RING_COLLISION,
     NO_ROOM,
+    SUBSCRIPTION_UNKNOWN,
     BLANK_CLIENT_ID,
 ) = range(len(REASONS))
 

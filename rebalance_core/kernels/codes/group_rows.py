@@ -206,16 +206,23 @@ def divided(
         eligibility.NO_KIND,
     )
     strategies_of = strategies_of_groups(divisions, len(groups))
+    unstated, of_group = (
+        tables[name].lists("subscriptions").is_null().to_numpy(zero_copy_only=False)
+        for name in (EVENTS, GROUPS)
+    )
+    unstated = unstated & of_group[group]
     reason = np.select(
         [
             refused | unknown,
             strategies_of > eligibility.MOST_STRATEGIES,
             sums(reads_all & behind_proxy, bounds) > 0,
+            sums(unstated[joins], bounds) > 0,
         ],
         [
             eligibility.NO_KERNEL,
             eligibility.MANY_STRATEGIES,
             eligibility.BROADCASTING_PROXY,
+            eligibility.SUBSCRIPTION_UNKNOWN,
         ],
         eligibility.REGULAR,
     )

@@ -6,7 +6,7 @@ Everything that happens to a member asks here, so no row can name a process that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,10 +63,10 @@ class GroupLife(Timeline):
         super().__init__(RowLog(cluster, entity_of(consumer_group), consumer_group), end_ms)
         self.cluster = cluster
         self.consumer_group = consumer_group
-        self.group_topics = tuple((group_row or {}).get("subscriptions") or ())
+        self.group_topics: Sequence[str] | None = (group_row or {}).get("subscriptions")
         self.group_strategy: str = (group_row or {}).get("strategy") or "AVG"
         self.group_rebalance_mode: str = (group_row or {}).get("rebalance_mode") or CLIENT_REBALANCE
-        self.topics = frozenset(self.group_topics) | _topics_named(rows)
+        self.topics = frozenset(self.group_topics or ()) | _topics_named(rows)
         self.join_rules: list[JoinRule] = []
         self.last: Member | None = None
         self._modes: set[str] = set()
@@ -86,10 +86,20 @@ class GroupLife(Timeline):
         """Random numbers of this group for a purpose; equal for equal purposes."""
         return Draws(0, f"{self._seed}/{self.cluster}/{self.consumer_group}/{purpose}")
 
-    def topics_of(self, settings: Settings) -> tuple[str, ...]:
-        """What a process with these settings subscribes."""
+    def topics_of(self, settings: Settings) -> tuple[str, ...] | None:
+        """What a process with these settings subscribes; None: it is not known."""
         own = settings["subscriptions"]
-        return self.group_topics if own is None else tuple(own)
+        topics = self.group_topics if own is None else own
+        return None if topics is None else tuple(topics)
+
+    def resubscribed(
+        self, settings: Settings, *, more: Iterable[str] = (), fewer: Iterable[str] = ()
+    ) -> Settings:
+        """The settings with other topics; what is not known of a process stays unknown."""
+        topics = self.topics_of(settings)
+        if topics is None:
+            return settings
+        return settings | {"subscriptions": sorted({*topics, *more} - {*fewer})}
 
     def how_many(self, count: int | None, share: float | None) -> int:
         """``count``, or that share of the members, rounded up."""
@@ -155,7 +165,8 @@ class GroupLife(Timeline):
 
     def subscribe(self, member: Member, topic: str, source: str) -> None:
         """A live member subscribes one more topic while it runs."""
-        if member.state == LIVE and topic not in self.topics_of(member.settings):
+        topics = self.topics_of(member.settings)
+        if member.state == LIVE and topics is not None and topic not in topics:
             self._topics_changed(member, events.SUBSCRIBE, topic)
             self.tell(member, events.SUBSCRIBE, source, topic=topic)
 
@@ -234,9 +245,12 @@ class GroupLife(Timeline):
         self.tell(member, events.CONSUMER_JOIN, source, **member.settings)
 
     def _topics_changed(self, member: Member, event_type: str, topic: str) -> None:
-        topics = set(self.topics_of(member.settings))
-        topics = topics | {topic} if event_type == events.SUBSCRIBE else topics - {topic}
-        member.settings = member.settings | {"subscriptions": sorted(topics)}
+        if event_type == events.SUBSCRIBE:
+            if self.topics_of(member.settings) is None:  # what a row says is known from then on
+                member.settings = member.settings | {"subscriptions": []}
+            member.settings = self.resubscribed(member.settings, more=[topic])
+        else:
+            member.settings = self.resubscribed(member.settings, fewer=[topic])
 
 
 def _topics_named(rows: Sequence[Row]) -> frozenset[str]:

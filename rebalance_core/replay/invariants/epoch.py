@@ -37,6 +37,13 @@ class Instant:
     pop_metrics: list[Row]
     before: Holders
     holders: Holders
+    were_known: bool = True
+    """What each member of the epoch before subscribes was known, and in all before."""
+
+    @property
+    def all_known(self) -> bool:
+        """What each member subscribes is known."""
+        return all(row["subscriptions"] is not None for row in self.members)
 
     @property
     def processes(self) -> Counter[str]:
@@ -48,6 +55,7 @@ def epoch_errors(instant: Instant) -> Iterator[str]:
     """One sentence for each thing about this epoch that cannot be."""
     for check in (
         _owner_errors,
+        _subscriber_errors,
         _count_errors,
         _tiling_errors,
         _diff_errors,
@@ -80,6 +88,19 @@ def _owner_errors(instant: Instant) -> Iterator[str]:
                 yield f"{queue} has {count} holders {client_id!r}; {there} such processes live"
 
 
+def _subscriber_errors(instant: Instant) -> Iterator[str]:
+    """Who holds a queue subscribes its topic, or is suspended and keeps what it had."""
+    topics: dict[str | None, set[str]] = defaultdict(set)
+    suspended = {row["client_id"] for row in instant.members if row["suspended"]}
+    for row in instant.members:
+        topics[row["client_id"]].update(row["subscriptions"] or ())
+    for queue, holders in instant.holders.items():
+        if not is_retry_topic(queue.topic):
+            for client_id in holders.keys() - suspended - {None}:
+                if queue.topic not in topics[client_id]:
+                    yield f"{client_id!r} holds {queue} and does not subscribe the topic"
+
+
 def _count_errors(instant: Instant) -> Iterator[str]:
     """The counts of the epochs row are those of the other tables."""
     epoch, holders = instant.epoch, instant.holders.values()
@@ -104,9 +125,12 @@ def _count_errors(instant: Instant) -> Iterator[str]:
 
 
 def _tiling_errors(instant: Instant) -> Iterator[str]:
-    """Every readable queue has a row; without freeze, suspension and CONFIG nothing else has."""
+    """Every readable queue has a row, unless a member of unknown subscriptions may hold it.
+
+    Without freeze, suspension and CONFIG nothing else has.
+    """
     rows, readable = len(instant.holders), instant.epoch["queues"]
-    if rows < readable:
+    if rows < readable and instant.all_known:
         yield f"{readable} queues are readable, ownership has rows for {rows}: a gap"
     only_readable = instant.epoch["status"] != FROZEN and not any(
         row["suspended"] or row["strategy"].startswith("CONFIG") for row in instant.members
@@ -162,7 +186,12 @@ def _kind_errors(instant: Instant) -> Iterator[str]:
             yield f"cause should be {epoch['causes'][0]} in {dict(row)}"
         if row["kind"] not in KINDS.get(row["action"], ()):
             yield f"{row['action']} of kind {row['kind']}"
-        elif row["action"] == ADD and row["kind"] != INITIAL and (row["kind"] == NEW) == bool(was):
+        elif (
+            row["action"] == ADD
+            and row["kind"] != INITIAL
+            and (row["kind"] == NEW) == bool(was)
+            and (was or instant.were_known)
+        ):
             yield f"kind {row['kind']}, but {sorted(was)} held the queue before, in {dict(row)}"
         if departed and (row["kind"] != FORCED or row["latest_ms"] != row["change_ms"]):
             yield f"a departed member's DROP is FORCED and over at once, unlike {dict(row)}"
@@ -200,10 +229,12 @@ def _start_errors(instant: Instant) -> Iterator[str]:
 
 
 def _load_errors(instant: Instant) -> Iterator[str]:
-    """One load for each distinct client id; that of one process."""
+    """One load for each distinct client id that is known to subscribe; that of one process."""
     processes = instant.processes
     loads = Counter(row["client_id"] for row in instant.loads)
-    if loads != Counter(dict.fromkeys(processes, 1)):
+    unknown = {row["client_id"] for row in instant.members if row["subscriptions"] is None}
+    expected = Counter(dict.fromkeys(processes.keys() - unknown, 1))
+    if Counter({one: n for one, n in loads.items() if one not in unknown}) != expected:
         yield f"consumer_load has {sorted(loads.items())}; members are {sorted(processes)}"
     held: dict[str | None, list[MessageQueue]] = defaultdict(list)
     for queue, holders in instant.holders.items():
@@ -255,14 +286,15 @@ def _metric_errors(instant: Instant) -> Iterator[str]:
         if row["voluntary_moves"] != len(voluntary):
             yield f"group_metrics: voluntary_moves does not agree with diffs in {dict(row)}"
         shared = row["topic"] is None and bool(instant.epoch["pop_queues"])
-        errors = _range_errors(row, shared=shared)
+        errors = _range_errors(row, shared=shared, all_known=instant.all_known)
         yield from (f"group_metrics: {error} in {dict(row)}" for error in errors)
 
 
-def _range_errors(row: Row, *, shared: bool) -> Iterator[str]:
+def _range_errors(row: Row, *, shared: bool, all_known: bool) -> Iterator[str]:
     """What holds for the figures of one row, whatever the strategy.
 
-    ``shared``: members without an own queue may have shared ones.
+    ``shared``: members without an own queue may have shared ones. ``all_known``: what each member
+    subscribes is.
     """
     members, queues, most, least = (
         row[column] for column in ("members", "queues", "max_queues", "min_queues")
@@ -274,7 +306,7 @@ def _range_errors(row: Row, *, shared: bool) -> Iterator[str]:
         yield "idle_members and min_queues disagree"
     if row["stickiness"] is not None and not 0 <= row["stickiness"] <= 1:
         yield "stickiness is not between 0 and 1"
-    peak = most * members / queues if members and queues else None
+    peak = most * members / queues if members and queues and all_known else None
     if row["peak_ratio"] != peak:
         yield f"peak_ratio should be {peak}"
     minimum = row["minimum_moves"]

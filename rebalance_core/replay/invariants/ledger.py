@@ -142,6 +142,7 @@ def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Insta
         for row in ledger[name]:
             by_epoch[name][row["epoch"]].append(row)
     before: Holders = {}
+    were_known = True
     active = (_active(ledger[name], len(epochs)) for name in INTERVAL_TABLES)
     for epoch, owned, members, loads, reach in zip(epochs, *active, strict=True):
         holders: Holders = defaultdict(dict)
@@ -151,9 +152,10 @@ def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Insta
         yield Instant(
             epoch, members, loads, by_epoch["diffs"][number], by_epoch["pull_starts"][number],
             by_epoch["group_metrics"][number], reach, by_epoch["pop_metrics"][number],
-            before, holders,
+            before, holders, were_known,
         )  # fmt: skip
         before = holders
+        were_known = were_known and all(row["subscriptions"] is not None for row in members)
 
 
 def _active(rows: list[Row], epochs: int) -> Iterator[list[Row]]:

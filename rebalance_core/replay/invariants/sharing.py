@@ -47,7 +47,7 @@ def _metric_errors(instant: Instant) -> Iterator[str]:
     """What holds for the figures of one topic, whatever is readable."""
     for row in instant.pop_metrics:
         subscribers = {
-            m["client_id"] for m in instant.members if row["topic"] in m["subscriptions"]
+            m["client_id"] for m in instant.members if row["topic"] in (m["subscriptions"] or ())
         }
         clients = [row[f"{end}_clients_per_queue"] for end in ("min", "max")]
         queues = [row[f"{end}_queues_per_client"] for end in ("min", "max")]

@@ -66,6 +66,8 @@ class PullStarts:
         self._stored = StoredStarts(self._offsets, self._commits, self._deletions, self._switches)
         self._past: dict[MessageQueue, Past] = {}
         self._popped = PoppedQueues()
+        self._unsure: set[MessageQueue] = set()
+        """Queues that a member may have read since their last known holder."""
         self._added: dict[MessageQueue, list[tuple[Change, Epoch]]] = {}
         for epoch, of_epoch in changes:
             for change in of_epoch:
@@ -75,9 +77,11 @@ class PullStarts:
     def rows(self, epoch: Epoch, changes: list[Change]) -> list[Row]:
         """The rows of one epoch; to be called for every epoch, in order."""
         held = holders_by_queue(epoch.holdings, {change.queue for change in changes})
+        self._unsure |= epoch.unsure_before
         rows: list[Row] = []
         for queue, of_queue in groupby(changes, key=lambda change: change.queue):
             rows += self._of_queue(epoch, queue, list(of_queue), held.get(queue, {}))
+        self._unsure -= held.keys()
         self._popped.follow(epoch, changes)
         return rows
 
@@ -133,7 +137,7 @@ class PullStarts:
             return zero(PULL_ALWAYS_ZERO)
         if missing_queue(epoch.readable, queue):
             return Start(QUERY_FAILED, status=FAILED)
-        if self._history.committed_offsets is None:
+        if self._history.committed_offsets is None or queue in self._unsure:
             return Start(None, status=UNKNOWN)
         member = _adding_member(epoch, change)
         if member.message_model == BROADCASTING:

@@ -161,7 +161,7 @@ def _new_release(life: Life) -> None:
         release = replace(release, strategy=draws.mixed(NEW_STRATEGIES))
     if draws.chance(NEW_TOPIC_CHANCE):
         topic = _other_topic(life)
-        now = release.subscriptions or life.group.settings.subscriptions
+        now = release.subscriptions or life.group.settings.subscriptions or ()
         if topic is not None and topic not in now:
             release = replace(release, subscriptions=tuple(sorted({*now, topic})))
     life.release = release

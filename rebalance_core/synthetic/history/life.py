@@ -119,7 +119,7 @@ class Life:
 
     def set_mode(self, mode: str) -> None:
         """The request mode of all topics of the group is set."""
-        for topic in self.group.settings.subscriptions:
+        for topic in self.group.settings.subscriptions or ():
             self.rows.add(
                 self.now_ms, events.REQUEST_MODE, consumer_group=self.group.name, topic=topic,
                 detail=mode,
@@ -152,14 +152,15 @@ class Life:
 
     def _difference(self, kind: str) -> dict[str, Any]:
         settings = self.group.settings
+        topics = settings.subscriptions or ()
         if kind == "STRATEGY":
             return {"strategy": "AVG" if settings.strategy != "AVG" else "AVG_BY_CIRCLE"}
         if kind == "MESSAGE_MODEL":
             return {"message_model": BROADCASTING}
         if kind == "CONSUME_FROM_WHERE":
             return {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
-        if len(settings.subscriptions) > 1:
-            return {"subscriptions": settings.subscriptions[:-1]}
+        if len(topics) > 1:
+            return {"subscriptions": topics[:-1]}
         more = 1 if self.group.topics == (0,) else 0
         other = topic_of(self.plan, self.group.cluster.number, more).name
-        return {"subscriptions": tuple(sorted((*settings.subscriptions, other)))}
+        return {"subscriptions": tuple(sorted((*topics, other)))}

@@ -9,6 +9,7 @@ from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer
 from rebalance_core.explain.start import Start, start_lines
 from rebalance_core.explain.view import GroupRows
+from rebalance_core.model.errors import UsageError
 from tests.unit.explain.ledgers import group_rows
 from tests.unit.replay.histories import (
     GROUP,
@@ -42,6 +43,11 @@ def lines(found: Explanation) -> tuple[str, ...]:
     only = found.nobody or found.holders[0].reason
     assert only.formula is not None
     return only.formula.lines
+
+
+def test_what_nobody_knows_is_not_explained() -> None:
+    with pytest.raises(UsageError, match="nobody knows what y subscribes"):
+        explain(topic(0, 4), join(1, "x", "T"), join(1, "y"), subscriptions=None)
 
 
 def test_avg_with_its_numbers() -> None:

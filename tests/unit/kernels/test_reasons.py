@@ -82,6 +82,11 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
      later(join(9, "z", strategy="CONFIG(queues=T/a/1|T/b/7)"), leave(20_000, "z"))),
     ("REGULAR", "eight strategies", later(*hashes(7))),
     ("MANY_STRATEGIES", "nine strategies", later(*hashes(8))),
+    # subscriptions
+    ("SUBSCRIPTION_UNKNOWN", "no row states what one subscribes",
+     group(topic(0, 4), join(0, "x", "T"), join(9_000, "y"), subscriptions=None)),
+    ("REGULAR", "each states its own",
+     group(topic(0, 4), join(0, "x", "T"), join(9_000, "y", "T"), subscriptions=None)),
     # models
     ("REGULAR", "one reads everything", later(join(9, "z", message_model="BROADCASTING"))),
     ("REGULAR", "one of many divides, with a retry topic, and goes",

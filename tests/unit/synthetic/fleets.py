@@ -43,7 +43,7 @@ def history(plan: FleetPlan, number: int) -> GroupHistory:
     """The events that concern one group, its topics and its cluster; no offsets."""
     group = group_of(plan, number)
     own = joined(group_events(plan, number))
-    topics = set(group.settings.subscriptions)
+    topics = set(group.settings.subscriptions or ())
     for row in own:
         topics |= set(row.get("subscriptions") or ()) | {row.get("topic", "")}
     full = plan.topics_of_full_cluster * group.cluster.number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import GroupCase, Row, known_topics
 from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic
 
@@ -49,7 +49,7 @@ def configs(case: GroupCase, topic: str) -> list[Row]:
 
 def subscribed_topics(case: GroupCase, *, retry: bool = False) -> list[str]:
     """Topics that members at the end subscribe, in order."""
-    topics = {topic for row in case.members for topic in row["subscriptions"]}
+    topics = {topic for row in case.members for topic in known_topics(row)}
     return sorted(topic for topic in topics if retry or not is_retry_topic(topic))
 
 
@@ -59,7 +59,7 @@ def last_topics(case: GroupCase) -> list[str]:
         return subscribed_topics(case)
     gone = [row for row in case.rows("memberships") if row["to_ms"] is not None]
     last = max((row["to_ms"] for row in gone), default=None)
-    return sorted({t for r in gone if r["to_ms"] == last for t in r["subscriptions"]})
+    return sorted({t for r in gone if r["to_ms"] == last for t in known_topics(r)})
 
 
 def readable_queues(case: GroupCase, topic: str) -> set[tuple[str, int]]:

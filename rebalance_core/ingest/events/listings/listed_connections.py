@@ -85,10 +85,13 @@ def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> It
 def listed_values(piece: Evidence, own: Mapping[str, list[str]]) -> dict[str, Any]:
     """The values of a ``consumer_listed`` piece, from one on a ``member``."""
     v = piece.values
+    topics = own.get(v["client_id"]) or sorted({pair[0] for pair in v["subscriptions"] or ()})
+    # push consumers always subscribe something: a dump without it was cut
+    said = topics or v.get("consume_type") == "CONSUME_ACTIVELY"
     return {
         "channel": v["client_addr"],
         "client_id": v["client_id"],
-        "topics": own.get(v["client_id"]) or sorted({pair[0] for pair in v["subscriptions"] or ()}),
+        "topics": topics if said else None,
         "message_model": v["message_model"],
         "consume_from_where": v["consume_from_where"],
         "known_ms": None,

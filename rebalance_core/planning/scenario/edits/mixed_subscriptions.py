@@ -52,14 +52,14 @@ class MixedSubscriptions(GroupEdit):
         if not members:
             life.log.warn(f"{source}: {life.consumer_group} has no member then")
         elif self.lacking and not any(
-            self.lacking in life.topics_of(member.settings) for member in chosen
+            self.lacking in (life.topics_of(member.settings) or ()) for member in chosen
         ):
             life.log.warn(f"{source}: no chosen member of {life.consumer_group} subscribes "
                           f"{self.lacking}")  # fmt: skip
 
         def changed(settings: Settings) -> Settings:
-            topics = set(life.topics_of(settings)) | ({self.extra} if self.extra else set())
-            return settings | {"subscriptions": sorted(topics - {self.lacking})}
+            more, fewer = ([topic] if topic else [] for topic in (self.extra, self.lacking))
+            return life.resubscribed(settings, more=more, fewer=fewer)
 
         def restart(member: Member) -> None:
             life.restart(member, source, down_ms=self.down, change=changed)

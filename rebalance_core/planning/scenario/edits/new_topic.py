@@ -75,7 +75,6 @@ class NewTopic(Edit):
             life.after(i * self.every, life.subscribe, member, self.name, source)
 
         def with_topic(settings: Settings) -> Settings:
-            topics = {*life.topics_of(settings), self.name}
-            return settings | {"subscriptions": sorted(topics)}
+            return life.resubscribed(settings, more=[self.name])
 
         life.join_rules.append(with_topic)

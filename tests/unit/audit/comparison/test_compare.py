@@ -25,6 +25,7 @@ from rebalance_core.model.verdicts import (
     OFFLINE,
     STALE_DUMP,
     STRATEGY,
+    SUBSCRIPTION,
     UNKNOWN,
     UNSTABLE,
 )
@@ -215,6 +216,25 @@ def test_an_unknown_strategy_is_not_compared() -> None:
     differences = [{"rule_id": "INGEST_STRATEGY_UNKNOWN"}]
     result = compare(case(*status(A, DUMPED_MS), findings=differences))
     assert (result.verdict, result.reason) == (UNKNOWN, STRATEGY)
+
+
+def test_a_member_of_unknown_subscriptions_is_compared_with_nothing() -> None:
+    wrong = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
+    unknown = member(B, JOINED_MS) | {"subscriptions": None}
+    result = compare(case(*wrong, memberships=[member(A, 0), unknown]))
+    assert (result.verdict, result.reason) == (UNKNOWN, SUBSCRIPTION)
+    assert compare(case(*wrong)).verdict == DIFFERS
+
+
+def test_what_was_seen_while_one_was_there_whose_subscriptions_nobody_knows_proves_nothing() -> (
+    None
+):
+    wrong = progress(JOINED_MS + 100_000, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
+    unknown = member("10.0.0.3@3#3", 0, JOINED_MS + 200_000) | {"subscriptions": None}
+    members = [member(A, 0), member(B, JOINED_MS)]
+    assert compare(case(*HEALTHY, *wrong, memberships=members)).differences
+    result = compare(case(*HEALTHY, *wrong, memberships=[*members, unknown]))
+    assert (result.verdict, result.differences) == (EQUAL, ())
 
 
 def test_a_group_without_members_is_offline() -> None:

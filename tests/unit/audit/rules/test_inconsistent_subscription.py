@@ -1,6 +1,7 @@
-from rebalance_core.model.events import SUBSCRIBE, UNSUBSCRIBE
+from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
 from tests.unit.audit.cases import (
     case_of,
+    event,
     fact,
     findings_of,
     join,
@@ -29,6 +30,16 @@ def test_members_with_different_topics() -> None:
 def test_a_topic_subscribed_at_runtime_by_one_member() -> None:
     more = of_member(SUBSCRIBE, "x", 100, topic="B")
     assert severities(RULE, case_of(*TOPICS, join("x", "A"), join("y", "A"), more)) == ["ERROR"]
+
+
+def test_what_nobody_knows_is_no_difference_and_leaves_no_queue_to_nobody() -> None:
+    unknown = event(CONSUMER_JOIN, 10, "y", channel_id="y:1")
+    case = case_of(*TOPICS, join("x", "A"), unknown)
+    for rule in (RULE, "ORPHAN_QUEUES", "IDLE_MEMBER", "FROZEN_GROUP", "UNSUBSCRIBED_SHARE"):
+        assert findings_of(rule, case) == []
+    different = case_of(*TOPICS, join("x", "A"), join("z", "B"), unknown)
+    (one,) = findings_of(RULE, different)
+    assert "not known" in one.summary
 
 
 def test_unsubscribed_at_runtime_is_another_rule() -> None:

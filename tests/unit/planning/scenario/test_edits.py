@@ -261,3 +261,13 @@ def test_patterns_that_match_nothing_are_told() -> None:
         's.toml:7: broker = "zz*" matches none of 2 brokers',
         's.toml:10: cluster = "d" matches none',
     )
+
+
+def test_what_nobody_knows_of_a_member_is_not_known_after_an_edit() -> None:
+    unstated = join(END_MS, 5, subscriptions=None) | {"detail": "OBSERVED"}
+    rows = numbered([*dump(), unstated])
+    mixed = 'kind = "mixed_subscriptions"; group = "g"; percent = 100; lacking = "T"'
+    after, _ = edited(rows, mixed)
+    joins = [row for row in after if row["event_type"] == "CONSUMER_JOIN"]
+    lists = [row["subscriptions"] for row in joins if row.get("detail") != "OBSERVED"]
+    assert (len(lists), lists.count(None), lists.count([])) == (5, 1, 4)

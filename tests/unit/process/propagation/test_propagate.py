@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.checks.input_tables import InputTables, read_input_tables
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
@@ -107,6 +108,15 @@ def test_what_is_assumed_of_timers_counts(inputs: InputTables, made: dict[str, p
     joins = [row["convergence_ms_p50"] for table in (made[PROPAGATION.name], unheard)
              for row in table.to_pylist() if row["cause"] == "CONSUMER_JOIN"]  # fmt: skip
     assert joins[0] < 2_000 < joins[1]
+
+
+def test_a_group_of_unknown_subscriptions_is_left_out_and_counted(tmp_path: Path) -> None:
+    unstated = {**unknown_member(), "event_type": "CONSUMER_JOIN"}
+    read = read_input_tables(str(write_tables(tmp_path / "in", unstated)))
+    made = propagate(read, PropagationOptions(seeds=2))
+    assert set(made[PROPAGATION.name]["consumer_group"].to_pylist()) == {"letters"}
+    forecast = service.propagation_forecast(read, PropagationOptions(seeds=2), BadRowLimits())
+    assert forecast.facts["groups_of_unknown_subscriptions"] == 1
 
 
 def test_a_group_whose_queues_are_shared_has_no_rows(tmp_path: Path) -> None:

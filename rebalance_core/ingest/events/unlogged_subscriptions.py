@@ -1,0 +1,339 @@
+"""Subscriptions that no broker's line tells: a join without them, a queue held of another topic.
+
+A broker that drops INFO lines under load may drop the line that says what a member subscribes
+(rocketmq.md §10.1). Other files tell it; where none does it stays unknown, which is not "nothing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.presence import Presence
+from rebalance_core.ingest.events.subscription_table import HEARTBEAT_SEEN_MS
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.observed.observed_rows import ownership_rows
+from rebalance_core.ingest.rows import Row, event, event_order, finding
+from rebalance_core.model.events import (
+    CONSUMER_JOIN,
+    CONSUMER_LEAVE,
+    CONSUMER_LOST,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+)
+from rebalance_core.model.group_settings import LITE_PULL, PULL
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.severities import INFO, WARNING
+
+Topics = frozenset[str]
+EVER = 2**62
+SHOWN = 20
+"""Clients that a finding names at most."""
+
+
+@dataclass
+class _Stay:
+    """One process of the group: its join, until when it was there, and what changed meanwhile."""
+
+    join: Row
+    until_ms: int = EVER
+    changes: list[Row] = field(default_factory=list)
+
+    @property
+    def client_id(self) -> str:
+        """Of the process."""
+        return str(self.join["client_id"])
+
+    @property
+    def topics(self) -> Topics | None:
+        """What it subscribed when it joined; None: no line says so."""
+        topics = self.join.get("subscriptions")
+        return None if topics is None else frozenset(topics)
+
+    @property
+    def ever(self) -> Topics:
+        """All that it subscribed at some time."""
+        later = (row["topic"] for row in self.changes if row["event_type"] == SUBSCRIBE)
+        return (self.topics or Topics()).union(later)
+
+    def covers(self, at_ms: int) -> bool:
+        """True if it was there."""
+        return bool(self.join["event_ms"] <= at_ms < self.until_ms)
+
+    def meets(self, other: _Stay) -> bool:
+        """True if both were there at some time."""
+        begin = max(self.join["event_ms"], other.join["event_ms"])
+        return bool(begin < min(self.until_ms, other.until_ms))
+
+
+def unlogged_subscriptions(
+    group: str,
+    events: Iterable[Row],
+    by_silence: Iterable[Row],
+    pieces: list[Evidence],
+    context: ClusterContext,
+) -> tuple[list[Row], list[Row]]:
+    """All events, with what members subscribe by other files than brokers' logs; findings.
+
+    Joins that no line completed get their topics in place: those that the client itself stated
+    (``consumerStatus``, heartbeats in its own log), else the group's (``consumerConnection``,
+    its other members), with the topics of which the client is seen to hold queues. Where these do
+    not agree on one set, the join stays without.
+
+    A member that is shown holding a queue of a topic which it does not subscribe by the lines, did
+    subscribe it: with the first other member that did, or when it was seen. A change that only the
+    member's silence tells is withdrawn where the member itself shows later that there was none: the
+    line that it made was dropped.
+
+    Args:
+        group: the consumer group.
+        events: all of its members.
+        by_silence: those among them that no line of the member's own tells.
+        pieces: its evidence.
+        context: of the cluster.
+    """
+    events = sorted(events, key=event_order)
+    stays = _stays(events)
+    own, held = _statements(pieces, context), _held(group, events, pieces, context)
+    before = {id(row) for stay in stays for row in stay.changes}
+    silent = {id(row) for row in by_silence}
+    told: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    for stay in [stay for stay in stays if stay.topics is None]:
+        stated = [one for one in own.get(stay.client_id, ()) if stay.covers(one[0])]
+        seen = {one[1] for one in held.get(stay.client_id, ()) if stay.covers(one[0])}
+        topics = stated[0][1:] if stated else _of_group(stay, stays, pieces, Topics(seen), context)
+        if topics is not None:
+            stay.join["subscriptions"] = sorted(topics[0])
+            _change(group, stay, stated)
+            told[stay.client_id] = topics[1]
+        elif context.given.get(group, {}).get("subscriptions") is None:
+            unknown[stay.client_id] = stay.join["source"]
+    for stay in stays:
+        shown = held.get(stay.client_id, [])
+        _withdraw(stay, silent, own.get(stay.client_id, []), shown, told)
+        _subscribe_held(group, stay, stays, shown, told)
+    changes = {id(row): row for stay in stays for row in stay.changes}
+    kept = [row for row in events if id(row) not in before or id(row) in changes]
+    added = [row for number, row in changes.items() if number not in before]
+    return kept + added, [*_told(group, told), *_unknown(group, unknown)]
+
+
+def _stays(events: Iterable[Row]) -> list[_Stay]:
+    stays: list[_Stay] = []
+    live: dict[tuple[str, str | None], _Stay] = {}
+    for row in events:
+        member = (row["client_id"], row.get("channel_id"))
+        if row["event_type"] == CONSUMER_JOIN:
+            if member in live:
+                live[member].until_ms = row["event_ms"]
+            live[member] = _Stay(row)
+            stays.append(live[member])
+        elif member in live and row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
+            live.pop(member).until_ms = row["event_ms"]
+        elif member in live:
+            live[member].changes.append(row)
+    return stays
+
+
+def _statements(
+    pieces: Iterable[Evidence], context: ClusterContext
+) -> dict[str, list[tuple[int, Topics, str]]]:
+    """All topics of a client as itself says it: (time, topics, source) by client, in order of time.
+
+    A push consumer always subscribes its retry topic or another one, so an answer without any is
+    not whole.
+    """
+    dumps: dict[tuple[str, str], tuple[int, set[str]]] = {}
+    found: dict[str, list[tuple[int, Topics, str]]] = {}
+    for piece in pieces:
+        v = piece.values
+        if piece.kind == "heartbeat":
+            topics = Topics(t for t in v["topics"] if not is_retry_topic(t))
+            statement = (context.time_of(piece), topics, piece.source)
+            found.setdefault(v["client_id"], []).append(statement)
+        elif piece.kind in ("client", "client_subscription") and v.get("client_file"):
+            at_ms, named = context.time_of(piece), set[str]()
+            if piece.kind == "client_subscription":
+                named = {v["topic"]}
+            elif v["consumer_type"] not in (LITE_PULL, PULL):
+                continue
+            dump = dumps.setdefault((v["client_file"], file_of(piece.source)), (at_ms, set()))
+            dump[1].update(named)
+    for (client_id, source), (at_ms, names) in dumps.items():
+        topics = Topics(t for t in names if not is_retry_topic(t))
+        found.setdefault(client_id, []).append((at_ms, topics, source))
+    return {client_id: sorted(each, key=lambda one: one[0]) for client_id, each in found.items()}
+
+
+def _held(
+    group: str, events: list[Row], pieces: list[Evidence], context: ClusterContext
+) -> dict[str, list[tuple[int, str, str]]]:
+    """Topics of which a client takes messages: (time, topic, source) by client, in order of time.
+
+    Dumps show its queues, its own log what it was given.
+    """
+    rows = [
+        (row["client_id"], row["observed_ms"], row["topic"], row["source"])
+        for row in ownership_rows(group, pieces, Presence(events), context)
+    ]
+    for piece in pieces:
+        v = piece.values
+        client_id = v.get("client_file")
+        if piece.kind in ("allocated", "broker_allocated"):
+            client_id = v["client_id"]
+        elif piece.kind != "client_pop_queue" or v["dropped"]:
+            continue
+        if client_id:
+            rows.append((client_id, context.time_of(piece), v["topic"], piece.source))
+    found: dict[str, list[tuple[int, str, str]]] = {}
+    for client_id, at_ms, topic, source in sorted(rows, key=lambda row: row[1]):
+        if not is_retry_topic(topic):
+            found.setdefault(client_id, []).append((at_ms, topic, source))
+    return found
+
+
+def _of_group(
+    stay: _Stay, stays: Iterable[_Stay], pieces: Iterable[Evidence], seen: Topics,
+    context: ClusterContext,
+) -> tuple[Topics, str] | None:  # fmt: skip
+    """What the group subscribes while the member is there, and a source; None: not one set.
+
+    Args:
+        stay: the member's.
+        stays: of all members.
+        pieces: evidence of the group.
+        seen: topics of which the member holds queues.
+        context: of the cluster.
+    """
+    sets: dict[Topics, str] = {}
+    for other in stays:
+        if other.topics is not None and stay.meets(other) and other is not stay:
+            sets.setdefault(other.topics, other.join["source"])
+    for piece in pieces:
+        if piece.kind == "group_connection" and stay.covers(context.time_of(piece)):
+            topics = Topics(t for t, _ in piece.values["subscriptions"] if not is_retry_topic(t))
+            if topics:
+                sets.setdefault(topics, piece.source)
+    fitting = [one for one in sets.items() if seen <= one[0]]
+    if len(fitting) == 1:
+        return fitting[0]
+    return (seen, stay.join["source"]) if seen and not fitting else None
+
+
+def _change(group: str, stay: _Stay, stated: list[tuple[int, Topics, str]]) -> None:
+    """Add the changes of a member that states other topics later than at first."""
+    for (_, before, _), (at_ms, topics, source) in pairwise(stated):
+        for kind, names in ((SUBSCRIBE, topics - before), (UNSUBSCRIBE, before - topics)):
+            for topic in sorted(names):
+                stay.changes.append(_event(group, kind, at_ms, source, stay, topic))
+
+
+def _withdraw(
+    stay: _Stay, silent: set[int], own: list[tuple[int, Topics, str]],
+    held: list[tuple[int, str, str]], told: dict[str, str],
+) -> None:  # fmt: skip
+    """Take back the changes by silence that the member itself contradicts; say so in ``told``."""
+    for row in [row for row in stay.changes if id(row) in silent]:
+        if not any(row is one for one in stay.changes):
+            continue
+        of_topic = [one for one in stay.changes if one["topic"] == row["topic"]]
+        at = of_topic.index(row)
+        source = _contradiction(row, stay, own, held)
+        if source is None:  # one that the member's own next line takes back was none either
+            source = next(
+                (r["source"] for r in of_topic[at + 1 : at + 2] if id(r) not in silent), None
+            )
+        if source is not None:
+            for one in of_topic[at : at + 2]:  # the next one would change nothing
+                stay.changes.remove(one)
+            told[stay.client_id] = source
+
+
+def _subscribe_held(
+    group: str, stay: _Stay, stays: list[_Stay], held: list[tuple[int, str, str]],
+    told: dict[str, str],
+) -> None:  # fmt: skip
+    """Add the subscriptions of topics of which the member holds queues; say so in ``told``.
+
+    Who subscribes nothing reads the queues that its application names.
+    """
+    for at_ms, topic, source in held:
+        if stay.topics and stay.covers(at_ms) and topic not in stay.ever:
+            when = _since(stay, stays, topic, at_ms)
+            stay.changes.append(_event(group, SUBSCRIBE, when, source, stay, topic))
+            told[stay.client_id] = source
+
+
+def _contradiction(
+    change: Row, stay: _Stay, own: Iterable[tuple[int, Topics, str]],
+    held: Iterable[tuple[int, str, str]],
+) -> str | None:  # fmt: skip
+    """Where the member shows later that its subscription did not change so; None: nowhere."""
+    topic, ended = change["topic"], change["event_type"] == UNSUBSCRIBE
+    changed_ms = change["event_ms"]
+    after = [r["event_ms"] for r in stay.changes if r["topic"] == topic and r is not change]
+    until_ms = min([ms for ms in after if ms >= changed_ms] + [stay.until_ms])
+    shown = [(at_ms, topic in topics, source) for at_ms, topics, source in own]
+    shown += [(at_ms, True, source) for at_ms, name, source in held if name == topic]
+    return next(
+        (source for at_ms, subscribed, source in shown
+         if changed_ms + HEARTBEAT_SEEN_MS < at_ms < until_ms and subscribed == ended),
+        None,
+    )  # fmt: skip
+
+
+def _since(stay: _Stay, stays: Iterable[_Stay], topic: str, seen_ms: int) -> int:
+    """Since when a member subscribes a topic that it is seen to hold: as others of the group."""
+    joined_ms = int(stay.join["event_ms"])
+    moments = [max(joined_ms, seen_ms - HEARTBEAT_SEEN_MS)]
+    for other in filter(stay.meets, stays):
+        rows = [other.join] if topic in (other.topics or ()) else []
+        rows += [r for r in other.changes if r["event_type"] == SUBSCRIBE and r["topic"] == topic]
+        moments += [max(joined_ms, row["event_ms"]) for row in rows]
+    return min(moments)
+
+
+def _event(group: str, kind: str, at_ms: int, source: str, stay: _Stay, topic: str) -> Row:
+    return event(
+        kind, at_ms, source, consumer_group=group, client_id=stay.client_id,
+        channel_id=stay.join.get("channel_id"), topic=topic,
+    )  # fmt: skip
+
+
+def _told(group: str, sources: dict[str, str]) -> Iterator[Row]:
+    if sources:
+        yield finding(
+            "INGEST_SUBSCRIPTION_NOT_LOGGED",
+            f"No broker's log has what {_some(sources)} subscribes; dumps, the client's own log or "
+            "the group's other members tell it.",
+            "Collect broker.log of every broker; brokers drop INFO lines under load.",
+            INFO,
+            consumer_group=group,
+            client_id=next(iter(sources)) if len(sources) == 1 else None,
+            evidence=dict([*sources.items()][:SHOWN]),
+        )
+
+
+def _unknown(group: str, sources: dict[str, str]) -> Iterator[Row]:
+    if sources:
+        yield finding(
+            "INGEST_SUBSCRIPTION_NOT_LOGGED",
+            f"No file tells what {_some(sources)} subscribes. The queues that it would hold are "
+            "not nobody's, but whose they are is not known: the group is not compared.",
+            "Collect consumerStatus of every member, and broker.log of every broker; or state "
+            "subscriptions of the group in the collection's consumer_groups.jsonl.",
+            WARNING,
+            consumer_group=group,
+            client_id=next(iter(sources)) if len(sources) == 1 else None,
+            evidence=dict([*sources.items()][:SHOWN]),
+        )
+
+
+def _some(sources: dict[str, str]) -> str:
+    if len(sources) == 1:
+        return next(iter(sources))
+    return f"each of {len(sources)} clients ({', '.join([*sources][:3])}, …)"
