@@ -1,5 +1,7 @@
 """Members whose subscriptions no row states: they count, and their share is not known."""
 
+from typing import Any
+
 from rebalance_core.model.events import Event
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.replay.invariants.ledger import check_ledger
@@ -16,7 +18,7 @@ from tests.unit.replay.histories import (
 )
 
 
-def unstated(*events: Event, **settings: object) -> GroupHistory:
+def unstated(*events: Event, **settings: Any) -> GroupHistory:
     """A group of which no row states the subscriptions."""
     return history(topic(0, 4), *events, **{"subscriptions": None} | settings)
 
