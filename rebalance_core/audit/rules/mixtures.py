@@ -149,6 +149,7 @@ LANGUAGES = Rule(
     "observed_members (language)",
     "Use one client language per group, or check that the strategies agree on every share.",
     find_languages,
+    files=("consumerConnection",),
 )
 MODELS = Rule(
     "MIXED_MESSAGE_MODELS",

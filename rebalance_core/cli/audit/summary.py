@@ -26,6 +26,7 @@ def audit_facts(
     exit_code: int,
     seconds: float,
     run_on: str,
+    changes: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """The `--json` object of an audit; `render_audit` reads the same.
 
@@ -37,6 +38,7 @@ def audit_facts(
         exit_code: of the job.
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
+        changes: findings by state since the previous run; None: none was named.
     """
     return {
         "job": "audit",
@@ -44,6 +46,7 @@ def audit_facts(
         "exit_code": int(exit_code),
         "output": output,
         **verdict,
+        "changes": None if changes is None else dict(changes),
         "top_findings": [asdict(one) for one in top],
         "rejected": dict(rejected),
         "seconds": seconds,
@@ -64,6 +67,9 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         "groups    " + (_counts(facts["groups"]) or "none"),
         "findings  " + (_counts(_severities(facts["findings"])) or "none"),
     ]
+    if facts["changes"] is not None:
+        counts = {state.replace("_", " "): n for state, n in facts["changes"].items() if n}
+        lines.append("changes   " + (_counts(counts) or "none"))
     if facts["rejected"]:
         lines.append("not read  " + not_read(facts["rejected"]))
     for (severity, rule_id), findings in groupby(facts["top_findings"], _rule):

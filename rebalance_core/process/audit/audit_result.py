@@ -27,11 +27,13 @@ class AuditResult:
         findings: on groups, then on clusters.
         verdicts: one a group.
         runs: the audit runs by cluster.
+        incomplete: clusters of which something was not collected.
     """
 
     findings: list[Row]
     verdicts: list[Row]
     runs: Mapping[str, AuditRun]
+    incomplete: frozenset[str] = frozenset()
 
     def counts(self) -> list[Count]:
         """Findings by rule, severity and acceptance, in this order."""
