@@ -133,6 +133,7 @@ class GroupTimeline:
     consumer_group: str
     queues: tuple[QueueHistory, ...]
     causes: tuple[Cause, ...] = ()
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,7 @@ class GroupBalance:
     moved: tuple[int, ...] = ()
     peak_ratio: float | None = None
     idle: int = 0
+    cluster: str = ""
 
     def __post_init__(self) -> None:
         if len(self.client_ids) != len(self.queues):

@@ -68,13 +68,16 @@ class AuditOutput:
             written: all tables, which are there already.
             files: how each file of a collection was understood.
         """
-        outcome = audit_outcome(audited, self.request.options.fail_on)
+        found = audited.result
+        fail_on = self.request.options.fail_on
+        outcome = audit_outcome(found.findings, found.verdicts, found.runs, fail_on)
         files = list(files)
         changes = audited.changes(files)
         self._write_page(audited, outcome, changes, written.rejected)
         if changes is not None and changes.not_looked_at:
             self.run.folder.replace_text(CARRIED, carried_lines(changes, self.request.redaction))
-        self.run.folder.replace_text(METRICS, self._metrics(outcome))
+        metrics = render_metrics(outcome.clusters, self.request.now_ms)
+        self.run.folder.replace_text(METRICS, metrics)
         self.run.folder.delete(PRIVATE)
         self._write_accepted(audited)
         record = self._finish(outcome, written, files)
@@ -129,16 +132,6 @@ class AuditOutput:
             notes = [redaction.text(note) for note in notes]
             notes.append("Client ids are replaced by names (--redact-clients).")
         return notes
-
-    def _metrics(self, outcome: AuditOutcome) -> str:
-        return render_metrics(
-            outcome.cluster,
-            outcome.counts,
-            outcome.groups,
-            outcome.verdict,
-            outcome.end_ms,
-            self.request.now_ms,
-        )
 
     def _write_accepted(self, audited: Audited) -> None:
         """The file of acceptances: of all findings of the run, not only those that are kept."""

@@ -8,10 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from rebalance_core.audit import selection
-from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.changes import Changes, Files, Looked
 from rebalance_core.audit.redact import Redaction
-from rebalance_core.audit.verdict import Count
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.model.severities import INFO
 from rebalance_core.process.audit import report_data
@@ -35,19 +33,6 @@ class Audited:
     result: AuditResult
     read: ReadWritten
     previous: PreviousAudit | None = None
-
-    @property
-    def runs(self) -> Mapping[str, AuditRun]:
-        """What was audited, by cluster."""
-        return self.result.runs
-
-    def counts(self) -> list[Count]:
-        """Findings by rule, severity and acceptance, in this order."""
-        return self.result.counts()
-
-    def groups_by_verdict(self) -> Mapping[str, int]:
-        """Groups by verdict of the comparison."""
-        return self.result.groups_by_verdict()
 
     def worst_groups(self, groups: int) -> list[tuple[str, str]]:
         """(cluster, consumer_group) of the groups with the worst findings."""
