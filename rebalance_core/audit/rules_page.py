@@ -82,8 +82,8 @@ def rules_page() -> str:
         "## The same finding in two runs",
         "",
         "`fingerprint` of `findings` is a hash of cluster, rule, group and topic. Each finding of "
-        f"{_about(BROKER)} is about one broker, each of {_about(QUEUE)} about one queue, which then "
-        "counts too; elsewhere a broker or queue that is named is the only one of several, today. "
+        f"{_about(BROKER)} is about one broker, each of {_about(QUEUE)} about one queue, which "
+        "then counts too; elsewhere a broker or queue that is named is the only one of several. "
         "Clients never count: one that restarts has a new id. An absent finding is gone only where "
         "the run looked ([states](operations.md#an-audit-run-step-by-step)).",
         "",
