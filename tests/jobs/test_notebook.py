@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,7 +119,7 @@ TOPICS = ("orders", "payments", "refunds")
 def test_a_group_of_ones_own_is_told_apart_from_the_examples(tmp_path: Path) -> None:
     """Three topics of one queue, a consumer: nothing carries three times as much."""
     at = {"cluster": "c", "event_ms": 1_700_000_000_000}
-    events = [{"event_type": "BROKER_UP", "broker_name": "a"}]
+    events: list[dict[str, Any]] = [{"event_type": "BROKER_UP", "broker_name": "a"}]
     events += [
         {"event_type": "TOPIC_CONFIG", "broker_name": "a", "topic": topic,
          "read_queue_nums": 1, "write_queue_nums": 1}

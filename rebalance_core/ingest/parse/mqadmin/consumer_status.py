@@ -95,7 +95,7 @@ def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
     if text.count(PROPERTIES) != 1:
         return None
     facts = (piece for piece in results if isinstance(piece, Fact) and piece.kind == "client")
-    own = next((fact.values["properties"] for fact in facts), {})
+    own: dict[str, str] = next((fact.values["properties"] for fact in facts), {})
     if own.get("clientIP") and own.get("instanceName"):
         stream = "STREAM" if own.get("enableStreamRequestType") == "true" else ""
         unit = own.get("unitName", "").removesuffix("null")
