@@ -247,7 +247,7 @@ def fewest_consumers(factor):
 needed = {factor: fewest_consumers(factor) for factor in limits}
 for factor, count in needed.items():
     total = sum(in_total.values()) * factor
-    enough = "no number of consumers is enough: one reads a whole queue or none"
+    enough = "no number of consumers is enough: one of them always has more"
     if count is not None:
         enough = f"{count} consumers, one to spare"
     print(f"{total} queues: at most {limits[factor]:.3g} each; {enough}")
