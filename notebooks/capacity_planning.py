@@ -21,8 +21,9 @@
 # queues change hands when we do it?*
 #
 # The history is a recording of a real RocketMQ 5.3.3 cluster that comes with this repository
-# (`demo/join-leave`). Set `INPUT` and `GROUP` to plan for a group of yours: what `rebalance ingest`
-# writes is enough.
+# (`demo/join-leave`). Set `PLAN_INPUT` and `PLAN_GROUP` to plan for a group of yours: what `rebalance
+# ingest` writes is enough. The text above is about the example; parts 1, 2 and 4 to 6 compute the
+# group that was asked for; parts 3, 7 and 8 are examples whatever it is, and what they print says so.
 
 # %%
 import os
@@ -167,7 +168,7 @@ show(draw_load(steps[steps["of_rocketmq"].astype(bool)]), "bands")
 # %% [markdown]
 # ## 3. Is it the group, or the strategy? A fleet
 #
-# One group and a handful of rebalances are an anecdote. A generated fleet (`rebalance generate`) has
+# One group and a handful of rebalances are an anecdote. A generated example fleet (`rebalance generate`) has
 # hundreds of rebalances of groups of many sizes. One point is one strategy: to the right what it
 # moves, upwards how uneven it is.
 
@@ -246,7 +247,10 @@ def fewest_consumers(factor):
 needed = {factor: fewest_consumers(factor) for factor in limits}
 for factor, count in needed.items():
     total = sum(in_total.values()) * factor
-    print(f"{total} queues: at most {limits[factor]:.3g} each; {count} consumers, one to spare")
+    enough = "no number of consumers is enough: one of them always has more"
+    if count is not None:
+        enough = f"{count} consumers, one to spare"
+    print(f"{total} queues: at most {limits[factor]:.3g} each; {enough}")
 
 # %% [markdown]
 # ## 5. What if
@@ -278,6 +282,11 @@ def peak_with_one_missing(factor, plan):
     )
 
 
+def topics_of(queues):
+    """The topics in words: RocketMQ scales each by itself."""
+    return "the topic" if len(queues) == 1 else f"the {len(queues)} topics"
+
+
 own_plans = [plan for (_, name), plan in plans.items() if name == strategy_today]
 too_many = max(1, max(in_total.values()) + 2 - len(members))
 trap = what_if(members, numbers, strategy_today, {"add_consumers": too_many})
@@ -295,6 +304,8 @@ show(draw_what_if([lost, trap, *own_plans, *hashed]), "what-if")
 
 # %%
 per_rebalance = league.set_index("strategy")["moved_per_rebalance"].to_dict()
+FIGURES = ["queues", "consumers", "strategy", "of_rocketmq", "peak", "limit", "one_missing", "fits",
+           "idle", "moved", "fewest", "moved_per_rebalance"]
 verdicts = pd.DataFrame([
     {
         "queues": len(plan.after.owners), "consumers": len(plan.after.client_ids),
@@ -306,17 +317,17 @@ verdicts = pd.DataFrame([
         "moved_per_rebalance": per_rebalance.get(name),
     }
     for (factor, name), plan in plans.items()
-]).drop_duplicates(["queues", "strategy"])
-print(verdicts.round(2).to_string(index=False))
+], columns=FIGURES).drop_duplicates(["queues", "strategy"])
+print("no plan to compare" if verdicts.empty else verdicts.round(2).to_string(index=False))
 
 # %%
-possible = verdicts[verdicts["of_rocketmq"] & verdicts["fits"]]
+possible = verdicts[verdicts["of_rocketmq"].astype(bool) & verdicts["fits"].astype(bool)]
 ranked = possible.sort_values(["idle", "moved_per_rebalance", "moved"], kind="stable")
 
 
 def recommendation():
     """The answer in words; every number in it was computed above."""
-    today_peak = own_plans[0].before.peak
+    today_peak = lost.before.peak
     words = [
         f"Today {len(members)} consumers share {sum(in_total.values())} queues of {GROUP} under"
         f" {strategy_today}; the busiest has {today_peak}. {GROWTH:.3g} times the messages leave room"
@@ -329,8 +340,8 @@ def recommendation():
     add = best["consumers"] - len(members)
     words.append(
         f"RECOMMENDATION: start {add} more consumers ({best['consumers']} in all),"
-        f" {'scale the topic to' if more_queues else 'leave the topic at'} {best['queues']} queues"
-        f" {'first ' if more_queues else ''}and"
+        f" {'scale' if more_queues else 'leave'} {topics_of(in_total)}"
+        f" {'to' if more_queues else 'at'} {best['queues']} queues {'first ' if more_queues else ''}and"
         f" {'keep' if best['strategy'] == strategy_today else 'change to'} {best['strategy']}."
     )
     words.append(
@@ -366,7 +377,7 @@ def recommendation():
 print(recommendation())
 
 # %% [markdown]
-# ## 7. The other half: is `sendLatencyFaultEnable` worth it?
+# ## 7. The other half, by an example: is `sendLatencyFaultEnable` worth it?
 #
 # Producers decide what consumers have to share. The model (`conf/producers/brown-out.toml`) has four
 # brokers with 8 queues each and 200 producers, one thread each, that send 50 messages a second. For
@@ -434,6 +445,8 @@ print(verdict.round(3).to_string(index=False))
 of = verdict.set_index("client")
 off, new, old = of.loc["5.3.3 off"], of.loc["5.3.3 on"], of.loc["4.9.8 on"]
 print(
+    f"EXAMPLE conf/producers/brown-out.toml, not {GROUP}: {len(model.brokers)} brokers,"
+    f" {model.producers} producers of one thread.\n"
     f"Switch it on, with clients of 5.1.4 or newer: {new['sent']:.0%} of the messages get through"
     f" instead of {off['sent']:.0%}, {new['failed']:,.0f} fail instead of {off['failed']:,.0f}, the"
     f" busiest consumer has {new['busiest_consumer']:.2f} times the mean, and the broker is used"
@@ -445,7 +458,7 @@ print(
 )
 
 # %% [markdown]
-# ## 8. The deploy afterwards: how fast?
+# ## 8. The deploy afterwards, by an example: how fast?
 #
 # A deploy restarts every consumer. Each restart moves queues twice, and until all members have acted
 # some queues have no owner and others have two. `rebalance plan` simulates that over time, in many
@@ -520,6 +533,7 @@ of = deploys[deploys["strategy"] == "AVG"].set_index("scenario")
 ring = deploys[deploys["strategy"] != "AVG"].set_index("scenario").loc["one a minute"]
 slow, half, whole_group = (of.loc[name] for name in ("one a minute", "half a minute", "all at once"))
 print(
+    f"EXAMPLE demo/steady, not {GROUP}: 12 consumers, 32 queues.\n"
     f"DEPLOY: under AVG as many at once as the rest can carry. Two halves, a minute apart, cost"
     f" {half['orphan_queue_seconds']:.0f} queue-seconds without an owner and"
     f" {half['expected_replayed_messages']:,.0f} messages read twice; one by one it is"

@@ -3,6 +3,9 @@
 #
 #   nightly_audit.sh COLLECTION RESULTS [OPTION…]
 #
+# Each finding is compared with the last run that looked at its group: a result carries what it could
+# not look at itself (not_looked_at.jsonl), so the last one is all that --previous needs.
+#
 # COLLECTION  the folder of the collected files (docs/ingest.md)
 # RESULTS     where results are kept, one folder per run; RESULTS/known.toml is used if it exists
 # OPTION…     passed to `rebalance audit`

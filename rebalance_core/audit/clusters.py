@@ -10,6 +10,7 @@ from rebalance_core.audit.accepted import Acceptance, accept
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.evidence.formatting import LISTED
 from rebalance_core.audit.judge import judge_cluster, missing_of_groups, missing_reason
+from rebalance_core.audit.missing_files import COLLECTION_INCOMPLETE
 from rebalance_core.audit.redact import Redaction
 
 Row = dict[str, Any]
@@ -65,11 +66,13 @@ class JudgedClusters:
         runs: by cluster, what the judge of its groups has to know.
         findings: on clusters.
         brokers: names that no redaction takes for a client's.
+        incomplete: clusters of which something was not collected.
     """
 
     runs: Mapping[str, AuditRun]
     findings: list[Row]
     brokers: frozenset[str]
+    incomplete: frozenset[str] = frozenset()
 
     def all_findings(
         self,
@@ -110,7 +113,11 @@ def judge_clusters(
         )
         brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)}
         findings += [{"cluster": cluster} | row for row in found]
-    return JudgedClusters(runs, findings, frozenset(name for name in brokers if name is not None))
+    incomplete = frozenset(
+        row["cluster"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
+    )
+    names = frozenset(name for name in brokers if name is not None)
+    return JudgedClusters(runs, findings, names, incomplete)
 
 
 def _by_reason(unknown: Iterable[Row]) -> dict[str, tuple[int, list[str]]]:

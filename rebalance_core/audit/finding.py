@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.contracts.ledger.judged import BROKER, QUEUE
+
+__all__ = ["BROKER", "QUEUE", "Finding", "Rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,10 @@ class Rule:
         remedy: what the operator does.
         find: the findings of one group; None: the comparison or the cluster's rules make it.
         by_owners: it asks who should own what: silent on groups whose strategy is not known.
+        about: `BROKER` or `QUEUE` where each finding is about one, which then is part of its
+            fingerprint; empty: one that names a broker or queue names the only one of several.
+        files: kinds of files (as `_run.json` calls them; of mqadmin's output the command) that it
+            reads beside broker.log: without one that was there before, nothing it found is gone.
     """
 
     rule_id: str
@@ -53,3 +60,5 @@ class Rule:
     remedy: str
     find: Callable[[GroupCase], Iterable[Finding]] | None = None
     by_owners: bool = False
+    about: str = ""
+    files: tuple[str, ...] = ()

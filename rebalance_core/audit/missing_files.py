@@ -7,7 +7,7 @@ from typing import Any
 
 from rebalance_core.audit.case import AuditRun, Row
 from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.ingest.parse.stores.store_forms import ROCKSDB_V2
 from rebalance_core.ingest.refusal import shown
 from rebalance_core.model.severities import ERROR
@@ -33,6 +33,7 @@ COLLECTION_INCOMPLETE = Rule(
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
     "BROKER_IN_CLUSTER, DUMP, NOT_READ",
     "Find out why the file was not copied or the command failed; collect again.",
+    about=BROKER,
 )
 
 

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.selection import count_findings
 from rebalance_core.audit.verdict import Count, verdict_of
 from rebalance_core.model.verdicts import RunVerdict
 
-
-class Judged(Protocol):
-    """Findings and verdicts of all groups, wherever they are."""
-
-    @property
-    def runs(self) -> Mapping[str, AuditRun]:
-        """What was audited, by cluster."""
-
-    def counts(self) -> list[Count]:
-        """Findings by rule, severity and acceptance, in this order."""
-
-    def groups_by_verdict(self) -> Mapping[str, int]:
-        """Groups by verdict of the comparison."""
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class AuditOutcome:
-    """What came of an audit run.
+    """What came of an audit run, or of one of its clusters.
 
     Attributes:
         cluster: names of the clusters.
@@ -36,6 +26,7 @@ class AuditOutcome:
         start_ms: start of what was audited, epoch ms UTC; end_ms: its end.
         counts: findings by rule, severity and acceptance.
         groups: groups by verdict of the comparison.
+        clusters: each cluster by itself; empty in that of one.
     """
 
     cluster: str
@@ -46,6 +37,7 @@ class AuditOutcome:
     end_ms: int
     counts: Sequence[Count]
     groups: Mapping[str, int]
+    clusters: Sequence[Self] = field(default=())
 
     def record(self) -> dict[str, Any]:
         """As `_run.json` has it; counts by rule and severity, those accepted apart."""
@@ -54,7 +46,7 @@ class AuditOutcome:
             kind = "accepted" if count.accepted else count.severity
             of_rule = findings.setdefault(count.rule_id, {})
             of_rule[kind] = of_rule.get(kind, 0) + count.findings
-        return {
+        record = {
             "verdict": self.verdict,
             "fails": self.fails,
             "fail_on": self.fail_on,
@@ -63,24 +55,62 @@ class AuditOutcome:
             "groups": dict(sorted(self.groups.items())),
             "findings": dict(sorted(findings.items())),
         }
+        if self.clusters:
+            record["clusters"] = {one.cluster: one.record() for one in self.clusters}
+        return record
 
 
-def audit_outcome(judged: Judged, fail_on: str) -> AuditOutcome:
-    """Count findings and verdicts of all groups.
+def audit_outcome(
+    findings: Sequence[Row], verdicts: Sequence[Row], runs: Mapping[str, AuditRun], fail_on: str
+) -> AuditOutcome:
+    """Count findings and verdicts of all groups, and of each cluster.
 
     Args:
-        judged: what was judged.
+        findings: all rows.
+        verdicts: rows of ``group_verdicts``.
+        runs: what was audited, by cluster.
         fail_on: the least severity of an open finding that fails the run.
     """
-    counts, runs = judged.counts(), judged.runs.values()
+    found, judged = _by_cluster(findings), _by_cluster(verdicts)
+    names = sorted({*runs, *found, *judged})
+    clusters = [
+        _outcome(
+            name,
+            found.get(name, []),
+            judged.get(name, []),
+            [runs[name]] if name in runs else [],
+            fail_on,
+        )
+        for name in names
+    ]
+    return _outcome(", ".join(names), findings, verdicts, list(runs.values()), fail_on, clusters)
+
+
+def _outcome(
+    cluster: str,
+    findings: Iterable[Row],
+    verdicts: Iterable[Row],
+    runs: Sequence[AuditRun],
+    fail_on: str,
+    clusters: Sequence[AuditOutcome] = (),
+) -> AuditOutcome:
+    counts = count_findings(findings)
     verdict, fails = verdict_of(counts, fail_on)
     return AuditOutcome(
-        cluster=", ".join(sorted(judged.runs)),
+        cluster=cluster,
         verdict=verdict,
         fails=fails,
         fail_on=fail_on,
         start_ms=min((run.start_ms for run in runs), default=0),
         end_ms=max((run.end_ms for run in runs), default=0),
         counts=counts,
-        groups=dict(sorted(judged.groups_by_verdict().items())),
+        groups=dict(sorted(Counter(row["verdict"] for row in verdicts).items())),
+        clusters=clusters,
     )
+
+
+def _by_cluster(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    by_cluster: dict[str, list[Row]] = {}
+    for row in rows:
+        by_cluster.setdefault(row["cluster"], []).append(row)
+    return by_cluster

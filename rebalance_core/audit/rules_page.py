@@ -1,8 +1,9 @@
 """``docs/audit-rules.md``, generated: ``python -m rebalance_core.audit.rules_page``."""
 
-from rebalance_core.audit.finding import Rule
+from rebalance_core.audit.finding import BROKER, QUEUE, Rule
 from rebalance_core.audit.judge import ALL_RULES
 from rebalance_core.audit.known.known_issue import KnownIssue, known_issues
+from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.verdicts import REASONS, VERDICTS
 
 NOT_SEEN = (
@@ -78,6 +79,14 @@ def rules_page() -> str:
         "with the predicted ones, and one too few or too many is DIFFERS with all that it would "
         "reach. DIFFERS outranks UNSTABLE, UNSTABLE outranks SHARED, SHARED outranks EQUAL.",
         "",
+        "## The same finding in two runs",
+        "",
+        "`fingerprint` of `findings` is a hash of cluster, rule, group and topic. Each finding of "
+        f"{_about(BROKER)} is about one broker, each of {_about(QUEUE)} about one queue, which "
+        "then counts too; elsewhere a broker or queue that is named is the only one of several. "
+        "Clients never count: one that restarts has a new id. An absent finding is gone only where "
+        "the run looked ([states](operations.md#an-audit-run-step-by-step)).",
+        "",
         "Groups of RocketMQ's own brokers, proxies and tools (`CID_RMQ_SYS_…`, "
         "`CID_DefaultHeartBeatSyncerTopic`) are not judged: two proxies of a host share a client "
         "id there, and are no twins.",
@@ -111,6 +120,12 @@ def rules_page() -> str:
         *(f"| {what} | {why} | {dump} |" for what, why, dump in NOT_SEEN),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _about(what: str) -> str:
+    rules = [rule.rule_id for rule in ALL_RULES if rule.about == what]
+    ingested = sorted(OF_A_BROKER) if what == BROKER else []
+    return ", ".join(f"`{rule_id}`" for rule_id in (*rules, *ingested))
 
 
 def _row(rule: Rule) -> str:

@@ -1,4 +1,4 @@
-"""Which findings are counted, kept, shown and new, of rows of ``findings``.
+"""Which findings are counted, kept and shown, of rows of ``findings``.
 
 Where they are put in order, null comes first, and texts go by their code points.
 """
@@ -6,7 +6,7 @@ Where they are put in order, null comes first, and texts go by their code points
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple
 from itertools import groupby
 from typing import Any
@@ -18,19 +18,10 @@ Row = Mapping[str, Any]
 
 _RANK = {severity: rank for rank, severity in enumerate(WORST_FIRST, 1)}
 
-SAME_FINDING = ("cluster", "rule_id", "consumer_group", "topic", "broker_name", "queue_id")
-"""What makes it the same finding in two runs; a restarted client has a new id."""
-KEPT_FIRST = (*SAME_FINDING[2:], "client_id", "first_ms", "summary", "last_ms", "remedy")
+_PLACE = ("consumer_group", "topic", "broker_name", "queue_id", "client_id")
+KEPT_FIRST = (*_PLACE, "first_ms", "summary", "last_ms", "remedy")
 """The order of a rule's findings of one severity, where only some are kept."""
-SHOWN_FIRST = (
-    *SAME_FINDING[1:],
-    "client_id",
-    "summary",
-    "cluster",
-    "first_ms",
-    "last_ms",
-    "remedy",
-)
+SHOWN_FIRST = ("rule_id", *_PLACE, "summary", "cluster", "first_ms", "last_ms", "remedy")
 """The order in which findings of one severity are shown."""
 ACCEPTED_BY = ("rule_id", "consumer_group", "topic", "broker_name", "client_id")
 """What an acceptance may name."""
@@ -65,41 +56,6 @@ def capped(findings: Iterable[Row], rows_of_a_rule: int) -> list[Row]:
     rule = ("cluster", "rule_id")
     ordered = sorted(sorted(findings, key=_order(KEPT_FIRST)), key=_by(rule))
     return [row for _, rows in groupby(ordered, _by(rule)) for row in list(rows)[:rows_of_a_rule]]
-
-
-def changed_since(
-    findings: Iterable[Row], previous: Iterable[Row], truncated: Collection[str] = ()
-) -> tuple[list[Row], list[Row], list[Row]]:
-    """Open findings above INFO that are new, gone, and still there.
-
-    Args:
-        findings: all of this run.
-        previous: as the earlier run kept them. Those that are accepted now do not count as gone.
-        truncated: rules of which that run did not keep all: none of theirs is called new.
-    """
-    now = [row for row in findings if row["severity"] != INFO]
-    before = [row for row in previous if is_open(row)]
-    keys_now, keys_before = ({_values(row, SAME_FINDING) for row in rows} for rows in (now, before))
-    still_open = [row for row in now if row["accepted"] is None]
-    known = [_values(row, SAME_FINDING) in keys_before for row in still_open]
-    return (
-        [
-            row
-            for row, old in zip(still_open, known, strict=True)
-            if not old and row["rule_id"] not in truncated
-        ],
-        [row for row in before if _values(row, SAME_FINDING) not in keys_now],
-        [row for row, old in zip(still_open, known, strict=True) if old],
-    )
-
-
-def truncated_rules(kept: Mapping[str, int], counted: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Rules of which fewer findings were kept than counted, by severity and accepted ones.
-
-    >>> truncated_rules({"A": 3, "B": 1}, {"A": {"ERROR": 2, "accepted": 1}, "B": {"INFO": 2}})
-    ['B']
-    """
-    return sorted(rule for rule, by in counted.items() if kept.get(rule, 0) < sum(by.values()))
 
 
 def worst_groups(findings: Iterable[Row], groups: int) -> list[tuple[str, str]]:

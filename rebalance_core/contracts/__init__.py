@@ -18,7 +18,7 @@ from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_O
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.contracts.table import Column, Table
 
-CONTRACT_VERSION = 2
+CONTRACT_VERSION = 3
 """Columns are only added; readers accept this version and the one before, and refuse newer ones."""
 
 FINDING_TABLES: dict[str, Table] = {FINDINGS.name: FINDINGS}

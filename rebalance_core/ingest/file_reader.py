@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Any
 
@@ -44,7 +44,11 @@ from rebalance_core.ingest.parse.mqadmin.cluster_list import parse_cluster_list
 from rebalance_core.ingest.parse.mqadmin.command_output import parse_other
 from rebalance_core.ingest.parse.mqadmin.consumer_connection import parse_consumer_connection
 from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer_progress
-from rebalance_core.ingest.parse.mqadmin.consumer_status import parse_consumer_status
+from rebalance_core.ingest.parse.mqadmin.consumer_running_info import PROPERTIES
+from rebalance_core.ingest.parse.mqadmin.consumer_status import (
+    client_of_output,
+    parse_consumer_status,
+)
 from rebalance_core.ingest.parse.mqadmin.export import parse_export
 from rebalance_core.ingest.parse.mqadmin.rocksdb_config import parse_rocksdb_config
 from rebalance_core.ingest.parse.mqadmin.server_config import parse_server_config
@@ -76,7 +80,7 @@ from rebalance_core.ingest.parse.text.log_line import (
     ServerClock,
 )
 from rebalance_core.ingest.parse.text.time_zones import ReadAt, zone_named
-from rebalance_core.ingest.refusal import Unreadable, looks_like, unread
+from rebalance_core.ingest.refusal import WRONG_FILE, Unreadable, looks_like, unread
 from rebalance_core.model.time_units import MINUTE_MS
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
@@ -124,6 +128,7 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
     "getBrokerConfig": parse_server_config,
     "getNamesrvConfig": parse_server_config,
     "setConsumeMode": parse_other,
+    "statsAll": parse_other,
     "rocksDBConfigToJson": parse_rocksdb_config,
     "exportMetadataInRocksDB": parse_rocksdb_config,
     "exported": parse_rocksdb_config,
@@ -296,6 +301,8 @@ class FileReader:
             yield from of_document(self.file, results, self.brokers)
             return
         results = parser(text, name, **zone)
+        if PROPERTIES in text and self.file.arguments[0:1] == ("consumerStatus",):
+            results = self._of_client(text, results)
         self.stats.lines = len(results)
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)
         first = next((piece.raw for piece in results if isinstance(piece, Unread)), "")
@@ -306,6 +313,21 @@ class FileReader:
         yield from of_document(self.file, results, self.brokers)
         yield from copied_store(self.file, results, text)
         yield from printed_stores(self.file, results, self.brokers)
+
+    def _of_client(self, text: str, results: list[Fact | Unread]) -> list[Fact | Unread]:
+        """Running info, its client found out where the file is named after the group alone."""
+        if len(self.file.arguments) > 2:
+            return results
+        client_id = client_of_output(text, results)
+        if client_id is not None:
+            self.file = replace(self.file, arguments=(*self.file.arguments, client_id))
+            return results
+        command, group = self.file.arguments
+        why = (
+            "is what one client says of itself, and does not name the client: name the file after "
+            f"the client, mqadmin/{self.file.written_ms}-{command}-{group}/<client id>.txt"
+        )
+        return [unread(self.file.name, self.file.name, Unreadable(WRONG_FILE, why))]
 
     def refuse(self, refusal: Unreadable) -> Unread:
         """The file as a whole, or from here on, could not be read."""

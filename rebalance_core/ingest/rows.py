@@ -43,6 +43,18 @@ FINDING_IDS = {
 }
 """What `ingest` may find, and what it means."""
 
+OF_A_BROKER = frozenset(
+    {
+        "INGEST_BROKER_FOLDER_UNCLEAR",
+        "INGEST_BROKER_LOG_MISSING",
+        "INGEST_EXPORT_OLD",
+        "INGEST_EXPORT_UNDATED",
+        "INGEST_TOPIC_CHANGE_NOT_LOGGED",
+        "INGEST_VERSION_NOT_MODELLED",
+    }
+)
+"""Findings each of which is about the broker that it names, if it names one."""
+
 RANK = {
     "BROKER_UP": 0,
     "BROKER_DOWN": 0,

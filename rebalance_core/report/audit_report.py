@@ -31,11 +31,13 @@ class ShownFinding:
     last_ms: int | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)
     accepted: str | None = None
+    cluster: str = ""
 
     @property
     def key(self) -> tuple[str | int | None, ...]:
         """What makes it the same finding in two audit runs: the rule and what it is about."""
         return (
+            self.cluster,
             self.rule_id,
             self.consumer_group,
             self.topic,
@@ -74,15 +76,19 @@ class Previous:
 
     Attributes:
         time_ms: end of that run's period, epoch ms UTC.
-        new: findings that it did not have.
-        gone: findings that only it had.
-        still: how many both have.
+        new: findings that it did not have, the worst of them.
+        gone: findings that only it had, the same.
+        not_looked_at: findings that it had, and of which this run cannot tell, the same.
+        counts: how many there are, shown or not: new, still, gone, not_looked_at.
     """
 
     time_ms: int
     new: tuple[ShownFinding, ...] = ()
     gone: tuple[ShownFinding, ...] = ()
-    still: int = 0
+    not_looked_at: tuple[ShownFinding, ...] = ()
+    counts: Mapping[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("new", "still", "gone", "not_looked_at"), 0)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,7 @@ class GroupTimeline:
     consumer_group: str
     queues: tuple[QueueHistory, ...]
     causes: tuple[Cause, ...] = ()
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +154,7 @@ class GroupBalance:
     moved: tuple[int, ...] = ()
     peak_ratio: float | None = None
     idle: int = 0
+    cluster: str = ""
 
     def __post_init__(self) -> None:
         if len(self.client_ids) != len(self.queues):

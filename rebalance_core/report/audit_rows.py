@@ -131,8 +131,8 @@ def audit_report(
 def shown_finding(row: Row) -> ShownFinding:
     """A row of ``findings`` as the page shows it."""
     evidence = dict(sorted((row["evidence"] or {}).items()))
-    return ShownFinding(**{k: v for k, v in row.items() if k not in ("cluster", "evidence")},
-                        evidence=evidence)  # fmt: skip
+    own = {k: v for k, v in row.items() if k not in ("evidence", "fingerprint")}
+    return ShownFinding(**own, evidence=evidence)
 
 
 def _by_severity(counts: Iterable[Counted]) -> dict[str, int]:

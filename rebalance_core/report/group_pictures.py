@@ -52,7 +52,7 @@ def group_timelines(
     )
     return tuple(
         _timeline(
-            name[1],
+            name,
             [*ownership.get(name, []), *shared_holdings(reach.get(name, []))],
             epochs.get(name, []),
         )
@@ -66,7 +66,7 @@ def group_balances(
 ) -> tuple[GroupBalance, ...]:
     """How even these groups are; arguments as of `group_timelines`."""
     loads, metrics = (_by_group(tables[name]) for name in ("consumer_load", "group_metrics"))
-    return tuple(_balance(name[1], loads.get(name, []), metrics.get(name, [])) for name in worst)
+    return tuple(_balance(name, loads.get(name, []), metrics.get(name, [])) for name in worst)
 
 
 def _by_group(rows: Iterable[Row]) -> dict[GroupName, list[Row]]:
@@ -120,7 +120,7 @@ def _stretch(together: Rows, until: float) -> Row:
     }
 
 
-def _timeline(group: str, ownership: Rows, epochs: Rows) -> GroupTimeline:
+def _timeline(name: GroupName, ownership: Rows, epochs: Rows) -> GroupTimeline:
     queues: dict[MessageQueue, list[Stretch]] = {}
     for row in sorted(ownership, key=lambda row: (row["from_ms"], row["client_id"] or "")):
         queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
@@ -128,16 +128,17 @@ def _timeline(group: str, ownership: Rows, epochs: Rows) -> GroupTimeline:
         queues.setdefault(queue, []).append(stretch)
     in_order = sorted(epochs, key=lambda row: (row["from_ms"], row["epoch"]))
     return GroupTimeline(
-        group,
+        name[1],
         tuple(
             QueueHistory(*queue, tuple(queues[queue]))
             for queue in sorted(queues, key=queue_sort_key)
         ),
         tuple(Cause(row["from_ms"], ", ".join(row["causes"])) for row in in_order),
+        name[0],
     )
 
 
-def _balance(group: str, loads: Rows, metrics: Rows) -> GroupBalance:
+def _balance(name: GroupName, loads: Rows, metrics: Rows) -> GroupBalance:
     now = {
         row["client_id"]: row["queues"] + (row["shared_queues"] or 0)
         for row in loads
@@ -147,10 +148,11 @@ def _balance(group: str, loads: Rows, metrics: Rows) -> GroupBalance:
     whole = sorted((row for row in metrics if row["topic"] is None), key=lambda row: row["epoch"])
     last: Row = whole[-1] if whole else {"peak_ratio": None, "idle_members": 0}
     return GroupBalance(
-        group,
+        name[1],
         tuple(clients),
         tuple(now[client] for client in clients),
         tuple(row["moved"] for row in whole),
         last["peak_ratio"],
         last["idle_members"],
+        name[0],
     )

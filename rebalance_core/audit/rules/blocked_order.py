@@ -150,4 +150,5 @@ RULE = Rule(
     "the client named. If nobody died, take a thread dump of the group's clients: a listener "
     "hangs.",
     find,
+    files=("consumer_order_info_json",),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rebalance_core.audit.case import Row
 from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.model.events import REFUSED, Event
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.timers import CHANNEL_EXPIRY_MS
@@ -24,6 +24,8 @@ NAME_SERVERS_DIFFER = Rule(
     "ask the other divide different queues.",
     "BROKER_REGISTERED of each name server's log",
     "Check the broker's list of name servers (namesrvAddr) and the network between them.",
+    about=BROKER,
+    files=("namesrv_log",),
 )
 
 BROKER_FLAPS = Rule(
@@ -34,6 +36,7 @@ BROKER_FLAPS = Rule(
     "restarted.",
     "BROKER_DOWN (EXPIRED) and BROKER_UP of cluster_events; BROKER_STARTED",
     "Look for long pauses (GC, disk) of the broker and for losses on its way to the name server.",
+    about=BROKER,
 )
 
 

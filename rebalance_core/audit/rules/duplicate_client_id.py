@@ -17,7 +17,7 @@ from rebalance_core.audit.evidence.duplicate_ids import (
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting, there_in
 from rebalance_core.audit.evidence.queues import by_topic
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.model.severities import ERROR, INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.protocol.windows import NOTIFIED_MS
@@ -200,4 +200,6 @@ MULTIPLIED = Rule(
     "Wait two minutes and dump consumerConnection again. If the entries stay, restart that broker; "
     "look for what froze it (GC, disk, hypervisor).",
     find_multiplied,
+    about=BROKER,
+    files=("broker_log", "consumerConnection"),
 )

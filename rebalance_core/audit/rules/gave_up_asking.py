@@ -44,4 +44,5 @@ RULE = Rule(
     "facts GAVE_UP_ASKING (client log, consumerStatus), memberships, cluster_events (REQUEST_MODE)",
     "Restart the members named while all brokers answer; clients from 5.3.2 on go on asking.",
     find,
+    files=("client_log", "consumerStatus"),
 )

@@ -103,6 +103,7 @@ MISSING = Rule(
     "Create the group on every broker (updateSubGroup -c <cluster> -g <group>), or correct the "
     "group's name in the client.",
     find_missing,
+    files=("subscription_group_json",),
 )
 BACK = Rule(
     "GROUP_CAME_BACK",
@@ -113,4 +114,5 @@ BACK = Rule(
     "Stop all consumers of the group, then delete it again; or configure it as it should be "
     "(updateSubGroup) if it is needed.",
     find_back,
+    files=("subscription_group_json",),
 )

@@ -131,6 +131,7 @@ BLOCKED = Rule(
     "Take a thread dump of the client (consumerStatus -s); look at the message at the committed "
     "offset of the queue named; skip it or fix the listener.",
     find_blocked,
+    files=("consumerStatus",),
 )
 ZOMBIE = Rule(
     "ZOMBIE_QUEUE",
@@ -141,6 +142,7 @@ ZOMBIE = Rule(
     "Wait two minutes and dump consumerStatus again; if the queue is still dropped, restart the "
     "client named.",
     find_zombie,
+    files=("consumerStatus",),
 )
 NOT_PULLING = Rule(
     "NOT_PULLING",
@@ -150,4 +152,5 @@ NOT_PULLING = Rule(
     "facts HELD_QUEUE (last_pull_ms), ownership",
     "Take a thread dump of the client named and restart it.",
     find_not_pulling,
+    files=("consumerStatus",),
 )

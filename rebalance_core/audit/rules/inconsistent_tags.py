@@ -101,4 +101,5 @@ RULE = Rule(
     "Deploy the same expression to all members named, or use one group per expression. Messages "
     "already filtered out are read again only after a reset of the offsets by time.",
     find,
+    files=("consumerStatus", "broker_log"),
 )

@@ -153,4 +153,5 @@ RULE = Rule(
     "Raise popInvisibleTime in the clients above the time that a full batch takes in the listener "
     "(popBatchNums x listener time / threads), lower popBatchNums, or add threads or members.",
     find,
+    files=("client_log", "consumerStatus"),
 )

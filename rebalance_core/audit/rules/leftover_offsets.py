@@ -179,6 +179,7 @@ LEFTOVER = Rule(
     "If the group or topic will not come back, clean up: deleteSubGroup -r true removes a group's "
     "offsets; before re-using a name, reset its offsets (resetOffsetByTime).",
     find_leftover,
+    files=("consumer_offset_json", "subscription_group_json"),
 )
 OFFLINE = Rule(
     "OFFLINE_WITH_LAG",
@@ -188,4 +189,5 @@ OFFLINE = Rule(
     "Start its consumers, or delete the group (deleteSubGroup -r true) if it is no longer used. "
     "Messages are lost when they expire (fileReservedTime).",
     find_offline,
+    files=("topicStatus", "consumerProgress"),
 )

@@ -9,7 +9,7 @@ from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.formatting import lasting, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.audit.rules.offset_rollback import all_falls, outage_of
 from rebalance_core.model.events import ACTING, REFUSED
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -130,6 +130,7 @@ NOT_READ = Rule(
     "Bring the master back. Set slaveReadEnable=true on the slaves, or let a slave act as master "
     "(enableSlaveActingMaster), if consumption is to go on without it.",
     find_unread,
+    about=BROKER,
 )
 LOCKS = Rule(
     "MASTER_GONE_LOCKS",
@@ -140,6 +141,7 @@ LOCKS = Rule(
     "Start and stop no member of an orderly group while a master is gone; with "
     "enableSlaveActingMaster a slave gives the locks.",
     find_lockless,
+    about=BROKER,
 )
 FELL_BACK = Rule(
     "OFFSETS_FELL_BACK",
@@ -149,4 +151,5 @@ FELL_BACK = Rule(
     "MASTER_DOWN and MASTER_UP of cluster_events, facts OFFSET_WENT_BACK, committed_offsets",
     "Nothing where consumers bear repeats; else compare with what was processed.",
     find_fallen,
+    about=BROKER,
 )

@@ -16,7 +16,7 @@ from rebalance_core.audit.evidence.dumps import (
 )
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.sharing import is_proxied
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.model.events import CONSUMER_LEAVE
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.severities import ERROR, INFO, WARNING
@@ -287,6 +287,8 @@ DIFFER = Rule(
     "Check the network between the missing member and the broker named (HEARTBEAT_FAILED in its "
     "log); restart that member if it can reach the broker.",
     find_differ,
+    about=BROKER,
+    files=("consumerConnection",),
 )
 NOT_LISTED = Rule(
     "NOT_IN_MEMBER_LIST",
@@ -297,6 +299,7 @@ NOT_LISTED = Rule(
     "Normal for seconds after a broker restart. If it goes on, the member's heartbeats do not "
     "reach one of the brokers: check the network and consumerConnection of each broker.",
     find_not_listed,
+    files=("client_log",),
 )
 NO_LIST = Rule(
     "NO_MEMBER_LIST",
@@ -307,4 +310,5 @@ NO_LIST = Rule(
     "If it lasts: check that the brokers of the topic run, and that the group is configured on "
     "them (subscriptionGroup.json) where automatic creation is off.",
     find_no_list,
+    files=("client_log",),
 )

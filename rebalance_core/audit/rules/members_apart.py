@@ -91,4 +91,5 @@ RULE = Rule(
     "Connect all members of the group the same way, to the name servers or to the proxies, or "
     "give those behind proxies a group of their own.",
     find,
+    files=("consumerConnection",),
 )

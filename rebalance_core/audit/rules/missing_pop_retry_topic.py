@@ -73,4 +73,5 @@ RULE = Rule(
     "Create the topic named (mqadmin updateTopic, one queue a broker), set the mode to POP, or set "
     "clientRebalance = true in clients that do not pop.",
     find,
+    files=("client_log",),
 )

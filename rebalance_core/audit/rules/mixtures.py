@@ -168,6 +168,7 @@ LANGUAGES = Rule(
     "observed_members (language, version), memberships (strategy)",
     "Use one client language per group, or check that the strategies agree on every share.",
     find_languages,
+    files=("consumerConnection",),
 )
 MODELS = Rule(
     "MIXED_MESSAGE_MODELS",

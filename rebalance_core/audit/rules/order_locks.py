@@ -10,7 +10,7 @@ from rebalance_core.audit.evidence.causes import cause_before
 from rebalance_core.audit.evidence.dumps import flag, fresh, number, said_steadily
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import QUEUE, Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.severities import ERROR, INFO
 from rebalance_core.model.time_text import utc
@@ -124,6 +124,8 @@ STUCK = Rule(
     "Take a thread dump of the client that has the lock: its listener hangs (or it is a ghost "
     "consumer). Restart it; the lock is free within 60 s.",
     find_stuck,
+    about=QUEUE,
+    files=("lock_log", "consumerStatus"),
 )
 WAIT = Rule(
     "LOCK_WAIT",
@@ -133,4 +135,5 @@ WAIT = Rule(
     "facts LOCK_REFUSED, diffs",
     "Nothing; it is how ordered consumption hands over.",
     find_wait,
+    files=("lock_log",),
 )

@@ -93,4 +93,5 @@ RULE = Rule(
     "differs). Where no subscription differs, look at the connections between the members and the "
     "broker named: each new channel is answered with CHANGE.",
     find,
+    files=("client_log", "broker_log"),
 )

@@ -13,7 +13,7 @@ from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.sharing import shared_topics
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.model.severities import INFO, WARNING
 
@@ -81,4 +81,5 @@ UNREAD = Rule(
     "Raise the read queues of %RETRY%<group> on the broker named (updateTopic -r), or lower "
     "retryQueueNums (updateSubGroup -q).",
     find_unread,
+    about=BROKER,
 )

@@ -31,6 +31,7 @@ RULE = Rule(
     "facts HEARTBEAT_FAILED (client log); BROKER_DOWN and MASTER_DOWN of cluster_events",
     "Restart the clients named if they do not recover. Take brokers off the routes (wipeWritePerm, "
     "then stop them) before their hosts go away; stop one at a time.",
+    files=("client_log",),
 )
 
 

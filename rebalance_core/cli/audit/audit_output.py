@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.audit.accepted import write_accepted
+from rebalance_core.audit.changes import Changes
 from rebalance_core.audit.judge import MEANINGS
 from rebalance_core.audit.missing_files import COLLECTION_INCOMPLETE
 from rebalance_core.audit.outcome import AuditOutcome, audit_outcome
@@ -21,12 +22,14 @@ from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine.written import LedgerWritten
 from rebalance_core.ingest.in_process import with_lines
 from rebalance_core.process.audit.audited import Audited
+from rebalance_core.process.audit.previous_audit import carried_lines
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
 
-PAGE, METRICS, INGESTED, PRIVATE = BESIDE_TABLES["audit"]
-"""The last two are folders: what was ingested; where that is while no client id is to stay."""
-WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE)
+PAGE, METRICS, INGESTED, PRIVATE, CARRIED = BESIDE_TABLES["audit"]
+"""`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
+stay. `CARRIED`, if it is there: findings of earlier runs that this one could not look at."""
+WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED)
 TOP_FINDINGS = 12
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
 """Incomplete is never green: what is not there is no longer to be expected, or to be collected."""
@@ -34,11 +37,12 @@ NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
 
 @dataclass(frozen=True)
 class AuditEnd:
-    """What came of an audit run, the worst findings for the terminal, and its record."""
+    """What came of an audit run, the worst findings for the terminal, its record, its changes."""
 
     outcome: AuditOutcome
     top: Sequence[ShownFinding]
     record: RunRecord
+    changes: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,23 +71,39 @@ class AuditOutput:
         """
         files = list(files)
         written = replace(written, rejected=with_lines(written.rejected, files))
-        outcome = audit_outcome(audited, self.request.options.fail_on)
-        self._write_page(audited, outcome, written.rejected)
-        self.run.folder.replace_text(METRICS, self._metrics(outcome))
+        found = audited.result
+        fail_on = self.request.options.fail_on
+        outcome = audit_outcome(found.findings, found.verdicts, found.runs, fail_on)
+        changes = audited.changes(files)
+        self._write_page(audited, outcome, changes, written.rejected)
+        if changes is not None and changes.not_looked_at:
+            self.run.folder.replace_text(CARRIED, carried_lines(changes, self.request.redaction))
+        metrics = render_metrics(outcome.clusters, self.request.now_ms)
+        self.run.folder.replace_text(METRICS, metrics)
         self.run.folder.delete(PRIVATE)
         self._write_accepted(audited)
         record = self._finish(outcome, written, files)
-        return AuditEnd(outcome, audited.shown(TOP_FINDINGS, with_info=False), record)
+        top = audited.shown(TOP_FINDINGS, with_info=False)
+        return AuditEnd(outcome, top, record, changes.counts if changes else None)
 
     def _write_page(
-        self, audited: Audited, outcome: AuditOutcome, rejected: Mapping[str, int]
+        self,
+        audited: Audited,
+        outcome: AuditOutcome,
+        changes: Changes | None,
+        rejected: Mapping[str, int],
     ) -> None:
         from rebalance_core.report.page.page import render_page  # jinja2, checked before
 
-        self.run.folder.replace_text(PAGE, render_page(self._report(audited, outcome, rejected)))
+        report = self._report(audited, outcome, changes, rejected)
+        self.run.folder.replace_text(PAGE, render_page(report))
 
     def _report(
-        self, audited: Audited, outcome: AuditOutcome, rejected: Mapping[str, int]
+        self,
+        audited: Audited,
+        outcome: AuditOutcome,
+        changes: Changes | None,
+        rejected: Mapping[str, int],
     ) -> AuditReport:
         worst = audited.worst_groups(self.request.settings.audit.timelines)
         return audit_report(
@@ -92,7 +112,7 @@ class AuditOutput:
             audited.shown(FINDINGS_ON_PAGE, with_info=True),
             worst,
             audited.rows_of_groups(worst),
-            audited.changes(self.request.redaction),
+            audited.shown_changes(changes, self.request.redaction),
             self._notes(audited.truncated(), rejected),
             self.request.now_ms,
         )
@@ -114,16 +134,6 @@ class AuditOutput:
             notes = [redaction.text(note) for note in notes]
             notes.append("Client ids are replaced by names (--redact-clients).")
         return notes
-
-    def _metrics(self, outcome: AuditOutcome) -> str:
-        return render_metrics(
-            outcome.cluster,
-            outcome.counts,
-            outcome.groups,
-            outcome.verdict,
-            outcome.end_ms,
-            self.request.now_ms,
-        )
 
     def _write_accepted(self, audited: Audited) -> None:
         """The file of acceptances: of all findings of the run, not only those that are kept."""

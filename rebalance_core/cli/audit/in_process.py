@@ -10,7 +10,7 @@ from rebalance_core.cli.audit.audit_output import (
     AuditEnd,
     AuditOutput,
 )
-from rebalance_core.cli.audit.previous_folder import audit_record
+from rebalance_core.cli.audit.previous_folder import previous_texts
 from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.engine_settings import (
@@ -118,8 +118,7 @@ def _previous(location: str | None) -> PreviousAudit | None:
     """The audit that was written there."""
     if location is None:
         return None
-    outcome = audit_record(folder_here(location))["audit"]
-    return previous_audit(reader_of(location), outcome["end_ms"], outcome["findings"])
+    return previous_audit(reader_of(location), *previous_texts(folder_here(location)))
 
 
 def _unwritten_inputs(request: AuditRequest) -> AuditInputs:

@@ -51,6 +51,7 @@ def run_audit(options: AuditOptions) -> JobReport:
         record.exit_code,
         record.seconds,
         run_on,
+        written.changes,
     )
     return JobReport(render_audit(facts), facts, record.exit_code)
 

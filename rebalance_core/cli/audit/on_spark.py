@@ -11,7 +11,7 @@ from rebalance_core.cli.audit.audit_output import (
     AuditEnd,
     AuditOutput,
 )
-from rebalance_core.cli.audit.previous_folder import audit_record
+from rebalance_core.cli.audit.previous_folder import previous_texts
 from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.run.engine_settings import (
     bad_row_limits,
@@ -129,9 +129,8 @@ def _previous(session: SparkSession, location: str | None) -> PreviousAudit | No
     if location is None:
         return None
     folder = folder_here(location) if is_here(location) else HadoopFolder(location, session)
-    outcome = audit_record(folder)["audit"]
     read = reader_of(session, spark_location(location))
-    return previous_audit(read, outcome["end_ms"], outcome["findings"])
+    return previous_audit(read, *previous_texts(folder))
 
 
 def _unwritten_inputs(session: SparkSession, request: AuditRequest, kept: ExitStack) -> AuditInputs:

@@ -26,6 +26,7 @@ def audit_facts(
     exit_code: int,
     seconds: float,
     run_on: str,
+    changes: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """The `--json` object of an audit; `render_audit` reads the same.
 
@@ -37,6 +38,7 @@ def audit_facts(
         exit_code: of the job.
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
+        changes: findings by state since the previous run; None: none was named.
     """
     return {
         "job": "audit",
@@ -44,6 +46,7 @@ def audit_facts(
         "exit_code": int(exit_code),
         "output": output,
         **verdict,
+        "changes": None if changes is None else dict(changes),
         "top_findings": [asdict(one) for one in top],
         "rejected": dict(rejected),
         "seconds": seconds,
@@ -64,10 +67,17 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         "groups    " + (_counts(facts["groups"]) or "none"),
         "findings  " + (_counts(_severities(facts["findings"])) or "none"),
     ]
+    several = len(facts["clusters"]) > 1
+    for name, one in facts["clusters"].items() if several else ():
+        counts = [_counts(one["groups"]), _counts(_severities(one["findings"]))]
+        lines.append(f"cluster   {name}: {one['verdict']}; {'; '.join(filter(None, counts))}")
+    if facts["changes"] is not None:
+        states = {state.replace("_", " "): n for state, n in facts["changes"].items() if n}
+        lines.append("changes   " + (_counts(states) or "none"))
     if facts["rejected"]:
         lines.append("not read  " + not_read(facts["rejected"]))
     for (severity, rule_id), findings in groupby(facts["top_findings"], _rule):
-        lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(findings))]
+        lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(findings), several)]
     shown = len(facts["top_findings"])
     grave = sum(
         n for counts in facts["findings"].values() for kind, n in counts.items() if kind != INFO
@@ -87,11 +97,15 @@ def _rule(finding: Mapping[str, Any]) -> tuple[str, str]:
     return finding["severity"], finding["rule_id"]
 
 
-def _findings(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The findings of one rule; what to do stands once where they all say the same."""
+def _findings(findings: Sequence[Mapping[str, Any]], several: bool) -> list[str]:
+    """The findings of one rule; what to do stands once where they all say the same.
+
+    ``several``: clusters were audited, so each finding names its own.
+    """
     lines = []
     for index, finding in enumerate(findings):
         about = finding["consumer_group"] or finding["broker_name"] or finding["topic"] or "cluster"
+        about = f"{finding['cluster']} {about}" if several else about
         accepted = f" (accepted: {finding['accepted']})" if finding["accepted"] else ""
         lines += _wrapped(f"{about}{accepted}: ", finding["summary"])
         if KNOWN in finding["evidence"]:

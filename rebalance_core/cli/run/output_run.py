@@ -37,7 +37,9 @@ from rebalance_core.contracts.run_record import (
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.store_errors import reason_of
 
-BESIDE_TABLES = {"audit": ("report.html", "metrics.prom", "ingested", "private")}
+BESIDE_TABLES = {
+    "audit": ("report.html", "metrics.prom", "ingested", "private", "not_looked_at.jsonl")
+}
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
 
 

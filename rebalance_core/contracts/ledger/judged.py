@@ -1,8 +1,16 @@
 """What ingest and the audit find, and the verdicts on groups."""
 
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model.severities import SEVERITIES
 from rebalance_core.model.verdicts import VERDICTS
+
+BROKER, QUEUE = "broker", "queue"
+"""What a rule may be about, beside a group and a topic."""
 
 FINDINGS = Table(
     "findings",
@@ -23,6 +31,7 @@ FINDINGS = Table(
         evidence MAP<STRING, STRING> what it was seen by
         remedy STRING what to do
         accepted? STRING why it is accepted; null: it is not
+        fingerprint? STRING the same in every run (of what: audit-rules.md); null: of contract 2
         """,
         severity=SEVERITIES,
     ),
@@ -47,3 +56,22 @@ GROUP_VERDICTS = Table(
     ),
     key=("cluster", "consumer_group"),
 )
+
+
+def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
+    """The fingerprint of a row of ``findings``; of earlier contracts' rows, which have none, too.
+
+    Clients are no part of it: one that restarts has a new id.
+
+    Args:
+        finding: a row.
+        about: `BROKER` or `QUEUE` if its rule is about one, else empty.
+
+    >>> row = {"cluster": "c", "rule_id": "R", "broker_name": "a", "queue_id": 1}
+    >>> fingerprint_of(row, "queue"), fingerprint_of(row, "") == fingerprint_of(row, "broker")
+    ('7a568a93724fbee5', False)
+    """
+    names = ["cluster", "rule_id", "consumer_group", "topic"]
+    names += {BROKER: ["broker_name"], QUEUE: ["broker_name", "queue_id"]}.get(about, [])
+    text = json.dumps([finding.get(name) for name in names])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rebalance_core.contracts.ledger import FINDINGS
+from rebalance_core.contracts.ledger.judged import BROKER, fingerprint_of
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order
+from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order
 
 REJECTED_TABLE = "collection"
 """``table_name`` of what no input table holds yet: a line or file of the collection."""
@@ -27,8 +29,16 @@ def once(tables: Tables) -> Tables:
 
 
 def of_cluster(table: str, rows: Iterable[Row], cluster: str) -> list[Row]:
-    """The rows with the name of the cluster; ``rejected`` has none."""
-    return [row if table == "rejected" else {"cluster": cluster} | row for row in rows]
+    """The rows with the name of the cluster, which ``rejected`` lacks; findings' fingerprints."""
+    if table == "rejected":
+        return list(rows)
+    named = [{"cluster": cluster} | row for row in rows]
+    if table == FINDINGS.name:
+        for row in named:
+            row["fingerprint"] = fingerprint_of(
+                row, BROKER if row["rule_id"] in OF_A_BROKER else ""
+            )
+    return named
 
 
 def sequenced(events: Iterable[Row]) -> list[Row]:

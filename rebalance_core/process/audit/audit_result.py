@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,19 +26,17 @@ class AuditResult:
         findings: on groups, then on clusters.
         verdicts: one a group.
         runs: the audit runs by cluster.
+        incomplete: clusters of which something was not collected.
     """
 
     findings: list[Row]
     verdicts: list[Row]
     runs: Mapping[str, AuditRun]
+    incomplete: frozenset[str] = frozenset()
 
     def counts(self) -> list[Count]:
         """Findings by rule, severity and acceptance, in this order."""
         return count_findings(self.findings)
-
-    def groups_by_verdict(self) -> Mapping[str, int]:
-        """Groups by verdict of the comparison."""
-        return Counter(row["verdict"] for row in self.verdicts)
 
     def tables(self, findings_per_rule: int) -> dict[str, pa.Table]:
         """Both tables as they are written.

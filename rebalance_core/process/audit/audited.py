@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rebalance_core.audit import selection
-from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.changes import Changes, Files, Looked
 from rebalance_core.audit.redact import Redaction
-from rebalance_core.audit.verdict import Count
 from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.model.severities import INFO
 from rebalance_core.process.audit import report_data
 from rebalance_core.process.audit.audit_result import AuditResult
-from rebalance_core.process.audit.previous_audit import PreviousAudit
+from rebalance_core.process.audit.previous_audit import PreviousAudit, shown_changes
 from rebalance_core.process.written_tables import ReadWritten
 from rebalance_core.report.audit_report import Previous, ShownFinding
 from rebalance_core.report.group_pictures import Rows
@@ -35,19 +34,6 @@ class Audited:
     read: ReadWritten
     previous: PreviousAudit | None = None
 
-    @property
-    def runs(self) -> Mapping[str, AuditRun]:
-        """What was audited, by cluster."""
-        return self.result.runs
-
-    def counts(self) -> list[Count]:
-        """Findings by rule, severity and acceptance, in this order."""
-        return self.result.counts()
-
-    def groups_by_verdict(self) -> Mapping[str, int]:
-        """Groups by verdict of the comparison."""
-        return self.result.groups_by_verdict()
-
     def worst_groups(self, groups: int) -> list[tuple[str, str]]:
         """(cluster, consumer_group) of the groups with the worst findings."""
         return selection.worst_groups(self.result.findings, groups)
@@ -56,14 +42,26 @@ class Audited:
         """What a file of acceptances names of the open findings."""
         return selection.to_accept(self.result.findings)
 
-    def changes(self, redaction: Redaction | None) -> Previous | None:
+    def changes(self, files: Iterable[Mapping[str, Any]]) -> Changes | None:
         """What changed since the previous audit; None: none was given.
 
-        ``redaction``: for earlier findings, which may tell of clients; None: they may.
+        ``files``: what this audit read, for ``_run.json``.
         """
         if self.previous is None:
             return None
-        return self.previous.changes(self.result.findings, redaction)
+        found = self.result
+        looked = Looked.by(
+            found.runs, found.incomplete, found.verdicts, found.findings, Files(files)
+        )
+        return self.previous.changes(found.findings, looked)
+
+    def shown_changes(
+        self, changes: Changes | None, redaction: Redaction | None
+    ) -> Previous | None:
+        """The same for the page; ``redaction``: for earlier findings, which may tell of clients."""
+        if self.previous is None or changes is None:
+            return None
+        return shown_changes(self.previous.end_ms, changes, redaction)
 
     def truncated(self) -> Sequence[str]:
         """Rules of which the previous audit did not keep all findings."""

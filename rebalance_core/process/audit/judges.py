@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rebalance_core.audit.accepted import Acceptance
+from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.clusters import JudgedClusters, judge_clusters
 from rebalance_core.audit.group_judge import GroupJudge
 from rebalance_core.contracts import AUDITED_TABLES
@@ -14,7 +15,8 @@ from rebalance_core.process.audit.audit_result import AuditResult, Row
 from rebalance_core.process.audit.cluster_rows import ClusterTables
 from rebalance_core.process.audit.group_cases import Case
 
-JUDGED = ("findings", "group_verdicts")
+FINDINGS = "findings"
+JUDGED = (FINDINGS, "group_verdicts")
 """The tables of which a judge makes rows."""
 
 Judged = Mapping[str, list[Row]]
@@ -46,7 +48,7 @@ class Judges:
             self.of_ingest, _unknown_groups(verdicts), self.groups.accepted, self.groups.salt
         )
         findings = judged["findings"] + _whole("findings", found)
-        return AuditResult(findings, verdicts, self.clusters.runs)
+        return AuditResult(findings, verdicts, self.clusters.runs, self.clusters.incomplete)
 
 
 def judges_of(
@@ -82,6 +84,8 @@ def judge_cases(judge: GroupJudge, cases: Iterable[Case]) -> dict[str, list[Row]
 
 def _whole(table: str, rows: Iterable[Row]) -> list[Row]:
     """The rows with all columns, in the contract's order."""
+    if table == FINDINGS:
+        rows = ({**row, "fingerprint": fingerprint(row)} for row in rows)
     names = AUDITED_TABLES[table].column_names
     return [{name: row.get(name) for name in names} for row in rows]
 

@@ -64,6 +64,7 @@ class Picture:
         troubled_left_out: rows not drawn that had no owner, or several, at some time.
     """
 
+    cluster: str
     consumer_group: str
     svg: Markup
     clients: tuple[Legend, ...]
@@ -108,6 +109,7 @@ def draw_timeline(
     seen = palette.clients_in(cells)
     whole = {share.client_id: share for share in shares}
     return Picture(
+        timeline.cluster,
         timeline.consumer_group,
         _drawing(timeline.consumer_group, rows.shown, cells, palette, axis, flags_of(causes, axis)),
         tuple(

@@ -39,10 +39,15 @@ def render_page(report: AuditReport) -> str:
 def page_facts(report: AuditReport) -> Mapping[str, Any]:
     """What the template reads beside the report itself."""
     sections = rule_sections(report)
+    clusters = {one.cluster for one in report.findings} | {t.cluster for t in report.timelines}
     named = named_queues(f for f in report.findings if f.accepted is None)
     pictures = [
         draw_timeline(
-            t, report.from_ms, report.to_ms, f"t{at}", named.get(t.consumer_group, frozenset())
+            t,
+            report.from_ms,
+            report.to_ms,
+            f"t{at}",
+            named.get((t.cluster, t.consumer_group), frozenset()),
         )
         for at, t in enumerate(report.timelines, start=1)
     ]
@@ -60,7 +65,10 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
         else frozenset(),
         "group_bar": group_bar(report.groups),
         "pictures": pictures,
-        "picture_of": {t.consumer_group: at for at, t in enumerate(report.timelines, start=1)},
+        "picture_of": {
+            (t.cluster, t.consumer_group): at for at, t in enumerate(report.timelines, start=1)
+        },
+        "several_clusters": len(clusters) > 1,
         "balance": [balance_line(group) for group in report.balance],
     }
 

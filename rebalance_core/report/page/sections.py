@@ -112,14 +112,16 @@ def failing(report: AuditReport) -> int:
     )
 
 
-def named_queues(findings: Iterable[ShownFinding]) -> dict[str, frozenset[tuple[str, str, int]]]:
-    """By group, the queues that a finding names."""
-    named: dict[str, set[tuple[str, str, int]]] = {}
+def named_queues(
+    findings: Iterable[ShownFinding],
+) -> dict[tuple[str, str], frozenset[tuple[str, str, int]]]:
+    """By (cluster, group), the queues that a finding names."""
+    named: dict[tuple[str, str], set[tuple[str, str, int]]] = {}
     for f in findings:
         whole = f.topic is not None and f.broker_name is not None and f.queue_id is not None
         if whole and f.consumer_group is not None:
             queue = (str(f.topic), str(f.broker_name), int(f.queue_id or 0))
-            named.setdefault(f.consumer_group, set()).add(queue)
+            named.setdefault((f.cluster, f.consumer_group), set()).add(queue)
     return {group: frozenset(queues) for group, queues in named.items()}
 
 

@@ -1,4 +1,4 @@
-"""Which findings are counted, kept, shown and new."""
+"""Which findings are counted, kept and shown."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,6 @@ import pytest
 
 from rebalance_core.audit.selection import (
     capped,
-    changed_since,
     count_findings,
     shown_first,
     to_accept,
@@ -92,28 +91,3 @@ def test_what_is_accepted_is_named_once_and_only_if_it_is_open(findings: list[Ro
         ],
         key=str,
     )
-
-
-def test_what_is_new_gone_and_still_there(findings: list[Row]) -> None:
-    before = [
-        finding("B", "WARNING", "g1", client_id="one that restarted"),
-        finding("A", "ERROR", "g0"),  # accepted by now: not gone
-        finding("A", "ERROR", "g7"),
-        finding("A", "ERROR", "g8", accepted="known"),
-        finding("A", "INFO", "g9"),
-    ]
-    new, gone, still = changed_since(findings, before)
-    assert {place(row) for row in new} == {
-        ("A", "g2", "U"),
-        ("A", "g2", "T"),
-        ("B", None, None),
-        ("B", "g3", None),
-    }
-    assert [place(row) for row in gone] == [("A", "g7", None)]
-    assert [(*place(row), row["client_id"]) for row in still] == [("B", "g1", None, None)]
-
-
-def test_a_rule_of_which_not_all_was_kept_has_no_new_findings(findings: list[Row]) -> None:
-    new, gone, still = changed_since(findings, [], ["A"])
-    assert {row["rule_id"] for row in new} == {"B"}
-    assert (gone, still) == ([], [])

@@ -2,12 +2,18 @@
 
 import pytest
 
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.outcome import audit_outcome
 from rebalance_core.audit.prometheus import render_metrics
 from rebalance_core.audit.verdict import Count, verdict_of
 
 
 def count(severity: str, *, accepted: bool = False, rule_id: str = "R") -> Count:
     return Count(rule_id, severity, accepted, 1)
+
+
+def finding(cluster: str, severity: str, rule_id: str = "R") -> dict[str, str | None]:
+    return {"cluster": cluster, "rule_id": rule_id, "severity": severity, "accepted": None}
 
 
 @pytest.mark.parametrize(
@@ -30,7 +36,10 @@ def test_the_verdict_and_whether_the_job_fails(
 
 
 def test_metrics_are_in_the_text_format_and_escape_names() -> None:
-    text = render_metrics('a"b\\\n', [count("ERROR")], {"EQUAL": 3}, "FAILED", 1_000_500, 2_000_000)
+    found = [finding('a"b\\\n', "ERROR")]
+    verdicts = [{"cluster": 'a"b\\\n', "verdict": "EQUAL"}] * 3
+    runs = {'a"b\\\n': AuditRun(0, 1_000_500)}
+    text = render_metrics(audit_outcome(found, verdicts, runs, "ERROR").clusters, 2_000_000)
     assert text.endswith("\n")
     lines = text.splitlines()
     assert (
@@ -42,3 +51,26 @@ def test_metrics_are_in_the_text_format_and_escape_names() -> None:
     assert any(line.endswith("} 1000") for line in lines)
     named = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(named) == len(set(named)) == 5
+
+
+def test_each_cluster_by_itself() -> None:
+    found = [finding("a", "ERROR"), finding("b, c", "WARNING"), finding("b, c", "INFO")]
+    verdicts = [{"cluster": "a", "verdict": "DIFFERS"}, {"cluster": "d", "verdict": "EQUAL"}]
+    runs = {"a": AuditRun(1_000, 5_000), "b, c": AuditRun(2_000, 9_000)}
+    whole = audit_outcome(found, verdicts, runs, "ERROR")
+    assert (whole.verdict, whole.start_ms, whole.end_ms) == ("FAILED", 1_000, 9_000)
+    record = whole.record()["clusters"]
+    assert {name: one["verdict"] for name, one in record.items()} == {
+        "a": "FAILED",
+        "b, c": "FINDINGS",
+        "d": "OK",
+    }
+    assert record["b, c"]["findings"] == {"R": {"INFO": 1, "WARNING": 1}}
+    assert (record["a"]["groups"], record["a"]["end_ms"]) == ({"DIFFERS": 1}, 5_000)
+    lines = render_metrics(whole.clusters, 0).splitlines()
+    labels = {line.partition('cluster="')[2].partition('",')[0].partition('"}')[0]
+              for line in lines if not line.startswith("#")}  # fmt: skip
+    assert labels == {"a", "b, c", "d"}
+    assert sum(line.startswith("# TYPE") for line in lines) == 5
+    assert 'rebalance_audit_verdict{cluster="b, c",verdict="FINDINGS"} 1' in lines
+    assert 'rebalance_audit_collection_end_seconds{cluster="a"} 5' in lines

@@ -15,6 +15,7 @@ import pytest
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run import running
 from rebalance_core.cli.run.output_lock import LOCK_NAME
+from rebalance_core.contracts import CONTRACT_VERSION
 
 TREE = Path(__file__).resolve().parents[3]
 TABLES = str(TREE / "tests/recordings/data/join-leave/tables")
@@ -227,7 +228,12 @@ def test_an_output_that_cannot_be_had(ends: Ends, tmp_path: Path) -> None:
 
 
 def test_a_previous_night_without_its_findings(ends: Ends, tmp_path: Path) -> None:
-    record = {"job": "audit", "status": "OK", "library_version": "0", "contract_version": 1}
+    record = {
+        "job": "audit",
+        "status": "OK",
+        "library_version": "0",
+        "contract_version": CONTRACT_VERSION - 1,
+    }
     (tmp_path / "_run.json").write_text(json.dumps(record))
     code, err = ends(*AUDIT, "--output", tmp_path / "out", "--previous", tmp_path)
     assert (code, "its table findings is gone" in err) == (4, True), err

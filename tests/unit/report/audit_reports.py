@@ -94,7 +94,13 @@ def busy_report() -> AuditReport:
         findings=(orphaned, flapping, replace(flapping, accepted="PAY-1182", client_id="c8")),
         rules={"ORPHANED_QUEUE": "No owner.", "FLAPPING": "Never settles."},
         more={"FLAPPING": 3},
-        previous=Previous(FROM, (orphaned,), (flapping,), 7),
+        previous=Previous(
+            FROM,
+            (orphaned,),
+            (flapping,),
+            (),
+            {"new": 1, "gone": 1, "still": 7, "not_looked_at": 0},
+        ),
         timelines=(
             GroupTimeline(
                 "g1",
@@ -142,7 +148,13 @@ def hostile_report() -> AuditReport:
         findings=found,
         rules=dict(zip(bad, reversed(bad), strict=True)),
         more={bad[0]: 3, "NOT_" + bad[0]: 4},
-        previous=Previous(FROM, found[:4], found[4:], 7),
+        previous=Previous(
+            FROM,
+            found[:4],
+            found[4:6],
+            found[6:],
+            {"new": 4, "gone": 2, "still": 7, "not_looked_at": 90},
+        ),
         timelines=tuple(GroupTimeline(name, queues, causes) for name in bad[:3]),
         balance=tuple(GroupBalance(name, bad, tuple(range(len(bad))), (1,)) for name in bad),
         notes=bad,

@@ -42,6 +42,8 @@ _NOISE = re.compile(
     r"|Java HotSpot\(TM\) |OpenJDK (?:64-Bit|Client|Server|Zero) "
     r"|[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3} \|-(?:INFO|WARN|ERROR) in "
     r"|[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3} \[[^\]]*+\] (?:TRACE|DEBUG|INFO|WARN|ERROR) "
+    # the command line, copied with what it printed
+    r"|[^\n$>]{0,100}[$#>] ?(?:(?:ba)?sh )?[\w./~-]*mqadmin(?:\.cmd)? [A-Za-z]+ "
     r"|For more information, please visit the url, |See https?://\S*+ for further details"
 )
 _FRAME = re.compile(r"\s++at [\w.$/@<]|\s++\.\.\. [0-9]++ ")

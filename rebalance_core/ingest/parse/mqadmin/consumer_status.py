@@ -7,6 +7,7 @@ Printed by ``ConsumerStatusSubCommand``: a list on standard output, and a file f
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, tzinfo
 from typing import Any
 
@@ -45,7 +46,10 @@ KINDS = {
     **command_output.KINDS,
 }
 
+_COMMAND_LINE = re.compile(r"\bmqadmin\S*+ consumerStatus(?: [^\n]*?)? -(?:i|-clientId)[ =](\S++)")
 _ASKED = re.compile(r" ([0-9]{13})/")
+_UNHEADED = re.compile(r"[0-9]{3}  \S.* [0-9]{13}/\S")
+"""A row of 3.x, "%03d  %-40s %-20s %s%n": the list has no header there."""
 _STUCK = re.compile(
     r"MessageQueue \[topic=(?P<topic>[^,\]]+), brokerName=(?P<broker>[^,\]]+), "
     r"queueId=(?P<queue>-?[0-9]+)\] (?:"
@@ -78,6 +82,28 @@ def parse_consumer_status(
     return [*read_lines(output.lines, _List().read), *output.others]
 
 
+def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
+    """The id of the one client whose running info a text holds; None: nothing tells it.
+
+    5.x prints what the id is made of (``ClientConfig.buildMQClientId``); the command line, which
+    stands above a text that was copied from a terminal, names it after ``-i``.
+
+    Args:
+        text: the output of ``consumerStatus -i``.
+        results: what `parse_consumer_status` made of it.
+    """
+    if text.count(PROPERTIES) != 1:
+        return None
+    facts = (piece for piece in results if isinstance(piece, Fact) and piece.kind == "client")
+    own: dict[str, str] = next((fact.values["properties"] for fact in facts), {})
+    if own.get("clientIP") and own.get("instanceName"):
+        stream = "STREAM" if own.get("enableStreamRequestType") == "true" else ""
+        unit = own.get("unitName", "").removesuffix("null")
+        return "@".join(filter(None, (own["clientIP"], own["instanceName"], unit, stream)))
+    asked = set(_COMMAND_LINE.findall(text.partition(PROPERTIES)[0]))
+    return asked.pop() if len(asked) == 1 else None
+
+
 class _List:
     """The list of clients, then what mqadmin makes of them."""
 
@@ -95,7 +121,7 @@ class _List:
             return None
         if " MessageQueue [" in text:
             return Fact("stuck_queue", None, _stuck(text), line.source)
-        if not self._headed:
+        if not self._headed and not _UNHEADED.match(text):
             raise foreign(line, "consumerStatus")
         return _listed(line)
 
@@ -110,7 +136,7 @@ def _listed(line: Line) -> Fact:
     index, _, listed = left[0].partition(" ") if len(left) == 2 else ("", "", "")
     if asked is None or not client_id or listed.strip() != client_id:
         raise Unreadable(UNPARSABLE_LINE, "it is not index, client id, version, <ms>/<client id>")
-    count_of(index, "#Index")
+    count_of(index.lstrip("0") or index[-1:], "#Index")
     values = {"client_id": client_id, "version": left[1]}
     return Fact("listed_client", long_of(asked[1], "time"), values, line.source)
 

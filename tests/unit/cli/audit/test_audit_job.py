@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -184,3 +185,37 @@ def test_a_group_that_had_not_settled_is_compared_with_its_simulated_futures(
     )
     assert code == 2
     assert f"--propagation {ingested}: there is no folder propagation in it" in err
+
+
+def test_findings_of_several_clusters_name_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two clusters with groups of the same names: one healthy, one without one queue's reader."""
+    tables = tmp_path / "tables"
+    for cluster, recording in (("east", "nightly"), ("west", "join-leave")):
+        one = tmp_path / cluster
+        assert main("ingest", ["--collection", str(DATA / recording / "collection"),
+                               "--output", str(one)]) == 0  # fmt: skip
+        for table in one.iterdir():
+            if table.is_dir():
+                rows = pq.read_table(table)
+                if "cluster" in rows.column_names:
+                    at = rows.column_names.index("cluster")
+                    rows = rows.set_column(at, "cluster", pa.array([cluster] * len(rows)))
+                    (tables / table.name).mkdir(parents=True, exist_ok=True)
+                    pq.write_table(rows, tables / table.name / f"{cluster}.parquet")
+    capsys.readouterr()
+    out = tmp_path / "out"
+    code, told, err = run(capsys, "--input", tables, "--output", out)
+    assert code == 3, err
+    assert "cluster   east: FAILED; 8 EQUAL, 11 OFFLINE; 11 ERROR, 7 WARNING, 8 INFO\n" in told
+    assert "cluster   west: OK; " in told
+    assert "           east crm: Nobody reads 2 queues of clicks" in told
+    metrics = (out / "metrics.prom").read_text().splitlines()
+    for cluster, word in (("east", "FAILED"), ("west", "OK")):
+        assert f'rebalance_audit_verdict{{cluster="{cluster}",verdict="{word}"}} 1' in metrics
+    assert not [line for line in metrics if "east, west" in line]
+    page = (out / "report.html").read_text("utf-8")
+    assert '<span class="quiet">cluster</span> <bdi>east</bdi>' in page
+    record = json.loads((out / "_run.json").read_text())["audit"]
+    assert set(record["clusters"]) == {"east", "west"}

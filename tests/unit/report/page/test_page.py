@@ -136,6 +136,21 @@ def test_what_changed_since_the_previous_run() -> None:
     text = Reader(render_page(busy_report())).text
     assert "1 new, 1 gone, 7 still there" in text
     assert "NEW a queue has no owner" in text
+    assert "not looked at" not in text
+    text = Reader(render_page(hostile_report())).text
+    assert "4 new, 2 gone, 7 still there, 90 not looked at." in text
+    assert "Not looked at Open in an earlier run" in " ".join(text.split())
+
+
+def test_findings_of_several_clusters_are_told_apart() -> None:
+    found = tuple(finding("R", consumer_group="g", cluster=name) for name in ("east", "west"))
+    pictures = tuple(GroupTimeline("g", (), cluster=name) for name in ("west", "east"))
+    page = render_page(report(findings=found, timelines=pictures))
+    for name, at in (("west", 1), ("east", 2)):
+        place = page[page.index(f'<span class="quiet">cluster</span> <bdi>{name}</bdi>') :]
+        assert place[place.index("#timeline-") :].startswith(f'#timeline-{at}"')
+        assert f"<h3><bdi>{name}</bdi> <bdi>g</bdi>" in page
+    assert '<span class="quiet">cluster</span>' not in render_page(busy_report())
 
 
 @pytest.mark.parametrize("verdict", ["OK", "FINDINGS", "FAILED", "INCOMPLETE"])

@@ -10,8 +10,9 @@ from rebalance_core.ingest.parse.text.java_numbers import long_of
 from rebalance_core.ingest.refusal import UNPARSABLE_LINE, Unreadable, shown
 
 QUEUE_FIELDS = (
-    "commit_offset, cached_messages, cached_min_offset, cached_max_offset, cached_mib, locked (an "
-    "order lock; 4.9 and broadcasting print it too), try_unlock_times, dropped, last_lock_ms, "
+    "commit_offset, cached_messages, cached_min_offset, cached_max_offset, cached_mib (None: its "
+    "version, 3.x or an early 4.x, does not print it), locked (an order lock; 4.9 and "
+    "broadcasting print it too), try_unlock_times, dropped, last_lock_ms, "
     "last_pull_ms, last_consume_ms"
 )
 POP_FIELDS = "wait_ack_count, dropped, last_pop_ms"
@@ -21,9 +22,9 @@ _LONGS = {
     "cached_messages": "cachedMsgCount",
     "cached_min_offset": "cachedMsgMinOffset",
     "cached_max_offset": "cachedMsgMaxOffset",
-    "cached_mib": "cachedMsgSizeInMiB",
     "try_unlock_times": "tryUnlockTimes",
 }
+_SIZE = "cachedMsgSizeInMiB"
 _TIMES = {
     "last_lock_ms": "lastLockTimestamp",
     "last_pull_ms": "lastPullTimestamp",
@@ -42,6 +43,7 @@ def queue_values(text: str, time_zone: tzinfo) -> dict[str, Any]:
     fields = _fields(text, "ProcessQueueInfo [", "=")
     return {
         **{name: long_of(_field(fields, key), key) for name, key in _LONGS.items()},
+        "cached_mib": long_of(fields[_SIZE], _SIZE) if _SIZE in fields else None,
         **{name: packed_ms(_field(fields, key), time_zone) for name, key in _TIMES.items()},
         "locked": _flag(fields, "locked"),
         "dropped": _flag(fields, "droped"),

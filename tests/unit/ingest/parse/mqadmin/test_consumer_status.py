@@ -3,7 +3,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rebalance_core.ingest.fact import Fact
-from rebalance_core.ingest.parse.mqadmin.consumer_status import KINDS, parse_consumer_status
+from rebalance_core.ingest.parse.mqadmin.consumer_status import (
+    KINDS,
+    client_of_output,
+    parse_consumer_status,
+)
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER
 
@@ -235,3 +239,69 @@ def test_an_answer_that_ends_before_or_among_its_queues_does_not_tell_them(end: 
     assert cut["queues_told"] is False
     [whole] = facts(parse_consumer_status(CLIENT, "f"), "client")
     assert whole["queues_told"] is True
+
+
+LIST_3_2 = """\
+001  10.40.3.88@sync1                         V3_2_1               1483105100000/10.40.3.88@sync1
+010  10.40.3.89@a b                           V3_2_6               1483105100000/10.40.3.89@a b
+
+
+Same subscription in the same group of consumer
+"""
+
+
+def test_the_list_of_3_2_has_no_header() -> None:
+    results = parse_consumer_status(LIST_3_2, "f")
+    assert codes(results) == []
+    assert facts(results, "listed_client") == [
+        {"client_id": "10.40.3.88@sync1", "version": "V3_2_1"},
+        {"client_id": "10.40.3.89@a b", "version": "V3_2_6"},
+    ]
+    # near misses: what looks like a row and is none is refused
+    for line in ("001  10.40.3.88@sync1 V3_2_1 1483105100000/another@id", "001 x", "x  y 1/z"):
+        assert codes(parse_consumer_status(line + "\n", "f")) == ["UNPARSABLE_LINE"]
+
+
+def test_3_2_does_not_print_how_large_the_cache_is() -> None:
+    text = CLIENT.replace("cachedMsgSizeInMiB=0, ", "")
+    results = parse_consumer_status(text, "f")
+    assert codes(results) == codes(parse_consumer_status(CLIENT, "f"))
+    (queue,) = facts(results, "client_queue")
+    assert queue["cached_mib"] is None
+    assert queue == facts(parse_consumer_status(CLIENT, "f"), "client_queue")[0] | {
+        "cached_mib": None
+    }
+
+
+PROMPT = (
+    "[mq@host bin]$ sh ./mqadmin consumerStatus -n 127.0.0.1:9876 -g g -i {} -b 10.0.0.9:10911\n"
+)
+OLD = CLIENT.replace("clientIP", "otherIP").replace("instanceName", "otherName")
+
+
+@pytest.mark.parametrize(
+    ("text", "client_id"),
+    [
+        (CLIENT, "10.0.2.11@31549#3178133647322"),
+        (CLIENT.replace("clientIP  ", "unitName                                : u1\nclientIP  "),
+         "10.0.2.11@31549#3178133647322@u1"),
+        (CLIENT.replace("clientIP  ", "unitName                                : null\nclientIP  "),
+         "10.0.2.11@31549#3178133647322"),
+        (CLIENT.replace("clientIP  ",
+                        "enableStreamRequestType                 : true\nclientIP  "),
+         "10.0.2.11@31549#3178133647322@STREAM"),
+        (OLD, None),
+        (PROMPT.format("10.0.0.1@7") + OLD, "10.0.0.1@7"),
+        ("mq> mqadmin.cmd consumerStatus -i 10.0.0.1@7 -g g\r\n" + OLD, "10.0.0.1@7"),
+        (PROMPT.format("10.0.0.1@7") + PROMPT.format("10.0.0.2@7") + OLD, None),
+        ("[mq@host bin]$ sh ./mqadmin consumerStatus -g a-i b\n" + OLD, None),
+        (PROMPT.format("10.0.0.1@7") + OLD + PROMPT.format("10.0.0.2@7") + OLD, None),
+    ],
+)  # fmt: skip
+def test_whose_running_info_it_is(text: str, client_id: str | None) -> None:
+    assert client_of_output(text, parse_consumer_status(text, "f")) == client_id
+
+
+def test_a_command_line_above_the_output_is_no_row() -> None:
+    results = parse_consumer_status(PROMPT.format("10.0.0.1@7") + OLD, "f")
+    assert codes(results) == codes(parse_consumer_status(OLD, "f"))

@@ -1,0 +1,252 @@
+"""What changed between two audits: which findings are new, still there, gone, or not looked at.
+
+A finding that is absent is gone only where this run looked: its cluster was collected whole, its
+group was judged, and the files that its rule read before are there again. What was not looked at
+is carried from run to run until it is, so each finding is compared with the last run that did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance_core.audit.comparison.findings import COMPARISON_RULES
+from rebalance_core.audit.judge import ALL_RULES, RULE_FAILED
+from rebalance_core.audit.missing_files import COLLECTION_INCOMPLETE, MEMBER_COMMANDS
+from rebalance_core.audit.selection import is_open
+from rebalance_core.contracts.ledger.judged import BROKER, fingerprint_of
+from rebalance_core.ingest.collection.collected_file import ADMIN
+from rebalance_core.ingest.rows import OF_A_BROKER
+from rebalance_core.model.severities import INFO
+from rebalance_core.model.verdicts import (
+    ASSIGNED,
+    COMPARISON_FAILED,
+    NOT_TOLD,
+    OFFLINE,
+    STRATEGY,
+    SYSTEM,
+    UNKNOWN,
+)
+
+Row = Mapping[str, Any]
+Group = tuple[str, str]
+
+RULES = {rule.rule_id: rule for rule in ALL_RULES}
+OF_FILES = frozenset(
+    {COLLECTION_INCOMPLETE.rule_id, "INGEST_BROKER_LOG_MISSING", "INGEST_NAMESRV_LOG_MISSING"}
+)
+"""Findings on what was collected: every run looks at that."""
+JUDGED_WITHOUT_OWNERS = (STRATEGY, NOT_TOLD, ASSIGNED, COMPARISON_FAILED, SYSTEM)
+"""Reasons of UNKNOWN for which nothing is missing: rules that do not ask for owners looked."""
+_OF_GROUPS = ("consumerStatus", "consumerProgress", *MEMBER_COMMANDS)
+_OUTPUT = re.compile(r"(?:^|/)[0-9]{10,16}-([A-Za-z]+)(?:-([^/]*))?")
+
+
+def fingerprint(finding: Row) -> str:
+    """The finding's own, or that of its columns where an earlier version wrote it without one."""
+    rule_id = finding["rule_id"]
+    if finding.get("fingerprint"):
+        return str(finding["fingerprint"])
+    about = RULES[rule_id].about if rule_id in RULES else ""
+    return fingerprint_of(finding, BROKER if rule_id in OF_A_BROKER else about)
+
+
+class Files:
+    """The files of which a run understood something.
+
+    Args:
+        read: their records in ``_run.json``: name, kind, understood; of a run on tables there are
+            none.
+    """
+
+    def __init__(self, read: Iterable[Row] = ()) -> None:
+        self._kinds: dict[str, set[str]] = {}
+        for file in read:
+            if not file["understood"]:
+                continue
+            kind, arguments = file["kind"], ""
+            output = _OUTPUT.search(file["name"]) if kind == ADMIN else None
+            if output is not None:
+                kind, arguments = output[1], (output[2] or "").removesuffix(".txt")
+            self._kinds.setdefault(kind, set()).add(arguments.removeprefix("s-"))
+
+    def __bool__(self) -> bool:
+        return bool(self._kinds)
+
+    def has(self, kind: str, group: str | None) -> bool:
+        """True if a file of the kind is there; of outputs on a group, one on this group."""
+        found = self._kinds.get(kind, set())
+        if group is None or kind not in _OF_GROUPS:
+            return bool(found)
+        return any(one == group or one.startswith(f"{group}-") for one in found)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a run looked at.
+
+    Attributes:
+        clusters: those it audited.
+        incomplete: those of which something was not collected.
+        verdicts: rows of ``group_verdicts``.
+        failed: (cluster, group, rule) of rules that failed.
+        files: what it read; empty: tables, in which every kind may be.
+    """
+
+    clusters: Collection[str]
+    incomplete: Collection[str]
+    verdicts: Mapping[Group, Row]
+    failed: Collection[tuple[str, str | None, str]] = ()
+    files: Files = field(default_factory=Files)
+
+    @classmethod
+    def by(
+        cls,
+        clusters: Collection[str],
+        incomplete: Collection[str],
+        verdicts: Iterable[Row],
+        findings: Iterable[Row],
+        files: Files,
+    ) -> Looked:
+        """What a run looked at, by its rows of ``group_verdicts`` and ``findings``."""
+        return cls(
+            clusters,
+            incomplete,
+            {(row["cluster"], row["consumer_group"]): row for row in verdicts},
+            {
+                (row["cluster"], row["consumer_group"], row["evidence"]["failed"])
+                for row in findings
+                if row["rule_id"] == RULE_FAILED.rule_id
+            },
+            files,
+        )
+
+    def at(self, finding: Row, needs: Iterable[str]) -> bool:
+        """True if the run would have found it again, were it still there.
+
+        Args:
+            finding: a row of ``findings`` of an earlier run.
+            needs: kinds of files that it was seen by.
+        """
+        cluster, group, rule_id = (finding[n] for n in ("cluster", "consumer_group", "rule_id"))
+        if cluster not in self.clusters:
+            return False
+        if rule_id in OF_FILES:
+            return True
+        if cluster in self.incomplete or (cluster, group, rule_id) in self.failed:
+            return False
+        verdict = self.verdicts.get((cluster, group)) if group is not None else None
+        if verdict is not None and not _was_judged(rule_id, verdict):
+            return False
+        if not self.files:
+            return True
+        away = group is not None and (verdict is None or verdict["verdict"] == OFFLINE)
+        return all(
+            self.files.has(kind, group) for kind in needs if not (away and kind in _OF_GROUPS)
+        )
+
+
+def _was_judged(rule_id: str, verdict: Row) -> bool:
+    """True if a rule could look at the group."""
+    rule = RULES.get(rule_id)
+    if verdict["unasked"] and rule is not None and set(rule.files) & set(MEMBER_COMMANDS):
+        return False
+    if verdict["verdict"] != UNKNOWN:
+        return True
+    if verdict["reason"] not in JUDGED_WITHOUT_OWNERS:
+        return False
+    return rule is None or not (rule.by_owners or rule in COMPARISON_RULES.values())
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A finding of an earlier run, and the kinds of files that it was seen by."""
+
+    finding: Row
+    needs: tuple[str, ...] = ()
+
+
+def earlier_findings(
+    findings: Iterable[Row], files: Files, carried: Iterable[Earlier] = ()
+) -> list[Earlier]:
+    """What is compared with: open findings above INFO of a run, and those that it carried.
+
+    Args:
+        findings: as that run kept them.
+        files: what it read.
+        carried: what it had not looked at.
+    """
+    kept = []
+    for row in filter(is_open, findings):
+        rule = RULES.get(row["rule_id"])
+        kinds = rule.files if rule is not None else ()
+        needs = tuple(kind for kind in kinds if files.has(kind, row["consumer_group"]))
+        kept.append(Earlier(row, needs))
+    known = {fingerprint(one.finding) for one in kept}
+    return kept + [one for one in carried if fingerprint(one.finding) not in known]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Open findings above INFO, in one of four states.
+
+    Attributes:
+        new: that the last run which looked there did not have.
+        still: that it had, too.
+        gone: that only it had.
+        not_looked_at: that it had, and of which this run cannot tell.
+    """
+
+    new: Sequence[Row]
+    still: Sequence[Row]
+    gone: Sequence[Row]
+    not_looked_at: Sequence[Earlier]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are of each state."""
+        states = ("new", "still", "gone", "not_looked_at")
+        return {state: len(getattr(self, state)) for state in states}
+
+
+def changes_since(
+    findings: Iterable[Row],
+    earlier: Sequence[Earlier],
+    looked: Looked,
+    truncated: Collection[str] = (),
+) -> Changes:
+    """Compare a run with those before.
+
+    Args:
+        findings: all of this run.
+        earlier: what was found before. What is accepted now does not count as gone.
+        looked: what this run looked at.
+        truncated: rules of which the run before did not keep all: none of theirs is called new.
+    """
+    now = [row for row in findings if row["severity"] != INFO]
+    there = {fingerprint(row) for row in now}
+    before = {fingerprint(one.finding) for one in earlier}
+    absent = [one for one in earlier if fingerprint(one.finding) not in there]
+    still_open = [row for row in now if row["accepted"] is None]
+    known = [fingerprint(row) in before for row in still_open]
+    return Changes(
+        [
+            row
+            for row, old in zip(still_open, known, strict=True)
+            if not old and row["rule_id"] not in truncated
+        ],
+        [row for row, old in zip(still_open, known, strict=True) if old],
+        [one.finding for one in absent if looked.at(one.finding, one.needs)],
+        [one for one in absent if not looked.at(one.finding, one.needs)],
+    )
+
+
+def truncated_rules(kept: Mapping[str, int], counted: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Rules of which fewer findings were kept than counted, by severity and accepted ones.
+
+    >>> truncated_rules({"A": 3, "B": 1}, {"A": {"ERROR": 2, "accepted": 1}, "B": {"INFO": 2}})
+    ['B']
+    """
+    return sorted(rule for rule, by in counted.items() if kept.get(rule, 0) < sum(by.values()))

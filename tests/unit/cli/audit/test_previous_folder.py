@@ -1,0 +1,113 @@
+"""`--previous`: three nights of which one saw little, and results of the version before.
+
+`contract_2` is an audit of the recording `nightly`, its `--write-accepted` and what was ingested,
+written by the last commit of contract 2 (71ee52a2): `rebalance audit --collection nightly --output
+contract-2 --write-accepted known.toml`; without report.html and metrics.prom.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.cli.main import main
+from rebalance_core.contracts import CONTRACT_VERSION
+from tests.recordings.tables import DATA
+
+COLLECTION = DATA / "nightly" / "collection"
+BEFORE = Path(__file__).parent / "contract_2"
+OPEN = 18
+"""Findings above INFO of the recording."""
+
+
+def audited(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
+    code = main("audit", [*map(str, words), "--json"])
+    out, err = capsys.readouterr()
+    assert code in (0, 3), err
+    facts: dict[str, Any] = json.loads(out)
+    return facts
+
+
+def damaged(tmp_path: Path, *patterns: str) -> Path:
+    collection = tmp_path / "damaged"
+    shutil.copytree(COLLECTION, collection)
+    for pattern in patterns:
+        for path in sorted(collection.glob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return collection
+
+
+@pytest.mark.parametrize(
+    ("missing", "not_looked_at"),
+    [
+        (("brokers/broker-a",), 0),
+        (("brokers/broker-b",), 1),  # TOPIC_GONE: it was deleted there
+        (("brokers/*",), 12),
+        (("mqadmin/*",), 1),
+        (("mqadmin/*consumerStatus*", "mqadmin/*consumerProgress*"), 0),
+    ],
+)
+def test_a_night_that_saw_little_makes_nothing_gone_nor_new(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    missing: tuple[str, ...],
+    not_looked_at: int,
+) -> None:
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    whole = ("--collection", COLLECTION, "--output")
+    assert audited(capsys, *whole, first)["changes"] is None
+    facts = audited(
+        capsys, "--collection", damaged(tmp_path, *missing), "--output", second,
+        "--previous", first,
+    )  # fmt: skip
+    assert facts["verdict"] == "INCOMPLETE"
+    changes = facts["changes"]
+    assert (changes["gone"], changes["not_looked_at"]) == (0, not_looked_at)
+    assert changes["still"] == OPEN - not_looked_at
+    page = (second / "report.html").read_text("utf-8")
+    assert (f"<b>{not_looked_at} not looked at</b>" in page) == (not_looked_at > 0)
+    assert (second / "not_looked_at.jsonl").exists() == (not_looked_at > 0)
+
+    changes = audited(capsys, *whole, third, "--previous", second)["changes"]
+    assert (changes["new"], changes["still"], changes["not_looked_at"]) == (0, OPEN, 0)
+    assert not (third / "not_looked_at.jsonl").exists()
+
+
+def test_names_of_clients_are_not_carried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    audited(capsys, "--collection", COLLECTION, "--output", first)
+    collection = damaged(tmp_path, "brokers/*")
+    audited(
+        capsys, "--collection", collection, "--output", second, "--previous", first,
+        "--redact-clients",
+    )  # fmt: skip
+    carried = (second / "not_looked_at.jsonl").read_text("utf-8")
+    assert "UNSUBSCRIBED_SHARE" in carried
+    assert "10.0.2.42" not in carried
+
+
+def test_results_of_the_version_before_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((BEFORE / "_run.json").read_text("utf-8"))
+    assert record["contract_version"] == CONTRACT_VERSION - 1
+    known = tmp_path / "known.toml"
+    text = (BEFORE / "known.toml").read_text("utf-8")
+    known.write_text(text.replace("expires = 2026-", "expires = 9998-"), "utf-8")
+    facts = audited(
+        capsys, "--collection", COLLECTION, "--output", tmp_path / "night", "--previous", BEFORE
+    )
+    assert facts["changes"] == {"new": 0, "still": OPEN, "gone": 0, "not_looked_at": 0}
+    facts = audited(
+        capsys, "--input", BEFORE / "ingested", "--output", tmp_path / "tables",
+        "--previous", BEFORE, "--accepted", known,
+    )  # fmt: skip
+    assert (facts["verdict"], facts["changes"]["gone"], facts["changes"]["new"]) == ("OK", 0, 0)
+    queue = ["--group", "order-service", "--queue", "orders/broker-a/0"]
+    at = ["--at", "2026-11-21T03:51:00Z"]
+    assert main("explain", ["--ledger", str(BEFORE), *queue, *at]) == 0
+    assert "order-service" in capsys.readouterr().out
