@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables
 from rebalance_core.checks.row_checks import check_tables, complaints
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
@@ -51,7 +52,7 @@ def simulate_and_write(
     check_options(options)
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+            warn(unknown_columns(name, columns))
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
 
     refuse_bad_rows(checked.counts, config.bad_rows, lambda: complaints(checked.rejected))

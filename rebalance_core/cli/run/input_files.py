@@ -158,7 +158,7 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
         table,
         shown,
         bytes=sum(size for _, size in files),
-        file_list_sha256=hashlib.sha256(listing.encode()).hexdigest(),
+        file_list_sha256=hashlib.sha256(os.fsencode(listing)).hexdigest(),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import refuse_bad_rows
@@ -126,5 +127,5 @@ def _checked(
 ) -> Checked:
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+            warn(unknown_columns(name, columns))
     return check_tables(inputs, max_queue_nums=options.max_queue_nums)

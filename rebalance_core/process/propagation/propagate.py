@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
@@ -197,4 +198,4 @@ def _pieces(looked: _LookedOver, options: PropagationOptions) -> Iterator[Piece]
 def _warn_of_columns(inputs: InputTables, warn: Callable[[str], object] | None) -> None:
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+            warn(unknown_columns(name, columns))
