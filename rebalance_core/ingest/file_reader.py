@@ -165,6 +165,8 @@ class FileStats:
     """The code of the refusal, where the file or its rest could not be read."""
     local_times: int = 0
     """Lines of ours whose time is that of the client's host."""
+    line_bytes: int = 0
+    """Of a log that is read in splits: bytes of its lines, their ends among them."""
 
 
 @dataclass

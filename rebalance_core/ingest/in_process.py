@@ -32,10 +32,12 @@ from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.ingest.parse.text.log_line import ServerClock
-from rebalance_core.ingest.parse.text.log_text import gzip_lines
+from rebalance_core.ingest.parse.text.log_text import lines_of
 from rebalance_core.ingest.refusal import Unreadable
 from rebalance_core.ingest.rows import Tables
 
+_ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")
+"""Counts of a file that are the sum of those of its splits."""
 SERVER_LOGS = (NAMESRV_LOG, BROKER_LOG, PROXY_LOG)
 
 
@@ -121,13 +123,12 @@ def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
 def read_lines(reader: FileReader, lines: Iterable[bytes]) -> Iterator[Evidence | Unread]:
     """All that the lines of one whole log state."""
     for number, line in enumerate(lines, 1):
-        text = line.decode("utf-8", "replace").removesuffix("\n")
-        yield from reader.read_line(text, f"{reader.file.name}:{number}", number)
+        yield from reader.read_line(line.decode("utf-8", "replace"), f"{reader.file.name}:{number}", number)
 
 
 def _lines(file: CollectedFile, path: Path) -> Iterator[bytes]:
     with path.open("rb") as opened:
-        yield from gzip_lines(opened, file.size) if file.gzipped else opened
+        yield from lines_of(opened, file.size, gzipped=file.gzipped)
 
 
 def given_groups(collection: Collection) -> tuple[dict[str, dict[str, Any]], list[Unread]]:
@@ -203,7 +204,7 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
     totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
     for part in parts:
         total = totals[part.name]
-        for name in ("lines", "understood", "facts", "rejected", "jumps_back", "local_times"):
+        for name in _ADDED:
             setattr(total, name, getattr(total, name) + getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
         total.unreadable = max(total.unreadable, part.unreadable)
@@ -219,6 +220,7 @@ def understood(stats: Iterable[FileStats]) -> list[dict[str, Any]]:
     rows = []
     for one in stats:
         row = asdict(one)
+        del row["line_bytes"]
         row["share_understood"] = round(one.understood / one.lines, 4) if one.lines else None
         rows.append(row)
     return rows

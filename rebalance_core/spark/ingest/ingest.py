@@ -29,7 +29,7 @@ from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.engine.routed_rows import ROUTED_DDL, ROUTED_SCHEMA
 from rebalance_core.spark.ingest.assembling_tasks import Assembling
-from rebalance_core.spark.ingest.collection_evidence import collection_evidence
+from rebalance_core.spark.ingest.collection_evidence import collection_evidence, long_lines
 from rebalance_core.spark.ingest.evidence_chunks import DRIVER
 
 _BYTES_A_BUCKET = 64 << 20
@@ -62,13 +62,14 @@ def ingest(
     try:
         pieces = _pieces_of_driver(evidence)
         stats = total_stats(collection, (stats_of(p) for p in pieces if p.part == COUNTED))
+        refused = [*collection.refused, *long_lines(collection, stats)]
         of_cluster = [piece for piece in pieces if piece.part != COUNTED]
         given, wrong = given_groups(collection)
         context = context_of(collection, of_cluster, stats, given, assumed)
         tables = broker_tables(of_cluster, context)
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)
-        tables["rejected"] = [rejected_row(piece) for piece in (*collection.refused, *wrong)]
+        tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
         assembling = Assembling(context, buckets)
         of_keys = (
             evidence.where(sf.col("bucket") != DRIVER)
