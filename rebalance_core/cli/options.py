@@ -71,9 +71,11 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     """The job that `argv` names and its options.
 
     Raises:
-        UsageError: no or an unknown job, unknown options (each with its near miss), or whatever the
-            job finds wrong with the options that it knows.
+        UsageError: a word that is not UTF-8, no or an unknown job, unknown options (each with its
+            near miss), or whatever the job finds wrong with the options that it knows.
     """
+    if not_utf8 := [word for word in argv if not _is_utf8(word)]:
+        raise UsageError("\n".join(f"{word!r} is not UTF-8; name another" for word in not_utf8))
     if argv and not argv[0].startswith("-") and argv[0] not in jobs:
         raise UsageError(
             f"unknown job {argv[0]!r}{did_you_mean(argv[0], jobs)} (jobs: {', '.join(jobs)})"
@@ -94,6 +96,15 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     if mistakes:
         raise UsageError("\n".join(mistakes))
     return job, options
+
+
+def _is_utf8(word: str) -> bool:
+    """False for bytes of the command line that Python could not decode: nothing can store them."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _unknown_options(unknown: Sequence[str], job: Job) -> Iterator[str]:

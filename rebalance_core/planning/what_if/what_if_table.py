@@ -121,8 +121,10 @@ def _caveats(figures: StepMovement) -> str:
 def _sharing(before: Allocation, after: Allocation) -> str:
     """Topics that members share, before and after, what a death costs, and modes without effect."""
     rows: list[tuple[str, str, str]] = []
-    topics = dict.fromkeys((*before.pop, *after.pop))
-    for (was, now), some, more in _alike((t, (before.pop.get(t), after.pop.get(t))) for t in topics):
+    popped = dict.fromkeys((*before.pop, *after.pop))
+    for (was, now), some, more in _alike(
+        (t, (before.pop.get(t), after.pop.get(t))) for t in popped
+    ):
         for topic in some:
             for name, cell in _POP_FIGURES:
                 cells = ("-" if figures is None else cell(figures) for figures in (was, now))

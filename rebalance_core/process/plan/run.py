@@ -12,6 +12,7 @@ from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import refuse_bad_rows
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
+from rebalance_core.engine.interests import interests_of, refuse_no_group
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model import events
@@ -70,6 +71,7 @@ def run_plan(
     options = options or PlanConfig()
     checked = _checked(inputs, options, warn)
     refuse_bad_rows(checked.counts, options.bad_rows, lambda: complaints(checked.rejected))
+    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
     rows = {name: count.rows for name, count in checked.counts.items()}
     if before_writing is not None:
         before_writing(rows)

@@ -16,12 +16,14 @@ from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with
 from rebalance_core.clockwork.measure.partial import propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TABLES
+from rebalance_core.engine.interests import interests_of, refuse_no_group
 from rebalance_core.engine.propagation.facts import PropagationFacts, survey_facts
 from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.engine.propagation.pieces import Survey, rejected_rows, surveyed
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import PropagationForecast, PropagationWritten
+from rebalance_core.kernels.codes.columns import EVENTS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.propagation.groups import Groups
 from rebalance_core.process.propagation.pool import Piece, played_pieces
@@ -125,6 +127,7 @@ def propagation_forecast(
     counts, known = checked.counts, complaints(checked.rejected)
     try:
         refuse_bad_rows(counts, limits, lambda: known)
+        refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
         surveys = [surveyed(history, options) for history in Groups.of(checked, options)]
         rejected = pa.concat_tables([checked.rejected, rejected_rows(surveys)])
         known = complaints(rejected)
@@ -159,6 +162,7 @@ def _looked_over(
     """The input, refused if it is to be, before anything is simulated."""
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
     refuse_bad_rows(checked.counts, limits, lambda: complaints(checked.rejected))
+    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
     groups = Groups.of(checked, options)
     surveys = [surveyed(history, options) for history in groups]
     unknown = rejected_rows(surveys)

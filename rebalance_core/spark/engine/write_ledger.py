@@ -12,7 +12,7 @@ from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.interests import Interests, interests_of
+from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
 from rebalance_core.engine.options import (
     REFERENCE,
     LedgerConfig,
@@ -67,6 +67,7 @@ def simulate_and_write(
     with closing(checked):
         check_options(options)
         refuse_bad_rows(counts, config.bad_rows, lambda: complaints(checked.rejected))
+        refuse_no_group(options.group, counted.noted(Interests))
         if before_writing is not None:
             before_writing()
         options = sized(options, counts, session)
