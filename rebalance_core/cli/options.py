@@ -11,6 +11,7 @@ from typing import NoReturn
 from rebalance_core.cli.job import Job, JobOptions
 from rebalance_core.cli.option_values import master_mistakes
 from rebalance_core.cli.run_on import AUTO, RUN_ON, run_on_mistakes
+from rebalance_core.contracts.local_paths import is_utf8
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
@@ -74,7 +75,7 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
         UsageError: a word that is not UTF-8, no or an unknown job, unknown options (each with its
             near miss), or whatever the job finds wrong with the options that it knows.
     """
-    if not_utf8 := [word for word in argv if not _is_utf8(word)]:
+    if not_utf8 := [word for word in argv if not is_utf8(word)]:
         raise UsageError("\n".join(f"{word!r} is not UTF-8; name another" for word in not_utf8))
     if argv and not argv[0].startswith("-") and argv[0] not in jobs:
         raise UsageError(
@@ -96,15 +97,6 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     if mistakes:
         raise UsageError("\n".join(mistakes))
     return job, options
-
-
-def _is_utf8(word: str) -> bool:
-    """False for bytes of the command line that Python could not decode: nothing can store them."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _unknown_options(unknown: Sequence[str], job: Job) -> Iterator[str]:
