@@ -52,7 +52,8 @@ class Redaction:
     """Texts and findings without client ids, clients' hosts and addresses.
 
     What shows its nature is found everywhere: ids by their ``@``, IP addresses, folders of clients'
-    logs, files of a consumerStatus. Ids and hosts that look like any word are found if the rows of the group name them.
+    logs, files of a consumerStatus. Ids and hosts that look like any word are found if the rows of
+    the group name them.
 
     Args:
         salt: of the names for client ids.

@@ -45,3 +45,16 @@ def test_the_digest_depends_on_the_rows_alone() -> None:
 def test_the_digest_of_no_rows_is_spark_s() -> None:
     # printf 0:0 | sha256sum
     assert TableDigest(MEMBERSHIPS).result == TableWritten(0, "ac72368a586a18c19088393573ce0307")
+
+
+def test_long_texts_hash_alike_alone_and_among_many() -> None:
+    """Few long texts are hashed one by one, many at once."""
+    texts = [letter * (1_000 + 37 * number) for number, letter in enumerate("abcdefghij")]
+    some = arrow_rows().slice(0, len(texts))
+    place = some.schema.get_field_index("text")
+    rows = some.set_column(place, some.schema.field(place), pa.array(texts))
+    (batch,) = rows.combine_chunks().to_batches()
+    together = row_hashes(TABLE, batch).tolist()
+    alone = [row_hashes(TABLE, batch.slice(n, 1)).tolist()[0] for n in range(len(texts))]
+    assert together == alone
+    assert len(set(alone)) == len(texts)

@@ -334,3 +334,18 @@ def test_a_group_s_broker_version_is_of_the_brokers_that_its_members_know(folder
     dump.write_text(head + own + other)
     (row,) = ingest_collection(folder).tables["consumer_groups"]
     assert row["broker_version"] == "4.9.7"
+
+
+def test_a_collection_toml_that_is_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
+    (folder / "collection.toml").unlink()
+    os.mkfifo(folder / "collection.toml")
+    with pytest.raises(InputRefused, match="no plain file"):
+        open_collection(folder)
+
+
+def test_links_that_name_each_other_are_refused_by_name(folder: Path) -> None:
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    (folder / "c").symlink_to("c")
+    refused = codes(ingest_collection(folder))
+    assert refused == dict.fromkeys(("a", "b", "c"), "UNREADABLE_FILE")
