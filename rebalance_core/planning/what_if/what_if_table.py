@@ -84,7 +84,7 @@ def _by_topic(figures: StepMovement) -> str:
         )
         for name, row in figures.topics.items()
     ]  # fmt: skip
-    lines = [head]
+    lines: list[tuple[str, ...]] = [head]
     for alike, some, more in _alike((name, cells) for name, *cells in rows):
         lines += [(name, *alike) for name in some]
         if more:

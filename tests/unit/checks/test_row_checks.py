@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -182,10 +183,12 @@ def test_rows_without_a_column_for_their_text_are_left_as_they_are() -> None:
 
 
 def test_a_name_above_the_limit_is_refused_whatever_its_length() -> None:
-    row = {"cluster": "c", "event_ms": NOW_MS, "sequence": 1, "event_type": "CONSUMER_JOIN",
-           "consumer_group": "g", "client_id": "a@1", "subscriptions": ["T"]}  # fmt: skip
+    row: dict[str, Any] = {
+        "cluster": "c", "event_ms": NOW_MS, "event_type": "CONSUMER_JOIN",
+        "consumer_group": "g", "client_id": "a@1", "subscriptions": ["T"],
+    }  # fmt: skip
     long = "é" * 2049
-    cases = [
+    cases: list[dict[str, Any]] = [
         {"client_id": long[:-1]},
         {"client_id": long},
         {"subscriptions": ["T", long]},
