@@ -104,7 +104,7 @@ public final class Collect {
                 brokers.put(name, address);
                 if (EXPORT) {
                     Map<String, Object> metadata = Map.of("topicConfigTable", topicTable, "subscriptionGroupTable", groupTable);
-                    write(output.resolve(System.currentTimeMillis() + "-exportMetadata-" + name + ".json"),
+                    write(output.resolve(System.currentTimeMillis() + "-exportMetadata-" + fileName(name) + ".json"),
                         out -> out.println(RemotingSerializable.toJson(metadata, true)));
                 }
             } catch (Exception e) {
@@ -181,17 +181,26 @@ public final class Collect {
     }
 
     void write(String command, Question question) {
-        write(output.resolve(System.currentTimeMillis() + "-" + command + ".txt"), question);
+        write(output.resolve(System.currentTimeMillis() + "-" + fileName(command) + ".txt"), question);
+    }
+
+    /** Names come from the cluster, and anybody may have chosen one. */
+    static String fileName(String name) {
+        return name.replace("/", "%2F");
     }
 
     /** A file in the folder of a command; the folder is as old as the command's first file. */
     void write(String command, String clientId, Question question) {
-        Path folder = folders.computeIfAbsent(command, name -> output.resolve(System.currentTimeMillis() + "-" + name));
-        write(folder.resolve(clientId.replace("/", "%2F") + ".txt"), question);
+        Path folder = folders.computeIfAbsent(command, name -> output.resolve(System.currentTimeMillis() + "-" + fileName(name)));
+        write(folder.resolve(fileName(clientId) + ".txt"), question);
     }
 
     /** A refused question is an answer: its stack is the file, as mqadmin's standard error would be. */
     void write(Path file, Question question) {
+        if (!file.normalize().startsWith(output.normalize())) {
+            fail(file.toString(), new IOException("is not in " + output + " and not written"));
+            return;
+        }
         try {
             Files.createDirectories(file.getParent());
             try (PrintStream out = new PrintStream(Files.newOutputStream(file), false, StandardCharsets.UTF_8)) {

@@ -22,10 +22,15 @@ CLIENT_COLUMNS = ("client_id", "other_client_id")
 PLACE_COLUMNS = ("channel_id", "client_addr")
 PLACES_OF_CLIENTS = r"(?<=clients/)[^/]+|[^/]*@[^/:]*|[0-9]{1,3}(\.[0-9]{1,3}){3}"
 """In the path of a file: the folder of a client's logs, a name like a client id, an address."""
+DUMP_OF_CLIENT = re.compile(
+    r"((?:^|/)[0-9]+-consumerStatus-[^/]*/)(.*?)((?:\.txt)?(?:[:@][0-9]+)?)$"
+)
+"""A path below the folder of a consumerStatus: the folder, the client's id, what follows it."""
 _PLACE_DETAILS = ("client_ip", "client_addr", "client_host", "log")
 _TEXTS = ("summary", "remedy", "accepted")
 _NAMED = re.compile(rf"{PREFIX}[0-9a-f]{{{DIGITS}}}")
 _FOLDER = r'\bclients/[^/\s"*]+'
+_DUMP = r'\b[0-9]+-consumerStatus-[^/\s"]*/[^/\s":,;)]+'
 _LIKE_A_CLIENT = r"[\w.:%\[\]-]+@(?:[\w.:%#@\[\]-]*[\w#])?"
 _HEX = "[0-9a-fA-F]"
 _IP = (
@@ -47,7 +52,8 @@ class Redaction:
     """Texts and findings without client ids, clients' hosts and addresses.
 
     What shows its nature is found everywhere: ids by their ``@``, IP addresses, folders of clients'
-    logs. Ids and hosts that look like any word are found if the rows of the group name them.
+    logs, files of a consumerStatus. Ids and hosts that look like any word are found if the rows of
+    the group name them.
 
     Args:
         salt: of the names for client ids.
@@ -68,6 +74,7 @@ class Redaction:
             "client": _any_of(clients, r"(?<!\w)", r"(?!\w)"),
             "kept": _any_of(kept, r"(?<![\w.@-])", r"(?![\w@-])"),
             "folder": _FOLDER,
+            "dump": _DUMP,
             "other": _LIKE_A_CLIENT,
             "place": _any_of(places, r"(?<![\w.-])", r"(?![\w-]|\.\w)"),
             "ip": _IP,
@@ -78,6 +85,11 @@ class Redaction:
     def text(self, text: str) -> str:
         """The text with names for clients and a mark for each address."""
         return self._pattern.sub(self._replaced, text)
+
+    def place(self, path: str) -> str:
+        """The path of a file of a collection, which may have a line at its end."""
+        named = DUMP_OF_CLIENT.sub(lambda m: f"{m[1]}{self._name(m[2])}{m[3]}", path)
+        return named if named != path else self.text(path)
 
     def finding(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row of ``findings``; what is redacted already stays as it is."""
@@ -101,6 +113,8 @@ class Redaction:
                 return match[0]
             case "folder":
                 return FOLDER
+            case "dump":
+                return match[0].partition("/")[0] + "/(client).txt"
         return ADDRESS
 
 

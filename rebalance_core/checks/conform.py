@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,9 @@ from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE,
 from rebalance_core.contracts.times import TIME_RANGES
 from rebalance_core.model.errors import InputRefused
 
+MOST_NAMES = 20
+"""Columns that a message names."""
+
 
 def conform(table: Table, rows: pa.Table) -> pa.Table:
     """The rows with exactly the columns of ``table`` in order and type, and `TECHNICAL`.
@@ -37,9 +41,11 @@ def conform(table: Table, rows: pa.Table) -> pa.Table:
     needed.
 
     Raises:
-        InputRefused: columns that may not be null are missing; all of them are named.
+        InputRefused: a column is there twice, or one that may not be null is missing; all of them
+            are named.
     """
     present = rows.schema.names
+    refuse_repeated_columns(table.name, present)
     refuse_missing_columns(table, present)
     schema = conformed_schema(table)
     if set(schema.names) <= set(present) and all(
@@ -66,19 +72,38 @@ def with_text(table: Table, rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index(RAW), RAW, text)
 
 
+def refuse_repeated_columns(where: str, names: Sequence[str]) -> None:
+    """Raise `InputRefused` if a column's name is there twice: which of them counts?"""
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
+    if repeated:
+        raise InputRefused(f"{where} names {some_names(repeated)} more than once")
+
+
 def refuse_missing_columns(table: Table, present: Sequence[str]) -> None:
     """Raise `InputRefused` if columns are missing that may not be null."""
     missing = [c.name for c in table.columns if not c.nullable and c.name not in present]
     if missing:
-        there = [_printable(name) for name in present if name not in TECHNICAL]
+        there = [name for name in present if name not in TECHNICAL]
         hint = "; a CSV's columns stand between commas, in UTF-8"
         odd = len(there) == 1 or any(not name.isprintable() for name in present)
         raise InputRefused(
             f"{table.name} lacks the column(s) {', '.join(missing)}; "
-            f"it has {', '.join(there) or 'none'}; needed are "
+            f"it has {some_names(there) or 'none'}; needed are "
             + ", ".join(c.name for c in table.columns if not c.nullable)
             + (hint if odd else "")
         )
+
+
+def some_names(names: Sequence[str]) -> str:
+    """The names for a message, at most `MOST_NAMES` of them."""
+    left_out = len(names) - MOST_NAMES
+    more = f" and {left_out:,} more" if left_out > 0 else ""
+    return ", ".join(map(_printable, names[:MOST_NAMES])) + more
+
+
+def unknown_columns(table: str, names: Sequence[str]) -> str:
+    """What to say of columns that are read past."""
+    return f"{table} has unknown column(s), not read: {some_names(names)}"
 
 
 def _printable(name: str) -> str:
@@ -152,19 +177,35 @@ def _typed(values: pa.Array, sql_type: str) -> pa.Array:
     given, wanted = values.type, arrow_type(sql_type)
     if pa.types.is_null(given):
         return pa.nulls(len(values), wanted)
-    if sql_type == "ARRAY<STRING>" and pa.types.is_list(given):
+    if sql_type == "ARRAY<STRING>" and pa.types.is_list(given) and _is_text(given.value_type):
         return _without_null_elements(_texts_of_lists(values))
-    if sql_type == "MAP<STRING, STRING>" and pa.types.is_map(given):
+    if (
+        sql_type == "MAP<STRING, STRING>"
+        and pa.types.is_map(given)
+        and _is_text(given.key_type)
+        and _is_text(given.item_type)
+    ):
         return values if given == wanted else _texts_of_maps(values)
     if given == wanted:
         return values
-    if pa.types.is_nested(given):
+    if not _is_text(given):
         return pa.nulls(len(values), wanted)
     if sql_type in ("INT", "BIGINT") and (
         pa.types.is_floating(given) or pa.types.is_decimal(given)
     ):
         return _whole_numbers(values, wanted)
     return value_of_text(as_text(values), sql_type)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """True for what has one text: no list or struct, no bytes that nothing calls UTF-8."""
+    return not (
+        pa.types.is_nested(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
 
 
 def _whole_numbers(values: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.issue_arrays import Found
+from rebalance_core.checks.issue_arrays import SHOWN_CHARACTERS, Found
 from rebalance_core.checks.rules import (
     DETAILS,
     ENUMS,
+    MAX_NAME_BYTES,
     MAX_QUEUE_NUMS,
     NEEDED,
+    NO_NAMES,
     PARSED,
     number_ranges,
     unparsed,
@@ -37,7 +39,7 @@ def row_issues(
     if table.name in INPUT_TABLES or table.name in PRODUCER_INPUT_TABLES:
         if table.name == "cluster_events":
             found += _bad_events(rows)
-        found += [*_bad_enums(table, rows), *_bad_texts(table, rows)]
+        found += [*_bad_enums(table, rows), *_bad_texts(table, rows), *_long_names(table, rows)]
     return [each for each in found if len(each.rows)]
 
 
@@ -55,7 +57,8 @@ def _found(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Fou
 
 
 def _shown(values: pa.Array) -> list[str]:
-    return ["null" if value is None else str(value) for value in values.to_pylist()]
+    texts = ["null" if value is None else str(value) for value in values.to_pylist()]
+    return [f"{t[:SHOWN_CHARACTERS]}…" if len(t) > SHOWN_CHARACTERS else t for t in texts]
 
 
 def _missing_values(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
@@ -157,6 +160,23 @@ def _bad_texts(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
         if name in PARSED:
             code, parse = PARSED[name]
             yield _unparsed(rows.column(name), code, f"{name}: ", parse)
+
+
+def _long_names(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+    valid = f"'; valid: up to {MAX_NAME_BYTES} bytes"
+    for column in table.columns:
+        if column.name not in NO_NAMES and column.type in ("STRING", "ARRAY<STRING>"):
+            wrong = _has_long_name(rows.column(column.name))
+            yield _found(rows, wrong, "TOO_LONG", f"{column.name} is '", f"${column.name}", valid)
+
+
+def _has_long_name(names: pa.Array) -> pa.Array:
+    if pa.types.is_string(names.type):
+        return pc.greater(pc.binary_length(names), MAX_NAME_BYTES)
+    long = pc.greater(pc.binary_length(names.flatten()), MAX_NAME_BYTES)
+    found = np.zeros(len(names), bool)
+    found[np.asarray(pc.list_parent_indices(names).filter(long))] = True
+    return pa.array(found)
 
 
 def _unparsed(texts: pa.Array, code: str, prefix: str, parse: Callable[[str], object]) -> Found:

@@ -58,11 +58,18 @@ def refuse_bad_rows(
 def complaint_lines(complaints: Sequence[Complaint]) -> list[str]:
     """A line for each code: how often it occurs, and the first row that has it."""
     lines = [
-        f"  {complaint.code} {complaint.times:,}, first {complaint.source}: {complaint.message}"
+        _one_line(
+            f"  {complaint.code} {complaint.times:,}, first {complaint.source}: {complaint.message}"
+        )
         for complaint in complaints[:SHOWN_COMPLAINTS]
     ]
     more = len(complaints) - SHOWN_COMPLAINTS
     return [*lines, f"  and {more} more codes"] if more > 0 else lines
+
+
+def _one_line(text: str) -> str:
+    """A value that holds a line end begins no line of the message."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def with_unknown_members(counts: Mapping[str, RowCounts], unknown: int) -> dict[str, RowCounts]:

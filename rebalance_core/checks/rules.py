@@ -18,6 +18,7 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 ISSUE_CODES = {
     "UNPARSABLE": "the line is not one JSON object, has not the header's columns or is not UTF-8",
     "BAD_TYPE": "a field is not of its column's type",
+    "TOO_LONG": "a name has more bytes than the limit, which no name of RocketMQ reaches",
     "MISSING_VALUE": "a field is empty that every row, or this event type, needs",
     "UNKNOWN_EVENT_TYPE": "event_type is none of the known ones",
     "BAD_QUEUE_NUMS": "a number of queues is negative or above the limit",
@@ -80,6 +81,10 @@ PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
     "broker_version": ("BAD_VERSION", parse_version),
 }
 """Code and parser of columns whose texts have a grammar."""
+MAX_NAME_BYTES = 4096
+"""Of a name; RocketMQ's topics have up to 127 characters, its groups 255 (`Validators`)."""
+NO_NAMES = ("event_type", "detail", "source", *PARSED, *ENUMS)
+"""Columns of texts that hold no names."""
 
 
 def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, int, int | None]]:

@@ -10,6 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -19,6 +20,7 @@ from rebalance_core.cli.missing_package import missing_package
 from rebalance_core.cli.options import parse_options
 from rebalance_core.cli.run.jvm_output import last_lines
 from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
+from rebalance_core.cli.terminal import joined, say, visible_lines
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.storage.store_errors import is_full, is_of_store, reason_of
 
@@ -37,12 +39,23 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
     try:
         chosen, options = parse_options(words, JOBS)
         report = chosen.run(options)
-        _print(_json(report.facts) if options.json else report.text)
+        end = _end(report.exit_code)
+        _print(_json({**report.facts, **end}) if options.json else visible_lines(report.text))
         return int(report.exit_code)
     except BaseException as error:  # the only place that turns errors into exit codes
         if isinstance(error, SystemExit) and error.code in (None, 0):
             return ExitCode.OK  # --help, --version
-        return _explain(error, debug="--debug" in words)
+        code, why = _explain(error, debug="--debug" in words)
+        if "--json" in words:
+            name = words[0] if words[0] in JOBS else None
+            with suppress(UsageError):  # stdout cannot be written
+                _print(_json({"job": name, **_end(code), "error": why}))
+        return code
+
+
+def _end(code: int) -> dict[str, Any]:
+    """How the job ended: the code, and its name."""
+    return {"status": ExitCode(code).name, "exit_code": int(code)}
 
 
 def _json(facts: Mapping[str, Any]) -> str:
@@ -69,47 +82,48 @@ def _print(text: str) -> None:
         raise UsageError(f"the job is done, but cannot print: {reason_of(error)}") from error
 
 
-def _explain(error: BaseException, *, debug: bool) -> int:
-    """Say on stderr what went wrong; the exit code."""
+def _explain(error: BaseException, *, debug: bool) -> tuple[int, str]:
+    """Say on stderr what went wrong; the exit code, and the text."""
     if debug:
-        traceback.print_exception(error)
+        print(visible_lines("".join(traceback.format_exception(error))), file=sys.stderr)
     failure = explain_spark_failure(error) if is_spark_failure(error) else None
     code = int(failure.exit_code if failure else exit_code_of(error))
     if code == ExitCode.BUG:
         _say_last_words_of_spark()
-    if failure:
-        _say(str(failure))
-        return code
+    why = (
+        str(failure)
+        if failure
+        else _reason(error) + "; see --debug" * (code == ExitCode.BUG and not debug)
+    )
+    say(why)
+    return code, why
+
+
+def _reason(error: BaseException) -> str:
     if isinstance(error, RebalanceError):
-        _say(str(error))
-    elif is_of_store(error):
-        _say(f"the store failed, and there is no result: {reason_of(error)}")
-    elif (missing := missing_package(error)) is not None:
-        _say(missing)
-    elif is_full(error):
+        return str(error)
+    if is_of_store(error):
+        return f"the store failed, and there is no result: {reason_of(error)}"
+    if (missing := missing_package(error)) is not None:
+        return missing
+    if is_full(error):
         why = error.strerror if error.filename else os.strerror(error.errno or 0)
         where = f"{error.filename}: " if error.filename else ""
-        _say(f"nothing more can be written, and there is no result: {where}{why}")
-    elif isinstance(error, KeyboardInterrupt):
-        _say("interrupted; the output is not a result")
-    elif isinstance(error, SystemExit):
-        _say("terminated; the output is not a result")
-    else:
-        _say(f"this is a bug: {type(error).__name__}: {error}" + "; see --debug" * (not debug))
-    return code
+        return f"nothing more can be written, and there is no result: {where}{why}"
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; the output is not a result"
+    if isinstance(error, SystemExit):
+        return "terminated; the output is not a result"
+    return f"this is a bug: {type(error).__name__}: {error}"
 
 
 def _say_last_words_of_spark() -> None:
     """What was kept from the terminal; it may be all there is to know of a JVM that died."""
     lines = last_lines()
     if lines:
-        _say("Spark and its JVM printed last:")
-        print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
-
-
-def _say(text: str) -> None:
-    for line in text.splitlines():
-        print(f"rebalance: {line}", file=sys.stderr)
+        say("Spark and its JVM printed last:")
+        shown = (f"  {line.expandtabs()}" for line in lines)
+        print(joined(shown), file=sys.stderr)
 
 
 def _release_on_sigterm() -> None:

@@ -11,6 +11,7 @@ from typing import NoReturn
 from rebalance_core.cli.job import Job, JobOptions
 from rebalance_core.cli.option_values import master_mistakes
 from rebalance_core.cli.run_on import AUTO, RUN_ON, run_on_mistakes
+from rebalance_core.contracts.local_paths import is_utf8
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
@@ -71,9 +72,11 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     """The job that `argv` names and its options.
 
     Raises:
-        UsageError: no or an unknown job, unknown options (each with its near miss), or whatever the
-            job finds wrong with the options that it knows.
+        UsageError: a word that is not UTF-8, no or an unknown job, unknown options (each with its
+            near miss), or whatever the job finds wrong with the options that it knows.
     """
+    if not_utf8 := [word for word in argv if not is_utf8(word)]:
+        raise UsageError("\n".join(f"{word!r} is not UTF-8; name another" for word in not_utf8))
     if argv and not argv[0].startswith("-") and argv[0] not in jobs:
         raise UsageError(
             f"unknown job {argv[0]!r}{did_you_mean(argv[0], jobs)} (jobs: {', '.join(jobs)})"

@@ -1,5 +1,8 @@
 """A run must not overwrite what it reads."""
 
+import os
+from pathlib import Path
+
 from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.model.errors import OutputExists
@@ -40,7 +43,9 @@ def _is_within(inner: str, outer: str) -> bool:
     if is_local(inner) != is_local(outer):
         return False
     if is_local(inner):
-        return local_path(inner).resolve().is_relative_to(local_path(outer).resolve())
+        # realpath, as resolve fails on links that name each other
+        real_inner, real_outer = (Path(os.path.realpath(local_path(p))) for p in (inner, outer))
+        return real_inner.is_relative_to(real_outer)
     return f"{_plain(inner)}/".startswith(f"{_plain(outer)}/")
 
 

@@ -1,12 +1,25 @@
 """What the operator reads while a job runs; results alone go to stdout."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from rebalance_core.report.page.visible import visible
 
 
 def say(text: str) -> None:
-    """A word to the operator."""
-    print(f"rebalance: {text}", file=sys.stderr)
+    """A word to the operator, each line of it marked as ours."""
+    for line in visible_lines(text).split("\n"):
+        print(f"rebalance: {line}", file=sys.stderr)
+
+
+def joined(lines: Iterable[str]) -> str:
+    """The lines as one text in which no name hides, moves the cursor or begins a line."""
+    return "\n".join(visible(line, longest=None) for line in lines)
+
+
+def visible_lines(text: str) -> str:
+    """The text with all but its line ends made visible."""
+    return joined(text.split("\n"))
 
 
 def warn(text: str) -> None:

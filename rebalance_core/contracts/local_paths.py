@@ -21,6 +21,15 @@ def local_path(location: str) -> Path:
     return Path(location)
 
 
+def is_utf8(path: str | Path) -> bool:
+    """False for a name whose bytes Python could not decode: no table or record can hold it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def without_user(text: str) -> str:
     """The text with ``user:password`` replaced in every address."""
     return _USER.sub("***", text)

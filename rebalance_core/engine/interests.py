@@ -12,9 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.packed_rows import PackedTables
+from rebalance_core.engine.options import like_pattern
 from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.columns import COMMITS, EVENTS, GROUPS
 from rebalance_core.model import events
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.nearest import did_you_mean
 
 _NAMES = pa.string()
 _GROUP = [(name, _NAMES) for name in GROUP]
@@ -63,6 +66,25 @@ def interests_of(table: str, rows: pa.Table) -> Interests | None:
     if table == GROUPS:
         return Interests.merged([_interests(topics=_subscribed(rows))])
     return None
+
+
+def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
+    """Raise `InputRefused` unless a group with consumer events is wanted.
+
+    Args:
+        wanted: a glob of groups' names; None: all, of which there may be none.
+        interests: of the whole input.
+    """
+    if wanted is None:
+        return
+    names = pc.unique((interests or _interests()).groups["consumer_group"])
+    if not pc.any(pc.match_like(names, like_pattern(wanted))).as_py():
+        known = sorted(names.to_pylist())
+        there = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
+        raise InputRefused(
+            f"--group {wanted} matches no group with consumer events; "
+            f"the input has {there}{did_you_mean(wanted, known)}"
+        )
 
 
 def interests_of_named(table: str, rows: pa.Table) -> Interests | None:

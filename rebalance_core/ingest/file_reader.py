@@ -174,6 +174,8 @@ class FileStats:
     """The code of the refusal, where the file or its rest could not be read."""
     local_times: int = 0
     """Lines of ours whose time is that of the client's host."""
+    line_bytes: int = 0
+    """Of a log that is read in splits: bytes of its lines, their ends among them."""
     codes: dict[str, int] = field(default_factory=dict)
     """Refused lines, and the refusal of the file, by code."""
     why: str = ""

@@ -34,10 +34,12 @@ from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.ingest.parse.text.log_line import ServerClock
-from rebalance_core.ingest.parse.text.log_text import gzip_lines
+from rebalance_core.ingest.parse.text.log_text import lines_of
 from rebalance_core.ingest.refusal import Unreadable
 from rebalance_core.ingest.rows import Tables
 
+_ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")
+"""Counts of a file that are the sum of those of its splits."""
 SERVER_LOGS = (NAMESRV_LOG, BROKER_LOG, PROXY_LOG)
 
 
@@ -129,13 +131,14 @@ def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
 def read_lines(reader: FileReader, lines: Iterable[bytes]) -> Iterator[Evidence | Unread]:
     """All that the lines of one whole log state."""
     for number, line in enumerate(lines, 1):
-        text = line.decode("utf-8", "replace").removesuffix("\n")
-        yield from reader.read_line(text, f"{reader.file.name}:{number}", number)
+        yield from reader.read_line(
+            line.decode("utf-8", "replace"), f"{reader.file.name}:{number}", number
+        )
 
 
 def _lines(file: CollectedFile, path: Path) -> Iterator[bytes]:
     with path.open("rb") as opened:
-        yield from gzip_lines(opened, file.size) if file.gzipped else opened
+        yield from lines_of(opened, file.size, gzipped=file.gzipped)
 
 
 def given_groups(collection: Collection) -> tuple[dict[str, dict[str, Any]], list[Unread]]:
@@ -213,7 +216,7 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
     totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
     for part in sorted(parts, key=lambda part: part.begins):
         total = totals[part.name]
-        for name in ("lines", "understood", "facts", "rejected", "jumps_back", "local_times"):
+        for name in _ADDED:
             setattr(total, name, getattr(total, name) + getattr(part, name))
         if total.below:
             total.understood += part.leading
@@ -263,6 +266,7 @@ def understood(stats: Iterable[FileStats]) -> list[dict[str, Any]]:
 
 
 _NOT_RECORDED = (
+    "line_bytes",
     "why",
     "first_line",
     "looks_like",

@@ -22,7 +22,7 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.holders import owners_of
-from rebalance_core.planning.strategies.planning_strategy import by_topic
+from rebalance_core.planning.strategies.planning_strategy import Owners, by_topic
 from rebalance_core.replay.changes import changes_of
 from rebalance_core.replay.group_metrics import metric_rows
 from rebalance_core.replay.group_view import GroupView
@@ -117,12 +117,12 @@ def movement(
 
 def movement_of_epoch(epoch: Epoch) -> StepMovement:
     """`movement` of a step that is an epoch of the replay already."""
-    rows = figures_of_epoch(epoch)
+    rows, owners = figures_of_epoch(epoch), owners_of(epoch.holdings)
     figures: list[Movement] = []
     for row in rows:
         topics = epoch.readable if row["topic"] is None else (row["topic"],)
         named = {name: row[name] for name in Movement.__slots__ if name in row}
-        figures.append(Movement(**named, caveat=_caveat(epoch, topics)))
+        figures.append(Movement(**named, caveat=_caveat(epoch, topics, owners)))
     return StepMovement(figures[-1], MappingProxyType({str(m.topic): m for m in figures[:-1]}))
 
 
@@ -154,7 +154,7 @@ def _holdings(
     return {key: frozenset(queues) for key, queues in held.items()}
 
 
-def _caveat(epoch: Epoch, topics: Iterable[str]) -> str | None:
+def _caveat(epoch: Epoch, topics: Iterable[str], owners: Owners) -> str | None:
     """Why the minimum of a balanced result is no measure of this one; None: it is."""
     members = epoch.members.values()
     if not members:
@@ -169,7 +169,6 @@ def _caveat(epoch: Epoch, topics: Iterable[str]) -> str | None:
         return f"frozen, members keep what they hold: {', '.join(frozen)}"
     if len({member.subscriptions for member in members}) > 1:
         return "members subscribe differently: shares of those that do not read a topic are lost"
-    owners = owners_of(epoch.holdings)
     holders = Counter(len(owners.get(q, ())) for topic in topics for q in epoch.readable[topic])
     if holders[0]:
         return f"queues without an owner: {holders[0]}"

@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from rebalance_core.checks.row_checks import Checked, complaints
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.engine.interests import interests_of, refuse_no_group
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.kernels.codes.columns import EVENTS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.unknown_members import unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
@@ -33,6 +35,7 @@ def row_forecast(
     counts, known = checked.counts, complaints(checked.rejected)
     try:
         refuse_bad_rows(counts, limits, lambda: known)
+        refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
         more = unknown_members(checked.tables, options) if simulated is None else simulated()
         rejected = [*checked.rejected.to_batches(), *more]
         known = complaints(pa.Table.from_batches(rejected, checked.rejected.schema))

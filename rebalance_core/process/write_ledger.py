@@ -6,14 +6,17 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables
 from rebalance_core.checks.row_checks import check_tables, complaints
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.interests import interests_of, refuse_no_group
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions, check_options
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import LedgerWritten, ledger_written
+from rebalance_core.kernels.codes.columns import EVENTS
 from rebalance_core.process.simulate import ledger_rows
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.storage.locations import Location
@@ -51,10 +54,11 @@ def simulate_and_write(
     check_options(options)
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+            warn(unknown_columns(name, columns))
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
 
     refuse_bad_rows(checked.counts, config.bad_rows, lambda: complaints(checked.rejected))
+    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
     if before_writing is not None:
         before_writing()
     facts = LedgerFacts()

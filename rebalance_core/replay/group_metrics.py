@@ -30,20 +30,23 @@ def metric_rows(epoch: Epoch, changes: list[Change]) -> list[Row]:
     ]
     sharing = frozenset(client_id for client_id, reach in client_reaches(epoch).items()
                         if reach.queues)  # fmt: skip
+    added: dict[str, list[Change]] = {}
+    for change in changes:
+        if change.action == ADD:
+            added.setdefault(change.queue.topic, []).append(change)
     rows = []
     for topic, scope, minimum in scopes:
         was, now = ([held.get(t, {}) for t in scope] for held in (before, after))
         rows.append(
             {"epoch": epoch.number, "topic": topic}
-            | _moves(changes, scope, minimum)
+            | _moves([change for t in scope for change in added.get(t, ())], minimum)
             | {"stickiness": _stickiness(was, now) if epoch.all_known else None}
             | _loads(epoch, scope, now, sharing if topic is None else frozenset())
         )
     return rows
 
 
-def _moves(changes: list[Change], topics: list[str], minimum: int | None) -> Row:
-    added = [change for change in changes if change.action == ADD and change.queue.topic in topics]
+def _moves(added: list[Change], minimum: int | None) -> Row:
     moved = len({change.queue for change in added})
     return {
         "moved": moved,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle
 from typing import Any
 
+from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import parse_version
 from rebalance_core.producers.counter import Counter
@@ -41,7 +42,9 @@ def read_strategy(scenario: Json, profile: ProducerProfile) -> FaultStrategy:
 def faults_of(strategy: FaultStrategy, now_ms: int) -> list[list[Any]]:
     """The fault table as vectors write it."""
     rows = []
-    for name, item in sorted(strategy.faults.items.items()):
+    items = strategy.faults.items
+    for name in sorted(items, key=java_string_key):
+        item = items[name]
         row: list[Any] = [name, item.latency_ms, item.start_ms, item.is_available(now_ms)]
         if strategy.profile.filters:
             row[2] = item.start_ms or None
@@ -124,7 +127,7 @@ def _stepped(strategy: FaultStrategy, info: PublishInfo, step: Json, now_ms: int
             broker = strategy.faults.pick_one_at_least(strategy.worst, now_ms)
             return {"broker": broker, "worst": strategy.worst.value}
         case "pick":
-            acceptable = sorted(strategy.faults.reachable_brokers())
+            acceptable = sorted(strategy.faults.reachable_brokers(), key=java_string_key)
             return {"acceptable": acceptable or None}
         case "detect":
             strategy.faults.detect(step["resolvable"], lambda b: b in step["alive"], now_ms)

@@ -5,10 +5,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.ingest.collection.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.ingest.parse.text import log_text
 from rebalance_core.process import ingest as process
+from rebalance_core.spark.ingest import collection_evidence
 from rebalance_core.spark.ingest.write_tables import ingest_and_write, ingested_tables
 from rebalance_core.storage.locations import place_of
 from tests.recordings.tables import DATA
@@ -173,3 +177,22 @@ def test_broken_files_end_as_rows(spark: "SparkSession", tmp_path: Path) -> None
         "brokers/link": "LEAVES_COLLECTION",
     }
     assert events == len(ingest_collection(folder).tables["cluster_events"])
+
+
+def test_a_long_line_is_refused_in_splits_as_in_a_process(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = collection_of(tmp_path / "collection", "join-leave")
+    log = folder / "brokers" / "broker-a" / "broker.log"
+    lines = log.read_bytes().splitlines(keepends=True)
+    hole = bytes(300_000) + b"\n"  # as a crash leaves it
+    log.write_bytes(b"".join([*lines[:100], hole, *lines[100:]]))
+    monkeypatch.setattr(log_text, "_CHUNK", 10_000)
+    for module in (log_text, collection_evidence):
+        monkeypatch.setattr(module, "LINE_LIMIT", 100_000)
+    expected = ingest_collection(folder).tables
+    rejected = [(row["source"], row["issues"][0]["code"]) for row in expected["rejected"]]
+    assert rejected == [("brokers/broker-a/broker.log", "TOO_LARGE")]
+    with ingested_tables(spark, open_collection(folder)) as done:
+        for name in ("rejected", "cluster_events", "findings"):
+            assert_same(done[name], expected.get(name, []), name)

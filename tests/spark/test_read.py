@@ -12,7 +12,7 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.technical_columns import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import conform
+from rebalance_core.spark.tables.sources import conform, source_of
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
 
 pytestmark = pytest.mark.spark
@@ -260,6 +260,9 @@ def test_refusals(spark: SparkSession, tmp_path: Path) -> None:
         InputTables.read(spark, str(tmp_path / "a"))
     write(tmp_path / "b" / "cluster_events.jsonl", line())
     write(tmp_path / "b" / "cluster_events.csv", line())
+    twice = spark.createDataFrame([("c", "t", "t")], ["cluster", "topic", "topic"])
+    with pytest.raises(InputRefused, match="cluster_events names topic more than once"):
+        source_of(INPUT_TABLES["cluster_events"], twice)
     with pytest.raises(InputRefused, match="more than once"):
         InputTables.read(spark, str(tmp_path / "b"))
     odd = write(tmp_path / "c.txt", line())

@@ -17,6 +17,9 @@ _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _STRIPE = 32
+_ALL_BITS = 2**64 - 1
+_FEW = 4
+"""Texts that are hashed one by one: with so few, numpy's calls cost more than plain integers."""
 
 Hashes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
@@ -91,12 +94,16 @@ def _stripes(words: np.ndarray, at: np.ndarray, ends: np.ndarray, seeds: Hashes)
     ]
     at = at.copy()
     rows = np.arange(len(at))
-    while len(rows):
+    while len(rows) > _FEW:
         for number, lane in enumerate(lanes):
             part = lane[rows] + words[at[rows] + 8 * number] * _P2
             lane[rows] = _turned(part, 31) * _P1
         at[rows] += _STRIPE
         rows = rows[at[rows] < ends[rows]]
+    for row in rows:
+        for number, lane in enumerate(lanes):
+            of_lane = words[at[row] + 8 * number : ends[row] : _STRIPE]
+            lane[row] = _one_lane(int(lane[row]), of_lane.tolist())
     hashes: Hashes = sum(
         (_turned(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)),
         np.zeros(len(seeds), np.uint64),
@@ -105,6 +112,14 @@ def _stripes(words: np.ndarray, at: np.ndarray, ends: np.ndarray, seeds: Hashes)
         hashes ^= _turned(lane * _P2, 31) * _P1
         hashes = hashes * _P1 + _P4
     return hashes
+
+
+def _one_lane(lane: int, words: list[int]) -> int:
+    first, second = int(_P1), int(_P2)
+    for word in words:
+        mixed = (lane + word * second) & _ALL_BITS
+        lane = (mixed << 31 | mixed >> 33) * first & _ALL_BITS
+    return lane
 
 
 def _each_word(hashes: Hashes, words: np.ndarray, at: np.ndarray, ends: np.ndarray) -> None:

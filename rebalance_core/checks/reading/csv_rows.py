@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from rebalance_core.checks.conform import refuse_repeated_columns
 from rebalance_core.checks.issue_arrays import issues_array
 from rebalance_core.checks.reading.csv_text import cells_of_line
 from rebalance_core.checks.reading.json_rows import unparsable_lines
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
-from rebalance_core.model.errors import InputRefused
 
 _REGULAR_CELL = r'(?:[^",\x00]*|"(?:[^"\x00]|"")*")'
 _LONGEST_LINE = 1 << 19  # bytes
@@ -27,9 +27,7 @@ _LONGEST_LINE = 1 << 19  # bytes
 def header_names(path: str, header: str) -> list[str]:
     """The names of a header line; `InputRefused` if one is there twice."""
     names = [name.strip() for name in next(csv.reader([header]), [])]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputRefused(f"{path}: the header names {', '.join(twice)} more than once")
+    refuse_repeated_columns(f"{path}: the header", names)
     return names
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rebalance_core.checks.conform import refuse_repeated_columns
 from rebalance_core.contracts.technical_columns import SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.locations import Location, place_of
@@ -95,9 +96,10 @@ class ParquetTable:
 
     def _fitting(self, rows: pa.Table) -> pa.Table:
         """The columns of the schema; null if the rows lack one."""
+        given = dict(zip(rows.column_names, rows.columns, strict=True))
         columns = [
-            rows.column(field.name).cast(field.type)
-            if field.name in rows.column_names
+            given[field.name].cast(field.type)
+            if field.name in given
             else pa.nulls(len(rows), field.type)
             for field in self.schema
         ]
@@ -143,7 +145,9 @@ def _opened(file: Place) -> pq.ParquetFile:
 
 def _rows(file: Place, opened: pq.ParquetFile, read: pa.Table, before: int) -> pa.Table:
     """Rows as they were read, with the columns of folders and `SOURCE`."""
-    columns = {n: read.column(n) for n in read.column_names if n not in TECHNICAL}
+    refuse_repeated_columns(file.name, read.column_names)
+    given = zip(read.column_names, read.columns, strict=True)
+    columns = {name: column for name, column in given if name not in TECHNICAL}
     for leaf in map(opened.schema.column, range(len(opened.schema))):
         if leaf.physical_type == "INT96" and leaf.path in columns:
             # the timestamps of Spark and old Hive are moments; pyarrow takes them for local times

@@ -169,7 +169,10 @@ class AuditOutput:
     def _shown_files(self, files: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The collection's files for `_run.json`: dumps of clients are named after them."""
         hide = self.request.redaction
+        if hide is None:
+            return [dict(file) for file in files]
         return [
-            {k: hide.text(v) if hide and isinstance(v, str) else v for k, v in file.items()}
+            {k: hide.text(v) if isinstance(v, str) else v for k, v in file.items()}
+            | {"name": hide.place(file["name"])}
             for file in files
         ]

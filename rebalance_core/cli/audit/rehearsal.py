@@ -10,6 +10,7 @@ from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.row_report import RowReport
+from rebalance_core.cli.terminal import joined
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.model.severities import SEVERITIES
 
@@ -70,4 +71,4 @@ def _report(
         found = [f"{verdict['findings'].get(name, 0):,} {name}" for name in SEVERITIES[::-1]]
         shown = f"{verdict['verdict']}, {', '.join(found)} not accepted"
         lines += ["", f"A run would end with exit code {int(exit_code)}: {shown}"]
-    return JobReport("\n".join(lines), facts, exit_code)
+    return JobReport(joined(lines), facts, exit_code)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.known.matching import KNOWN
 from rebalance_core.cli.run_time import duration, place
+from rebalance_core.cli.terminal import joined
 from rebalance_core.cli.utc import utc
 from rebalance_core.model.severities import INFO, WORST_FIRST
 from rebalance_core.model.verdicts import RUN_VERDICTS
@@ -84,7 +85,7 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     )
     if grave > shown:
         lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
-    return "\n".join(lines)
+    return joined(lines)
 
 
 def not_read(rejected: Mapping[str, int]) -> str:

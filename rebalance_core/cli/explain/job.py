@@ -8,7 +8,7 @@ from rebalance_core.cli.explain.options import ExplainOptions
 from rebalance_core.cli.explain.rendering import render_explanation
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run_on import SPARK
-from rebalance_core.cli.terminal import warn
+from rebalance_core.cli.terminal import joined, warn
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer, queue_text
 from rebalance_core.model.errors import UsageError
@@ -34,7 +34,7 @@ def run_explain(options: ExplainOptions) -> JobReport:
     if options.dry_run:
         text = f"would explain {queue_text(options.queue)} of {options.group} in {cluster}"
         facts = {"job": "explain", "dry_run": True, "exit_code": 0, "cluster": cluster}
-        return JobReport(text, facts)
+        return JobReport(joined([text]), facts)
     return JobReport(render_explanation(explanation), explain_facts(explanation))
 
 

@@ -9,6 +9,7 @@ from rebalance_core.cli.explain.sharing_text import (
     taker_lines,
     takers_line,
 )
+from rebalance_core.cli.terminal import joined
 from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
 from rebalance_core.explain.explainer import queue_text
 from rebalance_core.explain.start import start_lines
@@ -39,7 +40,7 @@ def render_explanation(explanation: Explanation) -> str:
         lines += ["", "Notes", *(f"  {note}" for note in explanation.notes)]
     if explanation.agrees is False:
         lines += ["", _differing(explanation)]
-    return "\n".join(lines)
+    return joined(lines)
 
 
 def _differing(explanation: Explanation) -> str:

@@ -10,6 +10,7 @@ from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.local_paths import local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
@@ -72,7 +73,7 @@ def _dry_run(options: IngestOptions, settings: Settings, collection: Collection)
     lines += [f"  {k:<26} {n:>6,} files {sizes[k]:>15,} bytes" for k, n in sorted(kinds.items())]
     lines += _refusals([file.message for file in collection.refused])
     lines += ["", f"output  {options.output}", f"  {', '.join(INGESTED_TABLES)}"]
-    return JobReport("\n".join(lines), facts)
+    return JobReport(joined(lines), facts)
 
 
 def _refusals(messages: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebalance_core.cli.run_time import duration, place
+from rebalance_core.cli.terminal import joined
 
 WORST_FILES = 5
 
@@ -76,4 +77,4 @@ def render_ingest(facts: Mapping[str, Any]) -> str:
             f"  {one['share_understood']:>7.2%}  {one['lines']:>9,} lines  {one['name']}"
             for one in facts["least_understood"]
         ]
-    return "\n".join(lines)
+    return joined(lines)

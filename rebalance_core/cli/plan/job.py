@@ -15,7 +15,7 @@ from rebalance_core.cli.run.engine_settings import bad_row_limits
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
-from rebalance_core.cli.terminal import warn, warn_of_nothing
+from rebalance_core.cli.terminal import warn
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
 
@@ -41,8 +41,6 @@ def run_plan(options: PlanOptions) -> JobReport:
     for warning in idle_switches(options.variants):
         warn(warning)
     result, record = carrier.plan(options, settings, inputs, config)
-    if not result.scenarios:
-        warn_of_nothing({"--group": options.group})
     owned = [row for row in result.scenarios if not row["shared"]]
     if options.queue_rates and owned and not any(row[PEAK] is not None for row in owned):
         warn(

@@ -7,6 +7,7 @@ from rebalance_core.cli.plan.legend import legend
 from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_time import duration, place
+from rebalance_core.cli.terminal import joined
 from rebalance_core.planning.recommendation import best_of, possible
 from rebalance_core.planning.variants import is_popped
 
@@ -125,7 +126,7 @@ def render_plan(facts: Mapping[str, Any]) -> str:
             lines += ["", title, *(f"  {name}: {caveat}" for name, caveat in caveats)]
     if any(scenario["strategies"] for scenario in facts["scenarios"]):
         lines += ["", *legend()]
-    return "\n".join(lines)
+    return joined(lines)
 
 
 def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
@@ -241,7 +242,7 @@ def render_dry_run(facts: Mapping[str, Any], rows: RowReport) -> str:
     lines += [f"{facts['variants']:,} variants: {product}", "", "histories"]
     lines += [f"  {history['scenario']}, seed {history['seed']}" for history in histories]
     lines += ["", "strategies", *(f"  {_name(row, None)}" for row in strategies)]
-    return "\n".join([*lines, "", f"output  {facts['output']}", *rows.lines()])
+    return joined([*lines, "", f"output  {facts['output']}", *rows.lines()])
 
 
 def _name(row: Mapping[str, Any], best: str | None) -> str:

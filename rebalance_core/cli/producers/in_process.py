@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.cli.producers.finish import WRITTEN, finish, results_options, say_begin
 from rebalance_core.cli.producers.options import ProducersOptions
 from rebalance_core.cli.progress import progress_of
@@ -73,5 +74,5 @@ def forecast(
 def _read(options: ProducersOptions, inputs: Mapping[str, str]) -> dict[str, pa.Table]:
     tables, unknown = read_results(inputs, options.input_format)
     for name, columns in unknown.items():
-        warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+        warn(unknown_columns(name, columns))
     return tables

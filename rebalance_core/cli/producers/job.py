@@ -10,6 +10,7 @@ from rebalance_core.cli.producers.summary import producers_facts, render_produce
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_on import AUTO, SPARK, run_on_of
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.terminal import joined
 from rebalance_core.engine.row_forecast import RowForecast
 
 PRODUCERS_IN_PROCESS = 10_000
@@ -61,4 +62,4 @@ def _dry_run(
     facts |= {"client_versions": versions, "output": options.output, "tables": list(WRITTEN)}
     lines += [f"client versions  {', '.join(versions)}", "", f"output  {options.output}"]
     lines += [f"  {', '.join(WRITTEN)}", *end]
-    return JobReport("\n".join(lines), facts, facts["exit_code"])
+    return JobReport(joined(lines), facts, facts["exit_code"])

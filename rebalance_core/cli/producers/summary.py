@@ -5,6 +5,7 @@ from typing import Any
 
 from rebalance_core.cli.producers.options import ProducersOptions
 from rebalance_core.cli.run_time import duration, place
+from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts.producers import PRODUCER_OUTCOMES, PRODUCER_SHARES
 from rebalance_core.engine.written import ProducersWritten
 
@@ -57,7 +58,7 @@ def render_producers(facts: Row) -> str:
     if facts["rejected"]:
         lines += ["", "Rejected rows"]
         lines += [f"  {code:<20} {times:,}" for code, times in facts["rejected"].items()]
-    return "\n".join(lines)
+    return joined(lines)
 
 
 def _grouped(

@@ -9,7 +9,7 @@ from rebalance_core.cli.run.input_files import tables_in
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.settings import resolve_settings
-from rebalance_core.cli.terminal import warn_of_nothing
+from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
@@ -34,8 +34,6 @@ def run_propagate(options: PropagateOptions) -> JobReport:
     if options.dry_run:
         return _dry_run(options, inputs, carrier.forecast(options, settings, inputs))
     written, record = carrier.run(options, settings, inputs)
-    if not written.facts["groups"]:
-        warn_of_nothing({"--group": options.group})
     facts = propagate_facts(options, written, record.seconds, run_on)
     return JobReport(render_propagate(facts), facts)
 
@@ -73,4 +71,4 @@ def _dry_run(
         changes, groups = forecast.facts["changes"], forecast.facts["groups"]
         lines += ["", f"{options.seeds:,} futures of {changes:,} changes in {groups:,} groups"]
     lines += ["", f"output  {options.output}", f"  {', '.join(TABLES)}"]
-    return JobReport("\n".join([*lines, *report.lines()]), facts, report.exit_code)
+    return JobReport(joined([*lines, *report.lines()]), facts, report.exit_code)

@@ -7,6 +7,7 @@ from typing import Any
 from rebalance_core.cli.propagate.advice import advice_on
 from rebalance_core.cli.propagate.options import PropagateOptions
 from rebalance_core.cli.run_time import duration, place
+from rebalance_core.cli.terminal import joined
 from rebalance_core.cli.utc import utc
 from rebalance_core.engine.written import PropagationWritten
 
@@ -75,7 +76,7 @@ def render_propagate(facts: Row) -> str:
     if facts["rejected"]:
         lines += ["", "Rejected rows"]
         lines += [f"  {code:<20} {times:,}" for code, times in facts["rejected"].items()]
-    return "\n".join([*lines, "", *_left_out(facts)])
+    return joined([*lines, "", *_left_out(facts)])
 
 
 def _kept(facts: Row) -> str:

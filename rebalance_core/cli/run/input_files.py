@@ -11,7 +11,7 @@ from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.run.secrets import redact_text
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.formats import format_of, untold_format
-from rebalance_core.contracts.local_paths import is_local, local_path, refuse_no_folder
+from rebalance_core.contracts.local_paths import is_local, is_utf8, local_path, refuse_no_folder
 from rebalance_core.contracts.unreadable_file import wrong_head
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.nearest import did_you_mean
@@ -99,6 +99,8 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
         return  # Hadoop's alternatives; Python's glob knows none
     if pattern and not there and not glob(str(path)):  # noqa: PTH207  # absolute patterns
         raise InputRefused(f"{option} {location}: no file matches")
+    if there and not path.is_file() and not path.is_dir():
+        raise InputRefused(f"{option} {location} cannot be read: it is no plain file")
     files = _data_files(path)
     for file in files:
         _check_head(file)
@@ -118,7 +120,11 @@ def _hidden(file: Path, folder: Path) -> bool:
 
 
 def _check_head(file: Path) -> None:
-    """Refuse a file that is not open to this user, or packed otherwise than its suffix says."""
+    """Refuse a file that is not open to this user, is packed otherwise than its suffix says, or
+    has a name that no `source` could hold.
+    """
+    if not is_utf8(file.name):
+        raise InputRefused(f"{str(file)!r} cannot be read: its name is not UTF-8")
     try:
         with file.open("rb") as opened:
             wrong = wrong_head(file.name, opened.read(_HEAD))
@@ -158,7 +164,7 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
         table,
         shown,
         bytes=sum(size for _, size in files),
-        file_list_sha256=hashlib.sha256(listing.encode()).hexdigest(),
+        file_list_sha256=hashlib.sha256(os.fsencode(listing)).hexdigest(),
     )
 
 

@@ -9,6 +9,8 @@ import os
 import shutil
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -94,21 +96,20 @@ class LocalFolder:
 
     def create_text(self, name: str, text: str) -> None:
         """Create a small file, whole or not at all; `FileExistsError` if it is there."""
-        whole = self._write_aside(name, text)
-        try:
-            os.link(whole, self.path / name)
-        except FileExistsError:
-            raise
-        except OSError:
-            # Some mounts know no links: exclusive still, though a crash could leave half a file.
-            with (self.path / name).open("x", encoding="utf-8") as file:
-                file.write(text)
-        finally:
-            whole.unlink()
+        with self._written_aside(name, text) as whole:
+            try:
+                os.link(whole, self.path / name)
+            except FileExistsError:
+                raise
+            except OSError:
+                # Some mounts know no links: exclusive still, though a crash could leave half a file
+                with (self.path / name).open("x", encoding="utf-8") as file:
+                    file.write(text)
 
     def replace_text(self, name: str, text: str) -> None:
         """Write a small file over an earlier one, whole at every moment."""
-        self._write_aside(name, text).replace(self.path / name)
+        with self._written_aside(name, text) as whole:
+            whole.replace(self.path / name)
 
     def delete(self, name: str) -> None:
         """Remove a file or a table."""
@@ -118,17 +119,18 @@ class LocalFolder:
         else:
             target.unlink(missing_ok=True)
 
-    def _write_aside(self, name: str, text: str) -> Path:
+    @contextmanager
+    def _written_aside(self, name: str, text: str) -> Iterator[Path]:
+        """A file that is gone in the end, on a full disk and after a signal too."""
         aside = self.path / f".{name}.{uuid.uuid4().hex}"
         try:
             with aside.open("x", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError:  # a full disk keeps no half file
+            yield aside
+        finally:
             aside.unlink(missing_ok=True)
-            raise
-        return aside
 
 
 class StoreFolder:

@@ -136,11 +136,11 @@ class OutputLock:
         if self._thread.is_alive():
             self._thread.join()
         holder = read_lock(self.folder)
-        if holder is None or holder.token != self._holder.token:
+        if holder is not None and holder.token != self._holder.token:
             return
         if undo and self.broken is not None:
             self.folder.replace_text(LOCK_NAME, json.dumps(asdict(self.broken), indent=2) + "\n")
-        else:
+        elif holder is not None:
             self.folder.delete(LOCK_NAME)
 
     def __enter__(self) -> Self:
@@ -179,9 +179,9 @@ class OutputLock:
             now_there = read_lock(self.folder)
             if now_there is not None and now_there.token != dead.token:
                 raise OutputExists(f"{self.folder.location}: another run was faster ({now_there})")
+            self.broken = dead  # first: a signal may come before the next line is done
             self.folder.delete(LOCK_NAME)
             self._create()
-            self.broken = dead
         finally:
             self.folder.delete(BREAKING_NAME)
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
@@ -125,17 +125,17 @@ class OutputRun:
 
     def __enter__(self) -> Self:
         refuse_own_input(self.folder, self._options)
-        with output_errors(self.folder.location):
-            self._lock.acquire()
         try:
             with output_errors(self.folder.location):
+                self._lock.acquire()
                 check_output(
                     self.folder,
                     overwrite=self._options.overwrite,
                     left_by_dead_run=self.broken is not None,
                 )
         except BaseException:
-            self._lock.release(undo=True)
+            with suppress(OSError, OutputExists):  # the first error says more
+                self._lock.release(undo=True)
             raise
         run = find_run(self.folder)
         self._may_clear = run is None or run["status"] != STATUS_OK

@@ -124,7 +124,9 @@ def python_version() -> str:
 
 def write_run(folder: OutputFolder, record: RunRecord) -> None:
     """Write the record; `FileExistsError` if the folder has one already."""
-    folder.create_text(RUN_NAME, json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n"
+    # half characters, of names that are not UTF-8, as JSON's own escapes
+    folder.create_text(RUN_NAME, text.encode(errors="backslashreplace").decode())
 
 
 def find_run(folder: OutputFolder) -> dict[str, Any] | None:

@@ -11,6 +11,8 @@ from rebalance_core.cli.run.output_run import OutputRun, check_output, output_er
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import say
+from rebalance_core.contracts.local_paths import is_local, is_utf8, local_path
+from rebalance_core.model.errors import UsageError
 from rebalance_core.storage.locations import place_of
 
 
@@ -62,8 +64,10 @@ def folder_here(location: str) -> LocalFolder | StoreFolder:
     """The folder at a place that this process reaches.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it does not, or the path is not UTF-8.
     """
+    if is_local(location) and not is_utf8(local_path(location).absolute()):
+        raise UsageError(f"--output {location}: the folder it is in is not UTF-8; name another")
     place = place_of(location)
     return LocalFolder(location) if place.is_local else StoreFolder(place)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables, read_input_tables
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.cli.progress import progress_of
@@ -62,7 +63,7 @@ def forecast(
     check_free_here(options)
     tables = _read(options, inputs)
     for name, columns in tables.unknown_columns.items():
-        warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+        warn(unknown_columns(name, columns))
     checked = check_tables(tables, max_queue_nums=simulation.max_queue_nums)
     return row_forecast(checked, simulation, bad_row_limits(settings))
 

@@ -13,7 +13,7 @@ from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
-from rebalance_core.cli.terminal import warn_of_nothing
+from rebalance_core.cli.terminal import joined, warn_of_nothing
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.local_paths import is_local, local_path
 from rebalance_core.engine.options import SimulationOptions
@@ -104,7 +104,7 @@ def _dry_run(
     lines += ["", f"output  {options.output}", f"  {', '.join(LEDGER_TABLES)}"]
     lines += ["", f"engine  {options.engine}", "", "settings"]
     lines += [f"  {key} = {value}" for key, value in _flat(settings.as_dict())]
-    return JobReport("\n".join([*lines, *report.lines()]), facts, report.exit_code)
+    return JobReport(joined([*lines, *report.lines()]), facts, report.exit_code)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.interests import Interests, interests_of
+from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
 from rebalance_core.engine.options import SimulationOptions, group_pattern
 from rebalance_core.engine.routing import UNDIVIDED, routing_of
 from rebalance_core.engine.row_forecast import RowForecast
@@ -74,6 +74,7 @@ def forecast(
             counted.rows,
             bad_row_limits(settings),
             lambda: rejected_rows(checked, routing, simulation),
+            lambda: refuse_no_group(simulation.group, counted.noted(Interests)),
         )
 
 

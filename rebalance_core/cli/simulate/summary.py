@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebalance_core.cli.run_time import duration, place
+from rebalance_core.cli.terminal import joined
 from rebalance_core.cli.utc import utc
 
 
@@ -67,7 +68,7 @@ def render_summary(facts: Mapping[str, Any]) -> str:
         title = "The group" if len(worst) == 1 else f"The {len(worst)} worst groups"
         title = title if facts["groups"] > len(worst) else "Groups, the worst first"
         lines += ["", title, *_table(worst)]
-    return "\n".join(lines)
+    return joined(lines)
 
 
 def _table(groups: Sequence[Mapping[str, Any]]) -> list[str]:

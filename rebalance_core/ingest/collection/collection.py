@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -122,19 +123,22 @@ def _identified(
     path = root / name
     if not name.isprintable():
         return _refuse(name, "BAD_NAME", "its name holds control or undecodable characters")
-    real = path.resolve()
-    if not real.is_relative_to(root):
-        return _refuse(name, "LEAVES_COLLECTION", "is a link that leaves the collection; not read")
-    if real.is_dir() or real in seen:
-        return None  # a link inside: what it names is read where it lies
     try:
+        real = path.resolve()
+        if not real.is_relative_to(root):
+            why = "is a link that leaves the collection; not read"
+            return _refuse(name, "LEAVES_COLLECTION", why)
         status = real.stat()
+        if stat.S_ISDIR(status.st_mode) or real in seen:
+            return None  # a link inside: what it names is read where it lies
         if not stat.S_ISREG(status.st_mode):
             return _refuse(name, "NO_PLAIN_FILE", "is no plain file (pipe, socket or device)")
         with real.open("rb") as opened:
             head = opened.read(_SNIFFED)
     except OSError as error:
         return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
+    except RuntimeError:  # Python before 3.13, of links that name each other
+        return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {os.strerror(errno.ELOOP)}")
     file = identify(name, status.st_size)
     if file is None:
         return None if is_other(name) else _refuse(name, "UNKNOWN_FILE", "is no file of the layout")

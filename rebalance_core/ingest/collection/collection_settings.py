@@ -50,6 +50,8 @@ def read_settings(folder: Path) -> CollectionSettings:
         InputRefused: the file is missing or wrong; every mistake is named.
     """
     path = folder / SETTINGS_NAME
+    if path.exists() and not path.is_file():
+        raise InputRefused(f"{path} cannot be read: it is no plain file")
     try:
         text = path.read_bytes().decode("utf-8-sig")
         document = tomllib.loads(text)

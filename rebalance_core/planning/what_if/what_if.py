@@ -73,7 +73,9 @@ class WhatIf:
 
     def __str__(self) -> str:
         """The table of `what_if_table`."""
-        return what_if_table(str(self.change), self.before, self.after)
+        return what_if_table(
+            str(self.change), self.before, self.after, lost_brokers=self.change.lose_broker
+        )
 
 
 def what_if(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
@@ -13,22 +14,29 @@ from rebalance_core.planning.what_if.allocation import Allocation, PopFigures, c
 MOST_ROWS = 20
 """Of consumers and of queues; what is left out is counted."""
 
+MOST_ALIKE = 2
+"""Of topics whose rows are the same but for the name; the others are counted."""
+
 NO_OWNER, GONE, NEW, SHARED = "(no owner)", "(gone)", "(new)", "(shared)"
 NO_MEANING = "n/a"
 
 
-def what_if_table(change: str, before: Allocation, after: Allocation) -> str:
+def what_if_table(
+    change: str, before: Allocation, after: Allocation, *, lost_brokers: Sequence[str] = ()
+) -> str:
     """The table; ASCII but for the names, columns aligned.
 
     Args:
         change: What was asked, in words.
         before: Today.
         after: Once every member has seen the change.
+        lost_brokers: Names of brokers that the change takes away.
     """
     parts = [
         _aligned([(f"what if: {change}", "before", "after"), *_figures(before, after)]),
         _by_topic(after.figures),
         _caveats(after.figures),
+        _unread(lost_brokers),
         _sharing(before, after),
         _consumers(before, after),
         _queues(before, after),
@@ -76,7 +84,30 @@ def _by_topic(figures: StepMovement) -> str:
         )
         for name, row in figures.topics.items()
     ]  # fmt: skip
-    return _aligned([head, *rows])
+    lines: list[tuple[str, ...]] = [head]
+    for alike, some, more in _alike((name, cells) for name, *cells in rows):
+        lines += [(name, *alike) for name in some]
+        if more:
+            lines.append((more, *[""] * len(alike)))
+    return _aligned(lines)
+
+
+def _alike(topics: Iterable[tuple[str, Any]]) -> Iterator[tuple[Any, list[str], str]]:
+    """What topics of the same kind have, some of their names, and how many more there are."""
+    kinds: dict[str, tuple[Any, list[str]]] = {}
+    for name, kind in topics:
+        kinds.setdefault(repr(kind), (kind, []))[1].append(name)
+    for kind, names in kinds.values():
+        left_out = len(names) - MOST_ALIKE
+        yield kind, names[:MOST_ALIKE], f"… {left_out} more alike" if left_out > 0 else ""
+
+
+def _unread(lost_brokers: Sequence[str]) -> str:
+    if not lost_brokers:
+        return ""
+    until = "it is back" if len(lost_brokers) == 1 else "they are back"
+    names = ", ".join(lost_brokers)
+    return f"whatever the queues of {names} still hold is unread until {until}"
 
 
 def _caveats(figures: StepMovement) -> str:
@@ -90,11 +121,16 @@ def _caveats(figures: StepMovement) -> str:
 def _sharing(before: Allocation, after: Allocation) -> str:
     """Topics that members share, before and after, what a death costs, and modes without effect."""
     rows: list[tuple[str, str, str]] = []
-    for topic in dict.fromkeys((*before.pop, *after.pop)):
-        was, now = before.pop.get(topic), after.pop.get(topic)
-        for name, cell in _POP_FIGURES:
-            cells = ("-" if figures is None else cell(figures) for figures in (was, now))
-            rows.append((f"{topic}: {name}", next(cells), next(cells)))
+    popped = dict.fromkeys((*before.pop, *after.pop))
+    for (was, now), some, more in _alike(
+        (t, (before.pop.get(t), after.pop.get(t))) for t in popped
+    ):
+        for topic in some:
+            for name, cell in _POP_FIGURES:
+                cells = ("-" if figures is None else cell(figures) for figures in (was, now))
+                rows.append((f"{topic}: {name}", next(cells), next(cells)))
+        if more:
+            rows.append((more, "", ""))
     if rows:
         rows.append(
             ("held by a dead one, again after", str(before.redelivery or "-"),

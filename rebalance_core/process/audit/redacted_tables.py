@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rebalance_core.audit.redact import (
     CLIENT_COLUMNS,
+    DUMP_OF_CLIENT,
     HIDDEN,
     PLACE_COLUMNS,
     PLACES_OF_CLIENTS,
@@ -37,8 +38,13 @@ def _redacted(name: str, column: pa.Array, salt: str) -> pa.Array:
     if name == "raw":
         return pa.array([HIDDEN] * len(column), column.type)
     if name == "source":
-        return _mapped(column, lambda place: _PLACE.sub(HIDDEN, place))
+        return _mapped(column, _hidden_client)
     return _without_messages(column) if name == "issues" else column
+
+
+def _hidden_client(place: str) -> str:
+    hidden = DUMP_OF_CLIENT.sub(lambda m: f"{m[1]}{HIDDEN}{m[3].removeprefix('.txt')}", place)
+    return _PLACE.sub(HIDDEN, hidden)
 
 
 def _mapped(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
@@ -151,7 +152,7 @@ def _checked(
 ) -> Checked:
     if warn is not None:
         for name, columns in inputs.history.unknown_columns.items():
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+            warn(unknown_columns(name, columns))
     return check_tables(inputs.history, max_queue_nums=options.max_queue_nums)
 
 

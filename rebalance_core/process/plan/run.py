@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import refuse_bad_rows
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
+from rebalance_core.engine.interests import interests_of, refuse_no_group
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model import events
@@ -69,6 +71,7 @@ def run_plan(
     options = options or PlanConfig()
     checked = _checked(inputs, options, warn)
     refuse_bad_rows(checked.counts, options.bad_rows, lambda: complaints(checked.rejected))
+    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
     rows = {name: count.rows for name, count in checked.counts.items()}
     if before_writing is not None:
         before_writing(rows)
@@ -126,5 +129,5 @@ def _checked(
 ) -> Checked:
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+            warn(unknown_columns(name, columns))
     return check_tables(inputs, max_queue_nums=options.max_queue_nums)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
@@ -15,12 +16,14 @@ from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with
 from rebalance_core.clockwork.measure.partial import propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TABLES
+from rebalance_core.engine.interests import interests_of, refuse_no_group
 from rebalance_core.engine.propagation.facts import PropagationFacts, survey_facts
 from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.engine.propagation.pieces import Survey, rejected_rows, surveyed
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import PropagationForecast, PropagationWritten
+from rebalance_core.kernels.codes.columns import EVENTS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.propagation.groups import Groups
 from rebalance_core.process.propagation.pool import Piece, played_pieces
@@ -124,6 +127,7 @@ def propagation_forecast(
     counts, known = checked.counts, complaints(checked.rejected)
     try:
         refuse_bad_rows(counts, limits, lambda: known)
+        refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
         surveys = [surveyed(history, options) for history in Groups.of(checked, options)]
         rejected = pa.concat_tables([checked.rejected, rejected_rows(surveys)])
         known = complaints(rejected)
@@ -158,6 +162,7 @@ def _looked_over(
     """The input, refused if it is to be, before anything is simulated."""
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
     refuse_bad_rows(checked.counts, limits, lambda: complaints(checked.rejected))
+    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
     groups = Groups.of(checked, options)
     surveys = [surveyed(history, options) for history in groups]
     unknown = rejected_rows(surveys)
@@ -197,4 +202,4 @@ def _pieces(looked: _LookedOver, options: PropagationOptions) -> Iterator[Piece]
 def _warn_of_columns(inputs: InputTables, warn: Callable[[str], object] | None) -> None:
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+            warn(unknown_columns(name, columns))

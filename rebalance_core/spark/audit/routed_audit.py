@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.interests import Interests, interests_of_named
@@ -64,7 +65,7 @@ def checked_tables(
     checked, counted = check_and_note(inputs, options.max_queue_nums, _NOTINGS)
     for name, columns in counted.unknown.items():
         if warn is not None and name in INPUT_TABLES:
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+            warn(unknown_columns(name, columns))
     return checked, counted
 
 

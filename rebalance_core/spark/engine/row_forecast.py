@@ -20,6 +20,7 @@ def row_forecast(
     counts: Mapping[str, RowCounts],
     limits: BadRowLimits,
     rejected: Callable[[], DataFrame],
+    refuse: Callable[[], object] = lambda: None,
 ) -> RowForecast:
     """Apply the limits as a run does, before the replay and with what the replay rejects.
 
@@ -28,6 +29,7 @@ def row_forecast(
         counts: its rows (`check_and_note`).
         limits: how many rows may be bad.
         rejected: gives the rows of ``rejected``, asked for once few enough rows are bad.
+        refuse: raises `InputRefused` for what else a run would refuse.
     """
     known: list[Complaint] = []
 
@@ -38,6 +40,7 @@ def row_forecast(
     try:
         refuse_bad_rows(counts, limits, lambda: read(checked.rejected))
         read(rejected())
+        refuse()
         unknown = sum(each.times for each in known if each.code == UNKNOWN_MEMBER)
         counts = with_unknown_members(counts, unknown)
         refuse_bad_rows(counts, limits, lambda: known)

@@ -14,7 +14,7 @@ from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_membe
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.bucket_pass import Giants, bucket_pass
 from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.interests import Interests, interests_of
+from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
 from rebalance_core.engine.ledger_pass import Rows
 from rebalance_core.engine.options import (
     REFERENCE,
@@ -73,6 +73,7 @@ def simulate_and_write(
     with closing(checked):
         check_options(options)
         refuse_bad_rows(counts, config.bad_rows, lambda: complaints(checked.rejected))
+        refuse_no_group(options.group, counted.noted(Interests))
         if before_writing is not None:
             before_writing()
         rows, work = ledger_tasks(session, checked, counted, options)

@@ -37,8 +37,12 @@ from rebalance_core.ingest.file_reader import (
 from rebalance_core.ingest.in_process import read_file, reader_of
 from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS
 from rebalance_core.ingest.parse.text.log_line import STACK_LINE
+from rebalance_core.ingest.parse.text.log_text import LINE_LIMIT, long_line
+from rebalance_core.ingest.refusal import unread
 from rebalance_core.spark.ingest.evidence_chunks import CHUNKS_DDL, evidence_chunks
 
+_LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
+"""Hadoop passes over a line of as many bytes, its end among them, and says so in a log only."""
 _GLOB = re.compile(r"([\\*?\[\]{}^])")
 
 
@@ -72,9 +76,28 @@ def collection_evidence(
     return evidence.unionAll(_split_logs(spark, Readers(split), buckets)) if split else evidence
 
 
+def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[Unread]:
+    """The refusal of each file in splits of which a line was passed over; its count gets it, too.
+
+    Args:
+        collection: what was read.
+        stats: of all its files, in order.
+    """
+    counts = {one.name: one for one in stats}
+    for file in collection.files:
+        one = counts.get(file.name)
+        in_splits = file.is_log and not file.gzipped
+        if one is not None and in_splits and file.size - one.line_bytes > LINE_LIMIT:
+            refusal = long_line()
+            one.rejected += 1
+            one.unreadable = refusal.code
+            yield unread(file.name, file.name, refusal)
+
+
 def _split_logs(spark: SparkSession, readers: Readers, buckets: int) -> DataFrame:
     # a carriage return alone ends no line, here as in the other way of reading
-    text = spark.read.option("lineSep", "\n").text(_locations(readers))
+    reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, LINE_LIMIT + 2)
+    text = reader.text(_locations(readers))
     lines = text.select(
         sf.make_valid_utf8("value").alias("line"),
         sf.col("_metadata.file_path").alias("path"),
@@ -114,6 +137,7 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
                     yield reader.stats
                 split, reader, done = here, readers.of(here[0]), 0
             lines = batch["line"].slice(begin, end - begin).cast(pa.string())
+            reader.stats.line_bytes += len(lines) + (pc.sum(pc.binary_length(lines)).as_py() or 0)
             yield from _read_block(reader, lines, here[1], done)
             done += len(lines)
     if reader is not None:

@@ -35,7 +35,7 @@ from rebalance_core.ingest.observed.file_findings import file_findings
 from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.engine.routed_rows import ROUTED_DDL, ROUTED_SCHEMA
 from rebalance_core.spark.ingest.assembling_tasks import Assembling
-from rebalance_core.spark.ingest.collection_evidence import collection_evidence
+from rebalance_core.spark.ingest.collection_evidence import collection_evidence, long_lines
 from rebalance_core.spark.ingest.evidence_chunks import DRIVER
 from rebalance_core.spark.task_count import cores_of
 
@@ -69,6 +69,7 @@ def ingest(
     try:
         pieces = _pieces_of_driver(evidence)
         stats = total_stats(collection, (stats_of(p) for p in pieces if p.part == COUNTED))
+        too_long = [*long_lines(collection, stats)]
         shifts = zone_shifts(collection, stats)
         stats = in_step(stats, shifts)
         of_cluster = [*corrected((p for p in pieces if p.part != COUNTED), shifts)]
@@ -79,7 +80,7 @@ def ingest(
         tables["findings"] += file_findings(collection, stats, assumed, context)
         tables["findings"] += zone_findings(collection, shifts)
         whole = whole_refusals(stats)
-        refused = (*collection.refused, *wrong, *whole.values())
+        refused = (*collection.refused, *too_long, *wrong, *whole.values())
         tables["rejected"] = [rejected_row(piece) for piece in refused]
         assembling = Assembling(context, buckets, frozenset(whole), shifts)
         of_keys = (

@@ -15,7 +15,7 @@ from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_membe
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
 from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.interests import Interests, interests_of
+from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
 from rebalance_core.engine.routing import UNDIVIDED, Routing, routing_of
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.planning.sweep.event_facts import EventFacts, event_facts
@@ -84,6 +84,7 @@ def run_plan(
     counts = counted.rows
     with closing(checked):
         refuse_bad_rows(counts, options.bad_rows, lambda: complaints(checked.rejected))
+        refuse_no_group(options.group, counted.noted(Interests))
         rows = {name: count.rows for name, count in counts.items()}
         if before_writing is not None:
             before_writing(rows)
@@ -126,6 +127,7 @@ def plan_forecast(
             counted.rows,
             options.bad_rows,
             lambda: rejected_rows(checked, routed.routing, recorded_history(options)),
+            lambda: refuse_no_group(options.group, counted.noted(Interests)),
         )
         if forecast.refusal is not None:
             return forecast, ()

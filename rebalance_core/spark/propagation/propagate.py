@@ -19,7 +19,7 @@ from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
-from rebalance_core.engine.interests import Interests, interests_of
+from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.engine.propagation.facts import PropagationFacts, survey_facts
 from rebalance_core.engine.propagation.options import PropagationOptions
@@ -126,9 +126,11 @@ class _Checked:
     groups: BucketGroups
     routed: DataFrame
     tasks: int
+    wanted: str | None
 
     def refuse(self, limits: BadRowLimits) -> None:
         refuse_bad_rows(self.counted.rows, limits, lambda: complaints(self.tables.rejected))
+        refuse_no_group(self.wanted, self.counted.noted(Interests))
 
 
 @contextmanager
@@ -150,7 +152,7 @@ def _checked(
         routed = routed_rows(tables, routing).persist()
         released.callback(routed.unpersist)
         groups = BucketGroups(routing.giants, OFFSETS in tables.tables, COMMITS in tables.tables)
-        yield _Checked(tables, counted, groups, routed, tasks)
+        yield _Checked(tables, counted, groups, routed, tasks, options.group)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.check_tasks import Note, Noting, unknown_names
@@ -63,7 +64,7 @@ def check_and_note(
         raise
     if warn is not None:
         for name, columns in counted.unknown.items():
-            warn(f"{name} has unknown column(s), not read: {', '.join(columns)}")
+            warn(unknown_columns(name, columns))
     return checked, counted
 
 

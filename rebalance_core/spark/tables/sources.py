@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, types
 
 from rebalance_core.checks.conform import conform as conformed
-from rebalance_core.checks.conform import refuse_missing_columns
+from rebalance_core.checks.conform import refuse_missing_columns, refuse_repeated_columns
 from rebalance_core.checks.reading.json_rows import ReadRows
 from rebalance_core.checks.reading.json_text import names_of_line
 from rebalance_core.checks.reading.locations import unknown_names
@@ -92,8 +92,10 @@ def source_of(table: Table, frame: DataFrame) -> Source:
     """Any frame as a source; see `rebalance_core.checks.conform.conform` for what is accepted.
 
     Raises:
-        InputRefused: Columns that may not be null are missing; all of them are named.
+        InputRefused: A column is there twice, or one that may not be null is missing; all of them
+            are named.
     """
+    refuse_repeated_columns(table.name, frame.columns)
     refuse_missing_columns(table, frame.columns)
     with_raw = RAW in frame.columns
 

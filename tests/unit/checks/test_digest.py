@@ -111,3 +111,16 @@ def test_the_digest_sees_issues() -> None:
         for each in issues
     ]
     assert len({digest_of(ALL_TABLES["rejected"], row) for row in rows}) == len(issues)
+
+
+def test_long_texts_hash_alike_alone_and_among_many() -> None:
+    """Few long texts are hashed one by one, many at once."""
+    texts = [letter * (1_000 + 37 * number) for number, letter in enumerate("abcdefghij")]
+    some = arrow_rows().slice(0, len(texts))
+    place = some.schema.get_field_index("text")
+    rows = some.set_column(place, some.schema.field(place), pa.array(texts))
+    (batch,) = rows.combine_chunks().to_batches()
+    together = row_hashes(TABLE, batch).tolist()
+    alone = [row_hashes(TABLE, batch.slice(n, 1)).tolist()[0] for n in range(len(texts))]
+    assert together == alone
+    assert len(set(alone)) == len(texts)

@@ -1,12 +1,15 @@
 """What `tests/spark/test_quarantine.py` demands of Spark's checks, of those without a JVM."""
 
 import json
+import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from rebalance_core.checks.conform import with_text
+from rebalance_core.checks.digest import TableDigest
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
 from rebalance_core.checks.row_checks import check_table, check_tables, complaints
 from rebalance_core.checks.row_counts import RowCounts
@@ -177,3 +180,27 @@ def test_each_distinct_text_is_parsed_once() -> None:
 def test_rows_without_a_column_for_their_text_are_left_as_they_are() -> None:
     rows = pa.table({"cluster": ["c"]})
     assert with_text(ALL_TABLES[EVENTS], rows) is rows
+
+
+def test_a_name_above_the_limit_is_refused_whatever_its_length() -> None:
+    row: dict[str, Any] = {
+        "cluster": "c", "event_ms": NOW_MS, "event_type": "CONSUMER_JOIN",
+        "consumer_group": "g", "client_id": "a@1", "subscriptions": ["T"],
+    }  # fmt: skip
+    long = "é" * 2049
+    cases: list[dict[str, Any]] = [
+        {"client_id": long[:-1]},
+        {"client_id": long},
+        {"subscriptions": ["T", long]},
+        {"consumer_group": "g" * 2_000_000},
+    ]
+    rows = pa.Table.from_pylist([row | case | {"sequence": n} for n, case in enumerate(cases)])
+    began = time.process_time()
+    checked = check_tables(input_tables_of({"cluster_events": rows}))
+    rejected = checked.rejected.to_pylist()
+    digest = TableDigest(REJECTED)
+    digest.add(checked.rejected)
+    assert time.process_time() - began < 5  # the hash alone took 20 s
+    assert [[issue["code"] for issue in row["issues"]] for row in rejected] == [["TOO_LONG"]] * 3
+    assert max(len(row["issues"][0]["message"]) for row in rejected) < 300
+    assert checked.counts["cluster_events"] == RowCounts(4, 3)

@@ -14,7 +14,7 @@ from rebalance_core.cli.run.output_folder import LocalFolder
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
 def test_it_ends_with_2_in_one_line(capsys: pytest.CaptureFixture[str], code: int) -> None:
     arrow = OSError(code, "Error writing bytes to file. Detail: …")
-    assert main._explain(arrow, debug=False) == ExitCode.USAGE == exit_code_of(arrow)
+    assert main._explain(arrow, debug=False)[0] == ExitCode.USAGE == exit_code_of(arrow)
     told = capsys.readouterr().err
     why = os.strerror(code)
     assert told == f"rebalance: nothing more can be written, and there is no result: {why}\n"
@@ -24,7 +24,7 @@ def test_the_file_is_named_where_it_is_known(capsys: pytest.CaptureFixture[str])
     with pytest.raises(OSError, match="No space left") as caught, Path("/dev/full").open("w") as f:
         f.write("x")
     caught.value.filename = "/dev/full"
-    assert main._explain(caught.value, debug=False) == ExitCode.USAGE
+    assert main._explain(caught.value, debug=False)[0] == ExitCode.USAGE
     assert capsys.readouterr().err.endswith("no result: /dev/full: No space left on device\n")
 
 

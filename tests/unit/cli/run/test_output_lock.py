@@ -4,16 +4,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from rebalance_core.cli.job import JobOptions
 from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.output_lock import LOCK_NAME, OutputLock, read_lock
+from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.model.errors import OutputExists
 
 TREE = Path(__file__).resolve().parents[4]
@@ -115,3 +118,52 @@ def test_an_unreadable_lock_is_nobodys_to_break(tmp_path: Path) -> None:
     (tmp_path / LOCK_NAME).write_text("{}")
     with pytest.raises(OutputExists, match="cannot be read"):
         OutputLock(LocalFolder(str(tmp_path)), break_lock=True).acquire()
+
+
+@pytest.mark.parametrize("moment", ["link", "open", "read", "start"])
+def test_a_signal_while_the_lock_is_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The signal comes when a call is done, before what it gave is stored."""
+
+    def signalled(call: Callable[..., object]) -> Callable[..., object]:
+        def called(*args: object, **keywords: object) -> object:
+            monkeypatch.undo()
+            call(*args, **keywords)
+            raise SystemExit(143)
+
+        return called
+
+    place, name = {
+        "link": (os, "link"),
+        "open": (os, "fsync"),
+        "read": (LocalFolder, "read_text"),
+        "start": (threading.Thread, "start"),
+    }[moment]
+    options = JobOptions(argv=())
+    run = OutputRun(LocalFolder(str(tmp_path / "out")), "simulate", options, {}, (), "process")
+    monkeypatch.setattr(place, name, signalled(getattr(place, name)))
+    with pytest.raises(SystemExit), run:
+        pytest.fail("the signal was lost")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_signal_while_a_lock_is_broken_leaves_that_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_lock(tmp_path, host="elsewhere", pid=1, age=timedelta(days=1))
+    before = (tmp_path / LOCK_NAME).read_text()
+    delete = LocalFolder.delete
+
+    def signalled(folder: LocalFolder, name: str) -> None:
+        monkeypatch.undo()
+        delete(folder, name)
+        raise SystemExit(143)
+
+    monkeypatch.setattr(LocalFolder, "delete", signalled)
+    options = JobOptions(argv=(), break_lock=True)
+    run = OutputRun(LocalFolder(str(tmp_path)), "simulate", options, {}, (), "process")
+    with pytest.raises(SystemExit), run:
+        pytest.fail("the signal was lost")
+    assert json.loads((tmp_path / LOCK_NAME).read_text()) == json.loads(before)
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK_NAME]

@@ -473,3 +473,18 @@ def test_a_client_log_without_a_fact_is_for_information_and_a_foreign_one_a_warn
     assert "0 of 9 lines" in row["summary"]
     assert "It begins '2026-11-21 11:28:35.123  INFO 1 ---" in row["summary"]
     assert not any(r["rule_id"] == "INGEST_STATES_NOTHING" for r in found)
+
+
+def test_a_collection_toml_that_is_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
+    (folder / "collection.toml").unlink()
+    os.mkfifo(folder / "collection.toml")
+    with pytest.raises(InputRefused, match="no plain file"):
+        open_collection(folder)
+
+
+def test_links_that_name_each_other_are_refused_by_name(folder: Path) -> None:
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    (folder / "c").symlink_to("c")
+    refused = codes(ingest_collection(folder))
+    assert refused == dict.fromkeys(("a", "b", "c"), "UNREADABLE_FILE")

@@ -13,6 +13,8 @@ from tests.recordings.tables import replayed
 
 PLACES = {
     "mqadmin/5-consumerStatus-g/10.0.0.1@7.txt:8": "mqadmin/5-consumerStatus-g/(redacted):8",
+    "mqadmin/5-consumerStatus-g/worker0xq7.txt:8": "mqadmin/5-consumerStatus-g/(redacted):8",
+    "mqadmin/5-consumerStatus-g/a worker": "mqadmin/5-consumerStatus-g/(redacted)",
     "clients/shop-pod/rocketmq_client.log:3": "clients/(redacted)/rocketmq_client.log:3",
     "brokers/broker-a/broker.log.gz:419": "brokers/broker-a/broker.log.gz:419",
     "nodes/10.0.0.1/x.log:2": "nodes/(redacted)/x.log:2",
