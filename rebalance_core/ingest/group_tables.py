@@ -16,7 +16,7 @@ from rebalance_core.ingest.events.suspensions import suspension_events
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
-from rebalance_core.ingest.evidence.folder_evidence import of_group
+from rebalance_core.ingest.evidence.folder_evidence import of_group, of_masters
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.parse.text.client_version import is_later, is_modelled, plain_version
@@ -96,10 +96,10 @@ def _observed(
     group: str, evidence: Iterable[Evidence], names: ProcessNames, context: ClusterContext
 ) -> Tables:
     """What the group's masters state of it as it stands."""
-    of_masters = [piece for piece in evidence if piece.place not in context.slave_places]
+    stated = list(of_masters(evidence, context))
     return {
-        "observed_facts": group_facts(group, of_masters, names, context),
-        "observed_members": member_rows(group, of_masters, context),
+        "observed_facts": group_facts(group, stated, names, context),
+        "observed_members": member_rows(group, stated, context),
     }
 
 
