@@ -77,13 +77,15 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     findings += _later(group, versions)
     _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
+    for number, row in enumerate(timeline.at_one_broker, len(events)):
+        row[ORDER] = number
     tables: Tables = {
-        "cluster_events": events,
+        "cluster_events": events + timeline.at_one_broker,
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:
         changes, more = request_mode_events(group, evidence, presence, context)
-        tables["cluster_events"] = events + changes
+        tables["cluster_events"] += changes
         there = {row["client_id"] for row in events if row["event_type"] == CONSUMER_JOIN}
         members = MemberSettings(strategies, versions, modes, frozenset(there), bool(changes))
         row, taken = settings_row(group, [*evidence, *configs], members, names.zone_of, context)

@@ -13,7 +13,12 @@ from itertools import groupby
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import proxy_answers
+from rebalance_core.audit.evidence.dumps import (
+    SAME_ROUND_MS,
+    broker_answers,
+    member_rounds,
+    proxy_answers,
+)
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.model.group_settings import PUSH
@@ -152,7 +157,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     mqadmin asks each member for them, and goes on without a word where that fails. One that reads
     the queues that its application names (`assigned_members`) is no owner.
     """
-    not_ours, silent = _pop_retries(case), silent_members(case)
+    not_ours, silent, unasked = _pop_retries(case), silent_members(case), _Unasked(case)
     unanswered = [
         row["first_ms"]
         for row in case.facts("DUMP")
@@ -172,7 +177,37 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
             )
             if address in assigned or (not address and unsure):
                 continue
+            if not address and unasked.may_hold(queue_of(row), row["first_ms"]):
+                continue
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
+
+
+class _Unasked:
+    """Where ``N/A`` says nothing: a member was not asked, or says itself that it has the queue.
+
+    mqadmin takes the members from the list of one broker, whichever: whom that one does not list it
+    does not ask.
+    """
+
+    def __init__(self, case: GroupCase) -> None:
+        self._held: dict[MessageQueue, list[int]] = {}
+        for row in case.facts("HELD_QUEUE"):
+            if row["client_id"] and row["details"].get("dropped") != "true":
+                self._held.setdefault(queue_of(row), []).append(row["first_ms"])
+        self._short = []
+        for together in member_rounds(broker_answers(case)):
+            lists: dict[str, set[str]] = {}
+            for row in together:
+                ids = {row["client_id"]} - {None}
+                lists.setdefault(row["asked_broker"], set()).update(ids)
+            everybody = set[str]().union(*lists.values())
+            if any(ids != everybody for ids in lists.values()):
+                self._short.append(together[0]["observed_ms"])
+
+    def may_hold(self, queue: MessageQueue, at_ms: int) -> bool:
+        """True if a member that was not asked then may hold it."""
+        times = (*self._held.get(queue, ()), *self._short)
+        return any(abs(ms - at_ms) <= SAME_ROUND_MS for ms in times)
 
 
 def _pop_retries(case: GroupCase) -> set[str]:
