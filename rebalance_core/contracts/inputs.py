@@ -22,7 +22,7 @@ CLUSTER_EVENTS = Table(
         client_id? STRING consumer events: the client id; opaque, never parsed for identity
         channel_id? STRING one process as the brokers see it; null is one nameless channel
         topic? STRING topic and (un)subscribe events
-        broker_name? STRING broker, master, topic events; TOPIC_DELETED without one: every broker
+        broker_name? STRING whose; null of TOPIC_DELETED: all brokers; consumers: it alone saw it
         read_queue_nums? INT TOPIC_CONFIG: queues consumers read
         write_queue_nums? INT TOPIC_CONFIG: queues producers write
         perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null

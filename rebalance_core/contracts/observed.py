@@ -163,6 +163,11 @@ _OTHER_KINDS = (
         MOMENTS,
     ),
     FactKind(
+        "HEARTBEAT_INTERVAL",
+        "heartbeatBrokerInterval of a client that is not set to the default (consumerStatus): "
+        "interval_ms",
+    ),
+    FactKind(
         "GAVE_UP_ASKING",
         "a client that is set to ask brokers (clientRebalance=false) divides the topic itself, as "
         "its log says: strategy",

@@ -47,14 +47,14 @@ class BrokerHistory:
                     self.versions[v["broker_name"]] = version
                     self._version_ms[v["broker_name"]] = at_ms
         elif piece.kind == "request_modes":
-            if folder is not None and folder.authoritative:
-                at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
+            at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
+            if folder is not None and folder.speaks(at_ms):
                 self.mode_stores.add((folder.broker_name, at_ms, piece.source))
         elif piece.at_ms is None:
             return
         elif piece.kind == "broker_starting" and folder is not None:
             self.starts.setdefault(folder.place, set()).add((piece.at_ms, piece.source))
-            if folder.authoritative:
+            if folder.speaks(piece.at_ms):
                 masks = self.permissions.setdefault(folder.broker_name, set())
                 masks.add((piece.at_ms, v["perm"]))
         elif piece.kind == "broker_stopping" and folder is not None:

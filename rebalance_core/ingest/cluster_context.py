@@ -13,6 +13,7 @@ from rebalance_core.ingest.evidence.broker_folders import (
     BrokerDirectory,
     BrokerFolder,
     broker_folders,
+    switched,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.store_copies import BrokerStore, rocksdb_stores
@@ -101,6 +102,11 @@ class ClusterContext:
         # an address that no folder has is the master's, or one without files
         return dict(self.addresses) | own
 
+    def answerer(self, broker: str, at_ms: int) -> str:
+        """Place of the process that is the master at that time, of those that are so by turns."""
+        replicas = [f for f in self.folders.values() if f.broker_name == broker and f.by_turns]
+        return next((folder.place for folder in replicas if folder.speaks(at_ms)), broker)
+
     def tells_since(self, at_ms: int) -> bool:
         """True if whatever happened at any broker since then stands in a log that was collected."""
         return all(self.log_begins.get(name, at_ms + 1) <= at_ms for name in self.brokers)
@@ -115,6 +121,12 @@ class ClusterContext:
         turns = [t for t in self.master_turns if t.broker_name == broker]
         inside = any(from_ms <= turn.at_ms <= to_ms for turn in turns)
         return inside or self.is_masterless(broker, from_ms)
+
+    def became_master(self, broker: str, at_ms: int) -> int | None:
+        """When the master of then took the role over; None: it was always the same one, or gone."""
+        by_turns = broker in switched(self.folders.values())
+        turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
+        return turns[-1].at_ms if by_turns and turns and not turns[-1].is_down else None
 
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
         """The topic's perm as the broker registers it (rocketmq.md §6.3).

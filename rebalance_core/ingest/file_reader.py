@@ -112,6 +112,10 @@ STORE_PARSERS: dict[str, DocumentParser] = {
     STORE_LISTING: parse_store_listing,
     ROCKSDB_SIGN: parse_rocksdb_sign,
 }
+CONTROLLER_COMMANDS = (
+    "getBrokerEpoch", "getControllerConfig", "getControllerMetaData", "getSyncStateSet"
+)  # fmt: skip
+"""Who is in sync with whom: the brokers' logs tell the roles that came of it."""
 ADMIN_PARSERS: dict[str, DocumentParser] = {
     "consumerConnection": parse_consumer_connection,
     "consumerProgress": parse_consumer_progress,
@@ -129,6 +133,7 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
     "getNamesrvConfig": parse_server_config,
     "setConsumeMode": parse_other,
     "statsAll": parse_other,
+    **dict.fromkeys(CONTROLLER_COMMANDS, parse_other),
     "rocksDBConfigToJson": parse_rocksdb_config,
     "exportMetadataInRocksDB": parse_rocksdb_config,
     "exported": parse_rocksdb_config,

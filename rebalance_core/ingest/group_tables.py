@@ -17,7 +17,7 @@ from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogg
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
 from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
-from rebalance_core.ingest.evidence.folder_evidence import of_group
+from rebalance_core.ingest.evidence.folder_evidence import of_group, of_masters
 from rebalance_core.ingest.observed.group_facts import group_facts
 from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
 from rebalance_core.ingest.parse.text.client_version import (
@@ -89,13 +89,15 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     findings += _not_modelled(group, stated)
     _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
+    for number, row in enumerate(timeline.at_one_broker, len(events)):
+        row[ORDER] = number
     tables: Tables = {
-        "cluster_events": events,
+        "cluster_events": events + timeline.at_one_broker,
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:
         changes, more = request_mode_events(group, evidence, presence, context)
-        tables["cluster_events"] = events + changes
+        tables["cluster_events"] += changes
         there = {row["client_id"] for row in events if row["event_type"] == CONSUMER_JOIN}
         members = MemberSettings(strategies, versions, modes, frozenset(there), bool(changes))
         row, taken = settings_row(group, [*evidence, *configs], members, names.zone_of, context)
@@ -108,10 +110,10 @@ def _observed(
     group: str, evidence: Iterable[Evidence], names: ProcessNames, context: ClusterContext
 ) -> Tables:
     """What the group's masters state of it as it stands."""
-    of_masters = [piece for piece in evidence if piece.place not in context.slave_places]
+    stated = list(of_masters(evidence, context))
     return {
-        "observed_facts": group_facts(group, of_masters, names, context),
-        "observed_members": member_rows(group, of_masters, context),
+        "observed_facts": group_facts(group, stated, names, context),
+        "observed_members": member_rows(group, stated, context),
     }
 
 

@@ -77,16 +77,21 @@ def event(event_type: str, event_ms: int, source: str, **fields: Any) -> Row:
 
 
 def event_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Order of events: by time, then brokers, topics and consumers, each in its own order."""
+    """Order of events: by time, then brokers, topics and consumers, each in its own order.
+
+    That of a group goes before all else; a topic's tells apart what one log has of one second.
+    """
+    order, of_group = row.get(ORDER, 0), bool(row.get("consumer_group"))
     return (
         row["event_ms"],
         RANK.get(row["event_type"], len(RANK)),
         row.get("consumer_group") or "",
-        row.get(ORDER, 0),
+        order if of_group else 0,
         row.get("topic") or "",
         row.get("broker_name") or "",
         row.get("client_id") or "",
         row.get("channel_id") or "",
+        0 if of_group else order,
         row["event_type"],
         row["source"],
     )

@@ -26,7 +26,11 @@ class UnknownMember(Exception):
 
 @dataclass(slots=True)
 class GroupState:
-    """Members, routes and the retry topic's brokers of one group at one instant."""
+    """Members, routes and the retry topic's brokers of one group at one instant.
+
+    A process is there while any broker has a connection of it: what one broker alone saw of a
+    member that others know changes nothing.
+    """
 
     consumer_group: str
     settings: GroupSettings
@@ -37,6 +41,8 @@ class GroupState:
     retry_brokers: set[str] = field(default_factory=set)
     pop_shares: dict[str, int] = field(default_factory=dict)
     """Share number of each topic whose request mode is POP, whether somebody asks for it or not."""
+    listed_at: dict[ProcessKey, set[str]] = field(default_factory=dict)
+    """Brokers that saw a process come, of those that no event says all brokers know."""
     topics: frozenset[str] = frozenset()
     """What its members subscribe; with no member left, what all did before the instant in which
     the last of them went."""
@@ -58,12 +64,38 @@ class GroupState:
             self._set_mode(event)
         elif event.event_type not in events.CONSUMER_EVENTS:
             self.routes.apply(event)
+        elif self._stays(event):
+            return
         elif event.event_type == events.CONSUMER_JOIN:
             self._join(event)
         else:
             self._change_member(event)
         self.topics = self._subscribed_topics() if self.members else self.topics_before
         self._create_retry_topic()
+
+    def _stays(self, event: Event) -> bool:
+        """True if one broker alone saw a member come or go that others know."""
+        key = (event.client_id or "", event.channel_id)
+        broker, there = event.broker_name, key in self.members
+        if event.event_type == events.CONSUMER_JOIN:
+            if broker is None:
+                self.listed_at.pop(key, None)
+                return False
+            if there and key not in self.listed_at:
+                return True
+            self.listed_at.setdefault(key, set()).add(broker)
+            return there
+        if event.event_type not in (events.CONSUMER_LEAVE, events.CONSUMER_LOST) or not there:
+            return False
+        if broker is not None:
+            known = self.listed_at.get(key)
+            if known is None:
+                return True
+            known.discard(broker)
+            if known:
+                return True
+        self.listed_at.pop(key, None)
+        return False
 
     def _set_mode(self, event: Event) -> None:
         assert event.topic is not None

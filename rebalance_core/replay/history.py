@@ -277,5 +277,7 @@ def _apply(state: GroupState, simultaneous: list[Event], unknown: list[Event]) -
         if state.signature() != signature:
             instant.causing.append(event)
         if event.event_type == events.CONSUMER_LOST and event.client_id is not None:
-            instant.lost.add((event.client_id, event.channel_id))
+            key = (event.client_id, event.channel_id)
+            if key not in state.members:
+                instant.lost.add(key)
     return instant

@@ -11,7 +11,7 @@ from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import DATA, Tables
 from tests.recordings.tables import RECORDINGS as DERIVED
 
-RECORDINGS = (*DERIVED, "grpc", "pop")
+RECORDINGS = (*DERIVED, "controller", "grpc", "intervals-2", "no-notices", "pop")
 
 EXPECTED = Path(__file__).with_name("audit_expected.tsv")
 """recording, severity, rule and group of each finding; looked at one by one, then kept."""
@@ -46,6 +46,7 @@ PLANTED = {
     },
 }
 HEALTHY = {
+    "intervals-2": {"mix"},
     "nightly": {"order-service", "pay-service", "stock-sync"},
     "grpc": {"g-push", "g-remote", "g-simple", "g-slow", "CID_DefaultHeartBeatSyncerTopic"},
     "pop": {
@@ -56,6 +57,7 @@ ONLY_TRANSIENTS = (
     "broker-loss-4.9",
     "join-leave",
     "join-leave-5.5",
+    "no-notices",
     "orderly",
     "scale-out",
     "scale-out-4.9",
@@ -101,6 +103,22 @@ def test_live_ownership_is_the_predicted_one_wherever_it_settled(recording: str)
     assert verdicts <= {"EQUAL", "SHARED", "UNSTABLE", "OFFLINE", "UNKNOWN"}
     if recording in ("nightly", "pathologies"):
         assert verdicts - {"OFFLINE"} == {"EQUAL"}
+
+
+def test_of_a_switch_of_masters_only_what_stood_is_a_warning() -> None:
+    rules = {rule for severity, rule, _ in found(audited("controller")) if severity != "INFO"}
+    assert rules == {"MASTER_GONE_NOT_READ"}
+
+
+def test_a_member_that_brokers_expire_is_told_with_its_interval() -> None:
+    (one,) = (
+        row for row in audited("intervals-2")["findings"]
+        if row["rule_id"] == "EXPIRED_WHILE_ALIVE"
+    )  # fmt: skip
+    assert one["severity"] == "WARNING"
+    assert "given up 3 times by broker-a, broker-b" in one["summary"]
+    assert one["evidence"]["interval_ms"] == "200000"
+    assert "heartbeatBrokerInterval" in one["remedy"]
 
 
 def test_members_share_queues_as_predicted() -> None:

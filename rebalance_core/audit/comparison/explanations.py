@@ -124,13 +124,20 @@ class Explanations:
         if len(set(live.values()) - {""}) < FOREIGN_CLIENTS:
             return ""
         used = {row["strategy"] for row in self._case.rows("memberships")}
+        held = {queue: holder for queue, holder in live.items() if holder}
+        if any(self._allocates(name, topic, held) for name in used):
+            return ""  # who holds a queue holds it by the group's own strategy
         for name in CANDIDATES:
             if name in used:
                 continue
-            owners = self._allocations.owners(name, topic, self._allocations.members)
-            if owners and all(fits(live[queue] or None, owners.get(queue, ())) for queue in live):
+            if self._allocates(name, topic, live):
                 return name
         return ""
+
+    def _allocates(self, strategy: str, topic: str, live: Mapping[MessageQueue, str]) -> bool:
+        """True if the strategy gives these queues to whoever has them; empty: to nobody."""
+        owners = self._allocations.owners(strategy, topic, self._allocations.members)
+        return bool(owners) and all(fits(live[q] or None, owners.get(q, ())) for q in live)
 
     @cached_property
     def _live(self) -> Mapping[str, Mapping[MessageQueue, str]]:

@@ -111,6 +111,7 @@ RULES: tuple[Rule, ...] = (
     held_queues.BLOCKED,
     held_queues.ZOMBIE,
     held_queues.NOT_PULLING,
+    held_queues.EXPIRED,
     # offsets
     start_offsets.SKIPPED,
     start_offsets.REPLAYED,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.evidence.dumps import number
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
@@ -13,6 +14,10 @@ from rebalance_core.model.severities import INFO, WARNING
 from rebalance_core.model.time_text import utc
 from rebalance_core.model.timers import CHANNEL_EXPIRY_MS
 
+RARE_BEATS = (
+    "Set heartbeatBrokerInterval of the client below 120 s (channelExpiredTimeout of the broker); "
+    "the default is 30 s."
+)
 _OF_ONE_PROCESS = re.compile(r"@\d+#-?\d+(?:@|$)")
 """The instance name that clients make: process id and nanoseconds (ClientConfig)."""
 OFTEN = 2
@@ -21,30 +26,49 @@ OFTEN = 2
 
 def find(case: GroupCase) -> Iterator[Finding]:
     """One finding for each client id that expired and was back under the same id."""
+    intervals = _intervals(case)
     for client_id, pauses in sorted(_pauses(case).items()):
-        longest = max(back - lost for lost, back in pauses)
+        longest = max(back - lost for lost, back, _ in pauses)
+        brokers = sorted({broker for _, _, broker in pauses if broker})
+        where = f" by {listed(brokers, 3)}" if brokers else ""
+        beat_ms = intervals.get(client_id, 0)
+        rare = beat_ms > CHANNEL_EXPIRY_MS
+        why = (
+            f"It sends heartbeats each {lasting(beat_ms)} (heartbeatBrokerInterval)."
+            if rare
+            else "It was paused or cut off, or its timers were blocked."
+        )
         yield Finding(
-            f"{client_id} was given up {plural(len(pauses), 'time')} although it lived: no "
+            f"{client_id} was given up {plural(len(pauses), 'time')}{where} although it lived: no "
             f"heartbeat came for {lasting(CHANNEL_EXPIRY_MS)}, and it was back up to "
-            f"{lasting(longest)} later ({listed([utc(lost) for lost, _ in pauses], 3)}). It was "
-            "paused or cut off, or its timers were blocked.",
-            {"times": str(len(pauses))},
-            severity=WARNING if len(pauses) >= OFTEN else INFO,
+            f"{lasting(longest)} later ({listed([utc(lost) for lost, _, _ in pauses], 3)}). {why}",
+            {"times": str(len(pauses))} | ({"interval_ms": str(beat_ms)} if rare else {}),
+            severity=WARNING if rare or len(pauses) >= OFTEN else INFO,
+            remedy=RARE_BEATS if rare else None,
+            broker_name=brokers[0] if len(brokers) == 1 else None,
             client_id=client_id,
             first_ms=pauses[0][0],
             last_ms=pauses[-1][1],
         )
 
 
-def _pauses(case: GroupCase) -> dict[str, list[tuple[int, int]]]:
-    """Client id -> (given up, back) in order, epoch ms.
+def _intervals(case: GroupCase) -> dict[str, int]:
+    """The heartbeatBrokerInterval of each client that states one of its own, ms."""
+    return {
+        str(fact["client_id"]): number(fact, "interval_ms")
+        for fact in case.facts("HEARTBEAT_INTERVAL")
+    }
+
+
+def _pauses(case: GroupCase) -> dict[str, list[tuple[int, int, str | None]]]:
+    """Client id -> (given up, back, by the broker that alone did) in order, epoch ms.
 
     An id that is not unique to a process, as with a fixed instance name, says nothing: a new
     process has it too.
     """
     rows = sorted(case.rows("cluster_events"), key=lambda row: (row["event_ms"], row["sequence"]))
     given_up: dict[tuple[str, str | None], Row] = {}
-    pauses: dict[str, list[tuple[int, int]]] = {}
+    pauses: dict[str, list[tuple[int, int, str | None]]] = {}
     for row in rows:
         client_id = row["client_id"]
         if client_id is None or not _OF_ONE_PROCESS.search(client_id):
@@ -54,7 +78,7 @@ def _pauses(case: GroupCase) -> dict[str, list[tuple[int, int]]]:
             given_up[where] = row
         elif row["event_type"] == CONSUMER_JOIN and where in given_up:
             lost_ms = given_up.pop(where)["event_ms"]
-            pauses.setdefault(client_id, []).append((lost_ms, row["event_ms"]))
+            pauses.setdefault(client_id, []).append((lost_ms, row["event_ms"], where[1]))
     return pauses
 
 
@@ -64,7 +88,7 @@ RULE = Rule(
     "A broker heard nothing of a member for two minutes and gave it up, and the same process came "
     "back. Meanwhile others read its queues while it may have gone on reading them, too. INFO if "
     "it happened once.",
-    "CONSUMER_LOST (EXPIRED) and CONSUMER_JOIN of cluster_events",
+    "CONSUMER_LOST (EXPIRED) and CONSUMER_JOIN of cluster_events, facts HEARTBEAT_INTERVAL",
     "Look for long pauses of the process (GC, a frozen container), for losses between it and the "
     "broker, and at STARVED_TIMERS: one thread sends all heartbeats.",
     find,

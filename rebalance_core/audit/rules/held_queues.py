@@ -1,4 +1,6 @@
-"""CONSUMER_BLOCKED, ZOMBIE_QUEUE, NOT_PULLING: queues in a client's own table (consumerStatus)."""
+"""CONSUMER_BLOCKED, ZOMBIE_QUEUE, NOT_PULLING, PULL_EXPIRED: queues in a client's own table
+(consumerStatus, client log).
+"""
 
 from __future__ import annotations
 
@@ -102,6 +104,32 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
         yield from _by_client({client_id: facts}, text)
 
 
+def find_expired(case: GroupCase) -> Iterator[Finding]:
+    """One finding a client that found queues of its own not pulled, and took them anew."""
+    expired: dict[str, list[Row]] = {}
+    for fact in case.facts("PULL_EXPIRED"):
+        who = fact["client_id"] or f"a client of clients/{fact['details'].get('log', '')}"
+        expired.setdefault(who, []).append(fact)
+    for who, facts in sorted(expired.items()):
+        queues = sorted({queue_of(fact) for fact in facts})
+        names = [f"{topic} {broker}:{number}" for topic, broker, number in queues]
+        first = min(fact["first_ms"] for fact in facts)
+        one = facts[0] if len(queues) == 1 else None
+        yield Finding(
+            f"{who} took {plural(len(queues), 'queue')} of its own anew, "
+            f"{plural(sum(fact['times'] for fact in facts), 'time')} since {utc(first)}, as it had "
+            f"not pulled for {lasting(PULL_MAX_IDLE_MS)}: {listed(names, 5)}. Each stood still so "
+            "long, while it looked owned.",
+            {"queues": listed(names)},
+            topic=queues[0].topic if len({queue.topic for queue in queues}) == 1 else None,
+            broker_name=one["broker_name"] if one else None,
+            queue_id=one["queue_id"] if one else None,
+            client_id=facts[0]["client_id"],
+            first_ms=first,
+            last_ms=max(fact["last_ms"] for fact in facts),
+        )
+
+
 def _by_client(facts_of: dict[str, list[Row]], text: str) -> Iterator[Finding]:
     for client_id, facts in sorted(facts_of.items()):
         names = [
@@ -153,4 +181,14 @@ NOT_PULLING = Rule(
     "Take a thread dump of the client named and restart it.",
     find_not_pulling,
     files=("consumerStatus",),
+)
+EXPIRED = Rule(
+    "PULL_EXPIRED",
+    WARNING,
+    "A client found that it had not pulled a queue of its own for two minutes (pullMaxIdleTime): "
+    "the pull request got lost. It gave the queue up and took it anew; until then nobody read it.",
+    "facts PULL_EXPIRED (client log)",
+    "Look in the client's log for what hung in a pull callback or hook two minutes before. A "
+    "rocketmq.client.pull.pullMaxIdleTime below a long poll (15 s) does it to every idle queue.",
+    find_expired,
 )

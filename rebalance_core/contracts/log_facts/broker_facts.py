@@ -112,6 +112,11 @@ BROKER_LOG = (
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
+        "broker_role", BROKER, CLUSTER, "",
+        "address, slave (else master): what the controller made of this broker (5.x); brokerRole "
+        "of its settings means nothing then",
+    ),
+    LogFact(
         "min_broker", BROKER, CLUSTER, "",
         "broker_id, address: the replica with the lowest id now, as a slave logs that may act as "
         "master; 0 is the master, else that slave acts (5.x)",

@@ -103,6 +103,22 @@ CLIENT_LOG = (
         ),
     ),
     LogFact(
+        "pull_expired", CLIENT, GROUP, "group",
+        "group, topic, broker_name, queue_id: not pulled for pullMaxIdleTime (120 s), given up by "
+        "the pass that finds it so and taken anew",
+        with_pid=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "PULL_EXPIRED",
+                "a client gave up a queue of its own that it had not pulled for two minutes, and "
+                "took it anew: log",
+                EPISODES,
+            ),
+        ),
+        details=(LOG_FOLDER,),
+    ),
+    LogFact(
         "allocation_failed", CLIENT, CLUSTER, "",
         "strategy, message: the strategy threw; no group is printed",
         thinning=ONE_A_MINUTE,

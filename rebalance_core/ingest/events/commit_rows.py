@@ -21,8 +21,9 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
 
     ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
     counts for nothing; a negative offset is none. A slave's store is a copy of its master's, and
-    counts while the master is gone: that of the dead master then answers nobody. What a broker's
-    log says was surely so at the end of the second that it names.
+    counts while the master is gone: that of the dead master then answers nobody; of replicas that
+    are master by turns each counts in its turn. What a broker's log says was surely so at the end
+    of the second that it names.
     """
     own = _answering(piece, context)
     if own is None:
@@ -75,6 +76,8 @@ def _answering(piece: Evidence, context: ClusterContext) -> Evidence | None:
     if piece.kind != STORE or folder is None:
         return next(own_evidence((piece,), context), None)
     name = folder.broker_name
+    if folder.by_turns:
+        return replace(piece, place=name) if folder.speaks(context.time_of(piece)) else None
     if not context.is_masterless(name, context.time_of(piece)):
         return replace(piece, place=name) if folder.authoritative else None
     slaves = [one for one in context.folders.values() if one.slave and one.broker_name == name]

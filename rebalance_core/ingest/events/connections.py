@@ -35,6 +35,7 @@ class Change:
         scanned: removed by a scan, of which no member is notified.
         graceful: it unregistered.
         source: the line.
+        broker: the one that alone saw it, while the process lived on; empty: it did not.
     """
 
     at_ms: int
@@ -43,6 +44,7 @@ class Change:
     source: str
     scanned: bool = False
     graceful: bool = False
+    broker: str = ""
 
 
 @dataclass(slots=True)
@@ -76,6 +78,10 @@ class Connections:
     _restarted: tuple[int, _Removal] | None = None
     """When the last broker that knew it restarted, and since when it is gone if it stays away."""
     _names: dict[str, str] = field(default_factory=dict)
+    _expired: dict[str, _Removal] = field(default_factory=dict)
+    """Of brokers whose scan removed the only process, while it had connections elsewhere."""
+    _last_held: tuple[str, str] | None = None
+    """Broker and channel of the last removal that took away a connection."""
 
     def connect(self, broker: str, channel: str, at_ms: int, source: str) -> list[Change]:
         """A broker logged a new connection."""
@@ -83,6 +89,9 @@ class Connections:
         self._over.discard((broker, channel))
         self.by_broker.setdefault(broker, {})[channel] = (at_ms, source)
         self._seen(broker)
+        if broker in self._expired and len(self.live) == 1:
+            changes += self._lived_on([broker])
+            changes.append(Change(at_ms, True, self.live[0], source, broker=broker))
         while self._processes() > len(self.live):
             changes.append(self._join())
             self._name_connections(len(self.live) - 1)
@@ -154,7 +163,8 @@ class Connections:
         if (broker, channel) in self._over:
             return changes  # another broker told it before
         held = self.by_broker.get(broker, {})
-        held.pop(channel, None)
+        if held.pop(channel, None) is not None:
+            self._last_held = (broker, channel)
         if not self.live:
             return changes
         if graceful and len(self.live) == 1:
@@ -168,6 +178,13 @@ class Connections:
             self._lost = self._lost or self._removals[0]
             return changes
         gone = len(self.live) - self._processes()
+        if gone > 0 and self._expired:
+            first_ms = self._removals[0].at_ms
+            early = [b for b, one in self._expired.items() if one.at_ms < first_ms - SAME_LOSS_MS]
+            changes += self._lived_on(early)
+            self._expired.clear()
+        elif scanned and self._was_all(broker, channel):
+            self._expired[broker] = _Removal(at_ms, channel, source, scanned=True)
         changes += [self._leave() for _ in range(gone)]
         if gone > 0:
             self._removals = []
@@ -180,6 +197,22 @@ class Connections:
         for channel in gone:
             del self.by_broker[place][channel]
 
+    def _was_all(self, broker: str, channel: str) -> bool:
+        """It was all that the broker had of the only process, which is connected elsewhere.
+
+        The scan closes the connection, which may be logged before the scan's own line.
+        """
+        last = self._last_held == (broker, channel) and not self.by_broker.get(broker)
+        return last and len(self.live) == 1 and self._is_logged()
+
+    def _lived_on(self, brokers: Iterable[str]) -> list[Change]:
+        """These brokers' scans removed a process that lived on."""
+        lost = [(broker, self._expired.pop(broker)) for broker in list(brokers)]
+        return [
+            Change(one.at_ms, False, self.live[0], one.source, scanned=True, broker=broker)
+            for broker, one in lost
+        ]
+
     def _is_logged(self) -> bool:
         """True if a broker whose log goes on has a connection."""
         return any(
@@ -189,6 +222,7 @@ class Connections:
     def forget(self, broker: str) -> None:
         """The broker is out of the route: what it knew of connections no longer counts."""
         self.by_broker.pop(broker, None)
+        self._expired.pop(broker, None)
 
     def restart(self, broker: str, at_ms: int, source: str) -> list[Change]:
         """The broker starts with an empty table; nothing tells whether its clients live.
@@ -217,7 +251,11 @@ class Connections:
 
     def finish(self, now_ms: int) -> list[Change]:
         """Nothing follows: who was seen to lose a connection and nowhere since is gone."""
-        return self.settle(now_ms) + self._all_lost()
+        changes = self.settle(now_ms)
+        if self._lost is None and len(self.live) == 1:
+            early = [b for b, one in self._expired.items() if one.at_ms <= now_ms - SAME_LOSS_MS]
+            changes += self._lived_on(early)
+        return changes + self._all_lost()
 
     def _all_lost(self) -> list[Change]:
         lost, self._lost = self._lost, None

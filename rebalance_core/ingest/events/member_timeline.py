@@ -47,9 +47,10 @@ class MemberTimeline:
 
     ``subscription_versions`` are those of the group's lines that name no member. ``joins`` has the
     last join event of each member, for what other files add to it; ``findings`` the joins that only
-    a dump tells; ``after_logs`` the events that only dumps tell which were taken after the log of a
-    broker had ended; ``by_silence`` the changed subscriptions that no line
-    of the member's own tells, but that none of its heartbeats changed the broker's table again.
+    a dump tells; ``at_one_broker`` what one broker alone saw of members that lived on;
+    ``after_logs`` the events that only dumps tell which were taken after the log of a broker had
+    ended; ``by_silence`` the changed subscriptions that no line of the member's own tells, but that
+    none of its heartbeats changed the broker's table again.
     """
 
     group: str
@@ -60,6 +61,7 @@ class MemberTimeline:
     findings: list[Row] = field(default_factory=list)
     after_logs: list[Row] = field(default_factory=list)
     by_silence: list[Row] = field(default_factory=list)
+    at_one_broker: list[Row] = field(default_factory=list)
     joins: dict[Member, Row] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     _connections: dict[str, Connections] = field(default_factory=dict)
@@ -198,19 +200,32 @@ class MemberTimeline:
         self._ever.add(client_id)
         for change in changes:
             member = Member(client_id, change.channel)
-            if change.joined:
+            if change.broker:
+                self._seen_by_one(change, member)
+            elif change.joined:
                 row = self._event(CONSUMER_JOIN, change.at_ms, change.source, member)
                 if detail is not None:
                     row["detail"] = detail
                 self.joins[member] = row
                 self._topics.pop(member, None)
-                continue
-            if change.graceful:
+            elif change.graceful:
                 self._event(CONSUMER_LEAVE, change.at_ms, change.source, member)
             else:
                 row = self._event(CONSUMER_LOST, change.at_ms, change.source, member)
                 if change.scanned:
                     row["detail"] = EXPIRED
+
+    def _seen_by_one(self, change: Change, member: Member) -> None:
+        if change.broker in self.context.slave_places:
+            return  # nobody asks it while the master is there
+        kind = CONSUMER_JOIN if change.joined else CONSUMER_LOST
+        self.at_one_broker.append(
+            event(
+                kind, change.at_ms, change.source, consumer_group=self.group,
+                client_id=member.client_id, channel_id=member.channel_id,
+                broker_name=change.broker, detail=None if change.joined else EXPIRED,
+            )
+        )  # fmt: skip
 
     def _event(self, kind: str, at_ms: int, source: str, member: Member) -> Row:
         row = event(

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.folder_evidence import own_evidence
+from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.masters.route_perms import RoutePerms
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
-from rebalance_core.ingest.rows import Row, Tables, event, finding
+from rebalance_core.ingest.rows import ORDER, Row, Tables, event, finding
 from rebalance_core.ingest.settings.lite_topics import lite_topic_findings
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic, is_system_topic
@@ -45,6 +46,8 @@ class _Broker:
     mentioned: bool = False
     highest: int | None = None
     """Queue ids below it exist or existed; None: the log does not know its creation."""
+    seen_ms: int = 0
+    """When any file had the topic there last."""
 
 
 @dataclass
@@ -67,7 +70,14 @@ class TopicTimeline:
         """
         ordered = sorted(pieces, key=lambda p: (self._at(p), p.place, p.position, p.source))
         self._perms = RoutePerms(self._stated_perms(ordered), self.context.was_masterless)
+        routed: dict[str, set[str]] = {}
         for piece in ordered:
+            if piece.kind == "route_queues":
+                routed.setdefault(file_of(piece.source), set()).add(piece.values["broker_name"])
+        for piece in ordered:
+            listed = routed.pop(file_of(piece.source), None) if piece.kind in SNAPSHOTS else None
+            if listed is not None:
+                self._left_behind(piece, listed)
             if piece.kind in LOGGED:
                 self._logged(piece)
             elif piece.kind in SNAPSHOTS:
@@ -77,6 +87,8 @@ class TopicTimeline:
         self._observed_offsets(ordered)
         if self._retry:
             self.events, self.findings = [], []
+        for number, row in enumerate(self.events):
+            row[ORDER] = number
         self.findings += lite_topic_findings(self.topic, ordered)
         return {
             "cluster_events": self.events,
@@ -156,6 +168,7 @@ class TopicTimeline:
         else:
             config = config._replace(perm=self._registered_perm(place, config.perm, at_ms))
         state = self._brokers.setdefault(place, _Broker())
+        state.seen_ms = max(state.seen_ms, at_ms)
         if not state.mentioned and self._was_created_since(place, at_ms):
             self.findings.append(
                 finding(
@@ -183,6 +196,30 @@ class TopicTimeline:
                 )
             )  # fmt: skip
             self._set(place, config, at_ms, piece.source)
+
+    def _left_behind(self, piece: Evidence, listed: set[str]) -> None:
+        """A route without a broker whose master changed since: the new one never had the topic."""
+        at_ms = self._at(piece)
+        for broker, state in list(self._brokers.items()):
+            up_ms = self.context.became_master(broker, at_ms)
+            if broker in listed or state.config is None or up_ms is None:
+                continue
+            if state.seen_ms >= up_ms or at_ms < up_ms + SNAPSHOT_SLACK_MS:
+                continue
+            self.events.append(
+                event(TOPIC_DELETED, up_ms, piece.source, topic=self.topic, broker_name=broker)
+            )
+            self._brokers[broker] = _Broker(None, up_ms, True, seen_ms=at_ms)
+            self.findings.append(
+                finding(
+                    "INGEST_TOPIC_CHANGE_NOT_LOGGED",
+                    f"{self.topic} is not on {broker} in {piece.source}: the replica that became "
+                    "its master before does not have the topic. Dated to that moment.",
+                    "Create the topic there again, with the number of queues it had.",
+                    topic=self.topic, broker_name=broker, first_ms=up_ms, last_ms=at_ms,
+                    evidence={"source": piece.source},
+                )
+            )  # fmt: skip
 
     def _was_created_since(self, broker: str, at_ms: int) -> bool:
         """True if the broker's log, which had ended, would have the topic from before.
@@ -217,6 +254,8 @@ class TopicTimeline:
             )  # fmt: skip
             state.changed_ms = at_ms
         state.config, state.mentioned = config, True
+        if detail is None:
+            state.seen_ms = max(state.seen_ms, at_ms)
 
     def _new_queues(self, piece: Evidence, queue_ids: range) -> None:
         """Queues just created are empty; that of a retry topic the simulator knows itself."""

@@ -2,7 +2,8 @@
 
 A master and its slaves have one broker name (rocketmq.md §15), and people name folders as they
 like. A slave's stores are copies of its master's; its log has members of its own, as clients send
-heartbeats to slaves too (rocketmq.md §6.2).
+heartbeats to slaves too (rocketmq.md §6.2). Under a controller, or after an operator's switch, the
+same process is master and slave by turns: each of its statements counts by its role at that time.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class BrokerFolder:
         identified: False if no file says whose it is: it is taken as the broker of its own name.
         role_known: False if another folder is authoritative for the broker and no file tells how
             the two are related.
-        until_ms: of the machine that a broker was moved from: when the other one first started,
-            until when it speaks for the broker.
+        turns: of a broker whose master is another process by turns: (since when, it is the master,
+            ``file:line``), the first at 0; of a broker that was moved to another machine, too.
+        by_turns: a process of the broker was its slave and became its master, or the reverse.
     """
 
     broker_name: str
@@ -45,25 +47,32 @@ class BrokerFolder:
     addresses: frozenset[str] = frozenset()
     identified: bool = True
     role_known: bool = True
-    until_ms: int | None = None
+    turns: tuple[tuple[int, bool, str], ...] = ()
+    by_turns: bool = False
 
     def speaks(self, at_ms: int | None) -> bool:
         """True if what it says of that time counts as the broker's."""
-        moved = self.until_ms is not None and at_ms is not None and at_ms < self.until_ms
-        return self.authoritative or moved
+        if at_ms is None or not self.turns:
+            return self.authoritative
+        return [master for since_ms, master, _ in self.turns if since_ms <= at_ms][-1]
+
+
+_Statement = tuple[int, bool, str]
+"""When a process was stated to be a slave (True) or the master, and where."""
 
 
 @dataclass
 class _Clues:
-    """What files say of one folder; ``slave``: statements with their times."""
+    """What files say of one folder; ``roles``: what a controller made of it."""
 
-    booted: list[tuple[int, str, str]] = field(default_factory=list)
+    booted: list[tuple[int, str, str, str]] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
     local: set[str] = field(default_factory=set)
     addresses: set[str] = field(default_factory=set)
     masters: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
-    slave: list[tuple[int, bool]] = field(default_factory=list)
+    slave: list[_Statement] = field(default_factory=list)
+    roles: list[_Statement] = field(default_factory=list)
     acting: bool = False
 
 
@@ -75,7 +84,7 @@ class BrokerDirectory:
     known: set[str] = field(default_factory=set)
     acting: set[str] = field(default_factory=set)
     """Brokers whose slaves may act as master, and then stand under its id."""
-    _listed: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    _listed: dict[str, list[_Statement]] = field(default_factory=dict)
     _as_slaves: set[str] = field(default_factory=set)
     _routes: dict[str, set[bool]] = field(default_factory=dict)
 
@@ -83,9 +92,10 @@ class BrokerDirectory:
         """Take what one piece of evidence on the cluster says."""
         v, at_ms = piece.values, end_ms if piece.at_ms is None else piece.at_ms
         if piece.kind in ("broker_address", "broker_known"):
-            self._list(v["address"], v["broker"], False, at_ms)
+            self._list(v["address"], v["broker"], (at_ms, False, piece.source))
         elif piece.kind == "broker":
-            self._list(v["addr"], v["broker_name"], int(v["broker_id"]) != MASTER_ID, at_ms)
+            slave = int(v["broker_id"]) != MASTER_ID
+            self._list(v["addr"], v["broker_name"], (at_ms, slave, piece.source))
         elif piece.kind == "route_broker":
             if v.get("acting"):
                 self.acting.add(v["broker_name"])
@@ -96,29 +106,32 @@ class BrokerDirectory:
                 self._routes.setdefault(address, set()).add(int(broker_id) != MASTER_ID)
             self.known.add(v["broker_name"])
         elif piece.kind == "server_settings":
-            self._settings(v["address"], v["settings"], at_ms)
+            self._settings(v["address"], v["settings"], at_ms, piece.source)
         elif piece.kind == "broker_removed":
             self.known.add(v["broker"])
 
-    def _settings(self, address: str, settings: Mapping[str, str], at_ms: int) -> None:
+    def _settings(self, address: str, settings: Mapping[str, str], at_ms: int, source: str) -> None:
         if "brokerName" in settings and settings.get("brokerId", "").isdecimal():
             name = settings["brokerName"]
-            self._list(address, name, int(settings["brokerId"]) != MASTER_ID, at_ms)
+            self._list(address, name, (at_ms, int(settings["brokerId"]) != MASTER_ID, source))
             if settings.get("enableSlaveActingMaster") == "true":
                 self.acting.add(name)
 
-    def _list(self, address: str, name: str, slave: bool, at_ms: int) -> None:
+    def _list(self, address: str, name: str, statement: _Statement) -> None:
         self.names[address] = name
         self.known.add(name)
-        if slave:
+        if statement[1]:
             self._as_slaves.add(address)
-        if self._listed.get(address, (at_ms, slave))[0] <= at_ms:
-            self._listed[address] = (at_ms, slave)
+        self._listed.setdefault(address, []).append(statement)
+
+    def listed(self, address: str) -> list[_Statement]:
+        """What dumps and name servers state of the role of the process there, in any order."""
+        return self._listed.get(address, [])
 
     def role(self, address: str) -> tuple[int, bool] | None:
         """When it was stated last, and True for a slave; None: not stated, or routes differ."""
         if address in self._listed:
-            at_ms, slave = self._listed[address]
+            at_ms, slave, _ = max(enumerate(self._listed[address]), key=_when)[1]
             stood_in = address in self._as_slaves and self.names[address] in self.acting
             return at_ms, slave or stood_in
         routes = self._routes.get(address, set())
@@ -158,7 +171,7 @@ def broker_folders(
     for of_folder in clues.values():
         # behind a proxy of its host every broker sees the same local address
         of_folder.addresses |= {address for address in of_folder.local if seen[address] == 1}
-        for _, booted, address in of_folder.booted:
+        for _, booted, address, _ in of_folder.booted:
             directory.known.add(booted)
             directory.names.setdefault(address, booted)
     names = {folder: _name(folder, of_folder, directory) for folder, of_folder in clues.items()}
@@ -176,25 +189,28 @@ def broker_folders(
 def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
     v, at_ms = piece.values, end_ms if piece.at_ms is None else piece.at_ms
     if piece.kind == "broker_booted":
-        clues.booted.append((at_ms, v["broker"], v["address"]))
+        clues.booted.append((at_ms, v["broker"], v["address"], piece.source))
         clues.addresses.add(v["address"])
     elif piece.kind == "broker_property":
         if v["name"] == "brokerName":
             clues.named.add(v["value"])
         elif v["name"] == "brokerId":
-            clues.slave.append((at_ms, v["value"] != str(MASTER_ID)))
+            clues.slave.append((at_ms, v["value"] != str(MASTER_ID), piece.source))
         elif v["name"] == "brokerRole":
-            clues.slave.append((at_ms, v["value"] == "SLAVE"))
+            clues.slave.append((at_ms, v["value"] == "SLAVE", piece.source))
         elif v["name"] == "enableSlaveActingMaster":
             clues.acting = clues.acting or v["value"].strip() == "true"
     elif piece.kind == "min_broker":
         clues.acting = True
-        clues.slave.append((at_ms, True))
+        clues.slave.append((at_ms, True, piece.source))
+    elif piece.kind == "broker_role":
+        clues.addresses.add(v["address"])
+        clues.roles.append((at_ms, v["slave"], piece.source))
     elif piece.kind == "broker_local":
         clues.local.add(v["address"])
     elif piece.kind in ("broker_follows", "broker_copy_failed"):
         clues.masters.add(v["address"])
-        clues.slave.append((at_ms, True))
+        clues.slave.append((at_ms, True, piece.source))
     elif piece.kind == "broker_topic":
         clues.topics.add(v["topic"])
 
@@ -217,20 +233,29 @@ def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
     return None
 
 
+def switched(folders: Iterable[BrokerFolder]) -> frozenset[str]:
+    """Names of brokers of which one process was slave and master by turns."""
+    return frozenset(folder.broker_name for folder in folders if folder.turns and folder.by_turns)
+
+
+def _when(numbered: tuple[int, _Statement]) -> tuple[int, int]:
+    """Of statements of one time the one that was read last counts."""
+    number, statement = numbered
+    return statement[0], number
+
+
 def _replicas(
     name: str, clues: Mapping[str, _Clues], directory: BrokerDirectory
 ) -> dict[str, BrokerFolder]:
     """The folders of one broker: its master's is authoritative, else one of its slaves'."""
     acting = name in directory.acting
     roles = {folder: _is_slave(its, directory, acting) for folder, its in clues.items()}
+    turns, by_turns = _turns(clues, directory, acting)
+    masters = [folder for folder, its in turns.items() if its[-1][1]]
     rank = {False: 0, None: 1, True: 2}
-    # of two masters the one that started last: the broker was moved to another machine
-    booted = {
-        f: max(c.booted)[0] if c.booted and roles[f] is False else 0 for f, c in clues.items()
-    }
-    first = min(
-        clues, key=lambda folder: (rank[roles[folder]], -booted[folder], folder != name, folder)
-    )
+    first = min(masters or clues, key=lambda folder: (rank[roles[folder]], folder != name, folder))
+    if by_turns:
+        roles |= {folder: folder not in masters for folder in turns}
     place = f"brokers/{first}" if roles[first] else name
     replicas = {}
     for folder, its in clues.items():
@@ -243,21 +268,84 @@ def _replicas(
             roles[folder] is True,
             frozenset(its.addresses),
             role_known=authoritative or roles[folder] is not None or another,
-            until_ms=_moved_at(its, clues[first]) if another and roles[folder] is False else None,
+            turns=turns.get(folder, ()),
+            by_turns=by_turns,
         )
     return replicas
 
 
-def _moved_at(old: _Clues, new: _Clues) -> int | None:
-    """When the new machine's broker first started, if the old one's was never started since."""
-    first_ms, last_ms = min(new.booted, default=(0,))[0], max(old.booted, default=(0,))[0]
-    return first_ms if first_ms > last_ms else None
+def _turns(
+    clues: Mapping[str, _Clues], directory: BrokerDirectory, acting: bool
+) -> tuple[dict[str, tuple[tuple[int, bool, str], ...]], bool]:
+    """When each folder's process was the master, if not one was throughout; a slave became one.
+
+    Of two that are said to be the master the one of whom it was said last is.
+    """
+    stated = {folder: _statements(its, directory, acting) for folder, its in clues.items()}
+    both = [{slave for _, slave, _ in found} == {True, False} for found in stated.values()]
+    ordered = sorted(
+        (at_ms, not slave, _process(folder, clues), source)
+        for folder, found in stated.items()
+        for at_ms, slave, source in found
+    )
+    if len({process for _, master, process, _ in ordered if master}) < 2 and not any(both):
+        return {}, False
+    turns: dict[str, list[tuple[int, bool, str]]] = {}
+    now: str | None = None
+    for at_ms, master, process, source in ordered:
+        before, now = now, process if master else None if now == process else now
+        for folder in {before, now} - {None} if before != now else ():
+            of_folder = turns.setdefault(str(folder), [])
+            # what it says from before it was first said to be the master is not a slave's
+            begins = not before and not of_folder and not _was_slave(stated[str(folder)], at_ms)
+            of_folder.append((0 if begins and len(turns) == 1 else at_ms, folder == now, source))
+    found = {
+        folder: tuple(its if its[0][0] == 0 else [(0, False, its[0][2]), *its])
+        for folder in clues
+        for its in [turns.get(_process(folder, clues)) or [(0, False, "")]]
+    }
+    return found, any(both)
+
+
+def _process(folder: str, clues: Mapping[str, _Clues]) -> str:
+    """The first of the folders of one process."""
+    own = clues[folder].addresses
+    return min([folder, *(other for other, its in clues.items() if its.addresses & own)])
+
+
+def _was_slave(statements: Iterable[_Statement], at_ms: int) -> bool:
+    return any(slave for since_ms, slave, _ in statements if since_ms < at_ms)
+
+
+def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list[_Statement]:
+    """On the role of one folder's process: its controller's word, else all there is.
+
+    Under a controller its settings mean nothing. A start repeats what it was by then, and one that
+    nobody calls a slave starts as master. A slave that acts as master is none.
+    """
+    if clues.roles:
+        return clues.roles
+    if acting:
+        return []
+    found = list(clues.slave)
+    for address in clues.addresses:
+        found += directory.listed(address)
+    last = max(found, default=None)
+    if last is not None and not last[1]:
+        for at_ms, _, _, source in clues.booted:
+            before = [one for one in found if one[0] <= at_ms]
+            if not (before and max(before)[1]):
+                found.append((at_ms, False, source))
+    return found
 
 
 def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool | None:
     """The newest word on its role; its own, where a slave that acts may be listed as the master."""
-    if acting and clues.slave:
-        return max(clues.slave)[1]
+    if clues.roles:
+        return max(enumerate(clues.roles), key=_when)[1][1]
+    own = [(at_ms, slave) for at_ms, slave, _ in clues.slave]
+    if acting and own:
+        return max(own)[1]
     by_address = [directory.role(address) for address in sorted(clues.addresses)]
-    statements = [*clues.slave, *(role for role in by_address if role is not None)]
+    statements = [*own, *(role for role in by_address if role is not None)]
     return max(statements)[1] if statements else None

@@ -29,11 +29,25 @@ def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Ev
     for piece in _dated(pieces, context):
         folder = _folder(piece, context)
         if folder is None:
-            yield piece
+            listed = piece.kind == "member" and piece.source.startswith(DUMPS)
+            at_ms = context.time_of(piece)
+            yield _at(context.answerer(piece.place, at_ms), piece) if listed else piece
         elif _of_process(piece.kind):
             yield _at(folder.place, piece)
         elif folder.speaks(piece.at_ms) or piece.kind == "dump":
             yield _at(folder.broker_name, piece)
+
+
+def of_masters(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+    """The evidence on a group under brokers' names, without what slaves state of their members."""
+    by_place = {folder.place: folder for folder in context.folders.values()}
+    for piece in pieces:
+        folder = by_place.get(piece.place)
+        if folder is not None and folder.by_turns and _of_process(piece.kind):
+            if folder.speaks(context.time_of(piece)):
+                yield _at(folder.broker_name, piece)
+        elif piece.place not in context.slave_places:
+            yield piece
 
 
 def _at(place: str, piece: Evidence) -> Evidence:

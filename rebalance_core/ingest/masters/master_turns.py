@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.masters.gone_before import gone_before
-from rebalance_core.ingest.masters.process_turns import dumped_turns, process_turns
+from rebalance_core.ingest.masters.process_turns import dumped_turns, process_turns, role_turns
 from rebalance_core.ingest.masters.replicas import MIDDLE_OF_SECOND_MS, Replicas
 from rebalance_core.ingest.masters.slave_modes import SlaveModes
 from rebalance_core.ingest.masters.turn import MasterTurn
@@ -45,6 +45,8 @@ def master_turns(
     before = list(gone_before(ordered, replicas, found, start_ms))
     found += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in told]
     found += before
+    found = [turn for turn in found if turn.broker_name not in replicas.switched]
+    found += role_turns(ordered, replicas)
     modes = SlaveModes(ordered, replicas)
     return tuple(_with_modes(_alternating(found, replicas), modes))
 

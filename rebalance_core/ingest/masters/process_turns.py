@@ -1,8 +1,10 @@
-"""Turns of masters as the brokers' own logs, or lists of the cluster's brokers, tell them."""
+"""Turns of masters as the brokers' own logs, or lists of the cluster's brokers, tell them; those
+of brokers whose replicas are master by turns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rebalance_core.ingest.evidence.broker_folders import MASTER_ID
 from rebalance_core.ingest.evidence.evidence import Evidence
@@ -10,6 +12,7 @@ from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.masters.replicas import MIDDLE_OF_SECOND_MS, Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
 
+LAST_MS = 2**62
 _LIFE = ("broker_booted", "broker_stopping", "min_broker")
 
 
@@ -40,6 +43,63 @@ def process_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[Maste
         if starts:
             booted_ms[place] = at_ms
         running[place] = starts
+
+
+def role_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+    """Losses of masters, and the moments at which another replica, or the same again, became it.
+
+    A loss is dated by what tells of the end of that master's process: the name server, its own
+    stop, or a slave that copies in vain; else by the moment at which the next one took over.
+    """
+    for name in sorted(replicas.switched):
+        of_name = {f: its for f, its in replicas.folders.items() if its.broker_name == name}
+        began = sorted(
+            (at_ms, folder, source)
+            for folder, its in of_name.items()
+            for at_ms, master, source in its.turns
+            if master
+        )
+        ends = [*began[1:], (LAST_MS, "", "")]
+        for (from_ms, folder, source), (to_ms, _, next_source) in zip(began, ends, strict=True):
+            if from_ms:
+                at_ms = from_ms + MIDDLE_OF_SECOND_MS
+                if folder == began[0][1] and from_ms == began[0][0]:  # of a master without files
+                    yield MasterTurn(name, at_ms, True, source)
+                yield MasterTurn(name, at_ms, False, source)
+            addresses = of_name[folder].addresses
+            lost = (
+                piece
+                for piece in ordered
+                if from_ms <= (piece.at_ms or 0) <= to_ms and _ends(piece, folder, addresses)
+            )
+            first = next(lost, None)
+            if first is not None:
+                at_ms = (first.at_ms or 0) + MIDDLE_OF_SECOND_MS
+                yield MasterTurn(name, at_ms, True, first.source)
+                yield from _listed_since(ordered, name, at_ms, to_ms, addresses)
+            elif to_ms < LAST_MS:
+                yield MasterTurn(name, to_ms + MIDDLE_OF_SECOND_MS, True, next_source)
+
+
+def _listed_since(
+    ordered: list[Evidence], name: str, since_ms: int, until_ms: int, lost: Collection[str]
+) -> Iterator[MasterTurn]:
+    """Another master, of which no log was collected, in the first list that has it."""
+    for piece in ordered:
+        v, at_ms = piece.values, piece.at_ms or 0
+        if piece.kind != "broker" or v["broker_name"] != name or not since_ms < at_ms < until_ms:
+            continue
+        if int(v["broker_id"]) == MASTER_ID and v["addr"] not in lost:
+            yield MasterTurn(name, at_ms, False, piece.source)
+            return
+
+
+def _ends(piece: Evidence, folder: str, addresses: Collection[str]) -> bool:
+    """It tells of the end of the process in the folder."""
+    if piece.kind == "broker_stopping":
+        return piece.place == folder
+    lost = ("replica_removed", "broker_copy_failed")
+    return piece.kind in lost and piece.values["address"] in addresses
 
 
 def _slave_runs(running: dict[str, bool], replicas: Replicas, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
+from rebalance_core.ingest.evidence.broker_folders import BrokerFolder, switched
 from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
 
 MIDDLE_OF_SECOND_MS = MIDDLE_MS
@@ -35,7 +35,12 @@ class Replicas:
         """Names of brokers that have a slave."""
         of_addresses = {self.names[address] for address in self.slaves if address in self.names}
         of_folders = {folder.broker_name for folder in self.folders.values() if folder.slave}
-        return frozenset(of_addresses | of_folders)
+        return frozenset(of_addresses | of_folders | self.switched)
+
+    @property
+    def switched(self) -> frozenset[str]:
+        """Names of brokers whose replicas are master by turns."""
+        return switched(self.folders.values())
 
     def is_master(self, address: str) -> bool:
         """True if it is stated, or if all other addresses of the broker are of slaves."""

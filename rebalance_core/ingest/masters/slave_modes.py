@@ -38,7 +38,7 @@ class SlaveModes:
             on = v["value"].strip() == "true"
             if v["name"] == ACTING_ENABLE:
                 self._acts.setdefault(folder.broker_name, []).append((at_ms, on))
-            elif v["name"] == SLAVE_READ_ENABLE and folder.slave:
+            elif v["name"] == SLAVE_READ_ENABLE and (folder.slave or folder.by_turns):
                 self._reads.setdefault(folder.broker_name, []).append((at_ms, on))
         elif piece.kind == "route_broker" and v.get("acting") is not None:
             self._acts.setdefault(v["broker_name"], []).append((at_ms, v["acting"]))

@@ -11,6 +11,7 @@ from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.parse.mqadmin.command_output import NOT_ONLINE
 from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.timers import HEARTBEAT_MS
 
 DocumentReader = Callable[[FactRows, Evidence, int], None]
 
@@ -19,6 +20,8 @@ _HELD = (
     "last_pull_ms", "last_consume_ms",
 )  # fmt: skip
 _POPPED = ("wait_ack_count", "dropped", "last_pop_ms")
+HEARTBEAT_INTERVAL = "heartbeatBrokerInterval"
+"""ClientConfig: how often a client tells the brokers that it lives, in ms."""
 _POP_SETTINGS = {"invisible_ms": "popInvisibleTime", "threads": "consumeThreadMin"}
 """The pool's queue has no bound, so it never grows beyond consumeThreadMin."""
 _ORDER = (
@@ -106,6 +109,11 @@ def _popped(rows: FactRows, piece: Evidence, at_ms: int) -> None:
 
 def _settings(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     found = piece.values["properties"]
+    beat = found.get(HEARTBEAT_INTERVAL, "")
+    if beat.isdecimal() and int(beat) != HEARTBEAT_MS and piece.values.get("client_file"):
+        client_id = piece.values["client_file"]
+        rows.add("HEARTBEAT_INTERVAL", at_ms, piece.source, {"interval_ms": beat},
+                 client_id=client_id)  # fmt: skip
     details = {name: found[key] for name, key in _POP_SETTINGS.items() if key in found}
     if len(details) == len(_POP_SETTINGS) and piece.values.get("client_file"):
         client_id = piece.values["client_file"]

@@ -10,7 +10,7 @@ import numpy as np
 from rebalance_core.kernels.codes import eligibility
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.codes.divisions import strategies_of_groups
-from rebalance_core.kernels.codes.event_rows import type_code
+from rebalance_core.kernels.codes.event_rows import CONSUMER_TYPES, type_code
 from rebalance_core.kernels.ownership.order_locks import (
     lock_losers,
     lockless_cells,
@@ -220,6 +220,7 @@ def _reasons(
         (eligibility.MASTERLESS, np.flatnonzero(masterless)),
         (eligibility.RESTART_AT_ONCE, unclear),
         (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
+        (eligibility.ONE_BROKER, _seen_by_one_broker(coded)),
     )
     for divided in _by_strategy(coded):
         found += (
@@ -233,6 +234,12 @@ def _reasons(
     for code, groups in found:
         reason[groups[reason[groups] == eligibility.REGULAR]] = code
     return reason
+
+
+def _seen_by_one_broker(coded: CodedGroups) -> Ints:
+    """Groups with a member that one broker alone saw come or go."""
+    events = coded.events
+    return np.unique(events.group[(events.type < CONSUMER_TYPES) & (events.broker >= 0)])
 
 
 def _retry_subscribed(coded: CodedGroups) -> Ints:

@@ -237,6 +237,9 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
      group(*topics(61), join(0, "x", *names(61)), join(0, "y", *names(60)))),
     ("REGULAR", "70, the same for all",
      group(*topics(70), join(0, "x"), join(9, "y"), subscriptions=names(70))),
+    ("ONE_BROKER", "one broker alone loses a member",
+     later(event(99, "CONSUMER_LOST", "x", broker_name="a", detail="EXPIRED"))),
+    ("REGULAR", "all of them do", later(event(99, "CONSUMER_LOST", "y", detail="EXPIRED"))),
     # names
     ("REGULAR", "both ids are ? on the ring: the later node wins",
      group(*BOTH[:1], join(0, "é"), join(0, "è"), strategy=ASCII, client_version="4.9")),

@@ -143,6 +143,23 @@ def _min_broker(message: str) -> Fields:
     return None if number is None else {"broker_id": number, "address": address}
 
 
+def _role(message: str) -> Fields:
+    """``Change broker [id:2][address:ADDR] to SLAVE, …`` of ReplicasManager; 5.0 prints ``Change
+    broker ADDR to slave, …`` and ``… to master success, …``.
+    """
+    who, _, what = message.removeprefix(_ROLE).partition(" to ")
+    address = who.partition("][address:")[2].removesuffix("]") or who
+    role = what.partition(", ")[0].removesuffix(" success")
+    if ":" not in address or role not in _ROLES:
+        return None
+    return {"address": address, "slave": _ROLES[role]}
+
+
+_ROLE = "Change broker "
+_ROLES = {
+    "SYNC_MASTER": False, "ASYNC_MASTER": False, "SLAVE": True, "master": False, "slave": True,
+}  # fmt: skip
+"""What a controller makes of a broker: a slave?"""
 _PROPERTIES = (
     "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=", "enableSlaveActingMaster=",
 )  # fmt: skip
@@ -169,6 +186,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_copy_failed", "SyncConsumerOffset Exception, ", _follows),
     ("broker_copy_failed", "SyncDelayOffset Exception, ", _follows),
     ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
+    ("broker_role", _ROLE, _role),
     ("min_broker", "Min broker changed, old: ", _min_broker),
     ("channel_event_dropped", _FULL, _dropped),
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),

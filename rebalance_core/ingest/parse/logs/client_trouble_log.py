@@ -18,6 +18,7 @@ REJECTED = "[REJECTREQUEST]"
 BROADCAST = "] can not consume by broadcast way"
 _REBALANCE = "doRebalance, "
 _NOT_LISTED = "[BUG] ConsumerGroup: "
+_EXPIRED = "[BUG]doRebalance, "
 _THREW = "allocate message queue exception. strategy name: "
 _THREW_4_9 = "AllocateMessageQueueStrategy.allocate Exception. allocateMessageQueueStrategyName="
 _HEARTBEAT = "send heart beat to broker["
@@ -39,6 +40,20 @@ def _not_listed(message: str) -> Fields:
         return None
     ids = pieces[2].rpartition("]")[0]
     return fields | {"listed": ids.count(", ") + 1 if ids else 0}
+
+
+def _pull_expired(message: str) -> Fields:
+    """``[BUG]doRebalance, {group}, remove unnecessary mq, {queue}, because pull is pause, …``, in
+    5.x ``try remove …``.
+    """
+    if ", because pull is pause" not in message:
+        return NOTHING
+    pieces = between(message, _EXPIRED, ", ", ", because pull is pause")
+    queues = message_queues(pieces[1]) if pieces else []
+    if not pieces or not pieces[0] or len(queues) != 1:
+        return None
+    topic, broker, queue_id = queues[0]
+    return {"group": pieces[0], "topic": topic, "broker_name": broker, "queue_id": queue_id}
 
 
 def _threw(message: str) -> Fields:
@@ -100,6 +115,7 @@ def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unr
 
 TEMPLATES: tuple[Template, ...] = (
     ("not_in_member_list", _NOT_LISTED, _not_listed),
+    ("pull_expired", _EXPIRED, _pull_expired),
     ("allocation_failed", _THREW, _threw),
     ("allocation_failed", _THREW_4_9, _threw_4_9),
     ("heartbeat_failed", _HEARTBEAT, _heartbeat),

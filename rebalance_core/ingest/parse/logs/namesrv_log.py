@@ -23,8 +23,10 @@ _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
 
 def _registered(message: str) -> Fields:
     """4.9 prints the address, 5.0 ``BrokerAddrInfo [clusterName=…, brokerAddr=…]``, 5.1 and newer
-    the same as ``BrokerIdentityInfo […]``.
+    the same as ``BrokerIdentityInfo […]``. With braces it is a controller inside that gave an id.
     """
+    if message.startswith("new broker registered, BrokerIdentityInfo{"):
+        return NOTHING
     pieces = between(message, "new broker registered, ", " HA")
     return _address(pieces[0]) if pieces else None
 

@@ -35,6 +35,7 @@ from tests.unit.audit.comparison.group_rows import (
     RUN,
     A,
     B,
+    Row,
     case,
     fact,
     member,
@@ -273,3 +274,38 @@ def test_a_broker_that_lists_others_explains_a_stale_view() -> None:
     live = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.1")
     (one,) = compare(case(*live, observed_members=lists)).differences
     assert one.why == STALE
+
+
+def listed(broker: str, at_ms: int, *clients: str) -> list[Row]:
+    return [
+        {"asked_broker": broker, "client_id": client, "observed_ms": at_ms, "source": broker}
+        for client in clients
+    ]
+
+
+def test_nobody_is_not_known_where_a_broker_does_not_list_a_member() -> None:
+    """mqadmin asks those whom one broker lists, whichever."""
+    shown = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "", "")
+    both = listed("a", DUMPED_MS, A, B)
+    for lists, verdict in (
+        ([], DIFFERS),
+        ([*both, *listed("b", DUMPED_MS, B, A)], DIFFERS),
+        ([*both, *listed("b", DUMPED_MS + 1_000, A)], EQUAL),
+        ([*both, *listed("b", DUMPED_MS - 300_000, A)], DIFFERS),
+    ):
+        assert compare(case(*shown, observed_members=lists)).verdict == verdict
+
+
+def test_nobody_is_not_known_where_a_client_says_that_it_holds_the_queue() -> None:
+    shown = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "", "10.0.0.2")
+    assert compare(case(*shown)).verdict == DIFFERS
+    assert compare(case(*shown, *status(B, DUMPED_MS + 6_000, 2, 3))).verdict == EQUAL
+
+
+def test_no_foreign_strategy_where_the_group_s_own_gives_the_holders_their_queues() -> None:
+    """AVG_BY_CIRCLE fits them as well: that tells nothing of the queue that nobody had before."""
+    first = progress(DUMPED_MS, "10.0.0.1", "", "", "")
+    then = progress(DUMPED_MS + 10_000, "10.0.0.1", "", "", "10.0.0.2")
+    shown = [row for row in (*first, *then) if row["queue_id"] in (None, 0, 3)]
+    result = compare(case(*shown))
+    assert {one.why for one in result.differences} == {UNEXPLAINED}

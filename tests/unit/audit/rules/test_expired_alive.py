@@ -1,5 +1,5 @@
-from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
-from tests.unit.audit.cases import case_of, findings_of, join, of_member, severities, topic
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED, Event
+from tests.unit.audit.cases import case_of, fact, findings_of, join, of_member, severities, topic
 
 RULE = "EXPIRED_WHILE_ALIVE"
 ID = "10.0.0.1@7#1"
@@ -33,3 +33,22 @@ def test_a_closed_connection_another_process_and_a_fixed_name() -> None:
     for name in ("10.0.0.1@svc", "10.0.0.1@svc#1"):
         fixed = pause(name, 200, 224)
         assert findings_of(RULE, case_of(topic(), join(name), *fixed)) == []
+
+
+def test_one_broker_alone_and_the_interval_that_explains_it() -> None:
+    lived = [
+        of_member(CONSUMER_LOST, ID, 200, broker_name="a", detail=EXPIRED),
+        of_member(CONSUMER_JOIN, ID, 220, broker_name="a"),
+    ]
+    happened = (topic(), join(ID), join("y"), *lived)
+    (one,) = findings_of(RULE, case_of(*happened))
+    assert one.broker_name == "a"
+    assert "given up 1 time by a although it lived" in one.summary
+    assert severities(RULE, case_of(*happened)) == ["INFO"]
+    for interval, severity in (("200000", "WARNING"), ("60000", "INFO")):
+        beats = [fact("HEARTBEAT_INTERVAL", 500, client_id=ID, interval_ms=interval)]
+        case = case_of(*happened, facts=beats)
+        assert severities(RULE, case) == [severity]
+        (one,) = findings_of(RULE, case)
+        assert ("heartbeatBrokerInterval" in one.summary) == (severity == "WARNING")
+        assert ("120 s" in (one.remedy or "")) == (severity == "WARNING")

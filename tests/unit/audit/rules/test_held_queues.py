@@ -5,6 +5,7 @@ from rebalance_core.model.time_text import utc
 from tests.unit.audit.cases import Row, case_of, fact, findings_of, join, ms, severities, topic
 
 BLOCKED, ZOMBIE, SILENT = "CONSUMER_BLOCKED", "ZOMBIE_QUEUE", "NOT_PULLING"
+EXPIRED = "PULL_EXPIRED"
 ALONE = topic(), join("x")
 
 
@@ -67,3 +68,17 @@ def test_mqadmin_says_for_how_long_it_is_blocked() -> None:
     )
     assert one.first_ms == ms(900) - 597_688
     assert f"since {utc(ms(900) - 597_688)}" in one.summary
+
+
+def test_queues_taken_anew_because_nothing_was_pulled() -> None:
+    where: Row = {"topic": "T", "broker_name": "a", "client_id": "x", "log": "c1"}
+    facts = [fact("PULL_EXPIRED", 300, 420, 2, queue_id=0, **where)]
+    (one,) = findings_of(EXPIRED, group(*facts))
+    assert severities(EXPIRED, group(*facts)) == ["WARNING"]
+    assert one.summary.startswith("x took 1 queue of its own anew, 2 times since ")
+    assert (one.client_id, one.topic, one.broker_name, one.queue_id) == ("x", "T", "a", 0)
+    assert (one.first_ms, one.last_ms) == (ms(300), ms(420))
+    other = fact("PULL_EXPIRED", 500, queue_id=1, **where | {"client_id": None})
+    assert [found.client_id for found in findings_of(EXPIRED, group(*facts, other))] == [None, "x"]
+    assert "a client of clients/c1" in findings_of(EXPIRED, group(other))[0].summary
+    assert findings_of(EXPIRED, group()) == []

@@ -1,6 +1,6 @@
 import random
 
-from rebalance_core.ingest.events.connections import Connections
+from rebalance_core.ingest.events.connections import Change, Connections
 
 
 def test_a_process_is_one_however_many_brokers_it_knows() -> None:
@@ -233,3 +233,48 @@ def test_who_was_seen_to_go_and_nowhere_since_is_gone_at_the_end() -> None:
     found.remove("b", "1:2", 50_000, "b:9")
     (gone,) = found.finish(60_000)
     assert gone.at_ms == 50_000
+
+
+def beating_rarely() -> Connections:
+    found = Connections()
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_010, "")
+    return found
+
+
+def told(changes: list[Change]) -> list[tuple[str, int, bool, str]]:
+    return [(one.broker, one.at_ms, one.joined, one.channel) for one in changes]
+
+
+def test_a_living_member_that_one_broker_expires_lives_on() -> None:
+    found = beating_rarely()
+    # the scan closes the connection, which may be logged first
+    assert found.remove("b", "1:2", 127_000, "") == []
+    assert found.remove("b", "1:2", 127_000, "b:1", scanned=True) == []
+    changes = found.connect("b", "1:3", 128_000, "b:2")
+    assert told(changes) == [("b", 127_000, False, "1:1"), ("b", 128_000, True, "1:1")]
+    assert changes[0].scanned
+    assert found.remove("a", "1:1", 129_000, "a:1", scanned=True) == []
+    assert told(found.finish(200_000)) == [("a", 129_000, False, "1:1")]
+    assert found.live == ["1:1"]
+
+
+def test_expiry_everywhere_is_a_loss_and_no_broker_s_own() -> None:
+    found = beating_rarely()
+    assert found.remove("b", "1:2", 127_000, "", scanned=True) == []
+    assert told(found.remove("a", "1:1", 131_000, "", scanned=True)) == [
+        ("", 127_000, False, "1:1")
+    ]
+    later = beating_rarely()
+    later.remove("b", "1:2", 127_000, "", scanned=True)
+    assert told(later.remove("a", "1:1", 400_000, "", scanned=True)) == [
+        ("b", 127_000, False, "1:1"), ("", 400_000, False, "1:1"),
+    ]  # fmt: skip
+
+
+def test_what_a_broker_expires_that_was_out_of_the_route_says_nothing() -> None:
+    found = beating_rarely()
+    found.forget("b")
+    assert found.remove("b", "1:2", 127_000, "", scanned=True) == []
+    assert found.connect("b", "1:3", 128_000, "") == []
+    assert found.finish(900_000) == []

@@ -4,7 +4,9 @@ from typing import Any
 import pytest
 
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.complete_tables import sequenced
 from rebalance_core.ingest.events.topic_timeline import topic_tables
+from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.masters.turn import MasterTurn
 
@@ -176,3 +178,49 @@ def test_a_topic_first_seen_after_a_log_with_the_broker_s_start_was_created_sinc
     assert (row["event_ms"], row.get("detail")) == created
     told = [(one["first_ms"], one["last_ms"]) for one in tables["findings"]]
     assert told == ([(400_000, 500_000)] if created[1] is None else [])
+
+
+def test_lines_of_one_second_keep_the_order_of_their_file() -> None:
+    """Deleted and created again within a second: the topic is there."""
+    pieces = [said(5, "topic_created", **FOUR)] + [
+        Evidence("topic", "T", kind, 9_000, "a", position, f"a:{position}", values)
+        for position, kind, values in (
+            (100, "topic_deleted", {"topic": "T"}),
+            (101, "topic_created", FOUR | {"read": 6}),
+        )
+    ]  # fmt: skip
+    rows = sequenced(topic_tables("T", pieces, CONTEXT)["cluster_events"])
+    assert [(r["event_type"], r["event_ms"], r.get("read_queue_nums")) for r in rows] == [
+        ("TOPIC_CONFIG", 5_500, 4), ("TOPIC_DELETED", 9_500, None), ("TOPIC_CONFIG", 9_500, 6),
+    ]  # fmt: skip
+
+
+def route_of(second: int, *brokers: str) -> list[Evidence]:
+    queues = {"read_queue_nums": 4, "write_queue_nums": 4, "perm": 6}
+    return [
+        replace(said(second, "route_queues", "", broker_name=broker, **queues), source="route.txt")
+        for broker in brokers
+    ]
+
+
+def test_a_topic_that_the_new_master_lacks_went_with_the_old_one() -> None:
+    folders = {
+        "x": BrokerFolder("a", "brokers/x", False, True, turns=((0, True, ""), (60_000, False, "")),
+                          by_turns=True),
+        "y": BrokerFolder("a", "a", turns=((0, False, ""), (60_000, True, "")), by_turns=True),
+    }  # fmt: skip
+    switched = replace(
+        CONTEXT, brokers=("a", "b"), folders=folders,
+        master_turns=(MasterTurn("a", 59_500, True, "n:1"), MasterTurn("a", 60_500, False, "n:2")),
+    )  # fmt: skip
+    known = [said(5, "topic_created", **FOUR), said(5, "topic_created", "b", **FOUR)]
+
+    def deleted(context: ClusterContext, *more: Evidence) -> list[tuple[str, int]]:
+        rows = topic_tables("T", [*known, *more], context)["cluster_events"]
+        gone = (row for row in rows if row["event_type"] == "TOPIC_DELETED")
+        return [(row["broker_name"], row["event_ms"]) for row in gone]
+
+    assert deleted(switched, *route_of(300, "b")) == [("a", 60_500)]
+    assert deleted(switched, *route_of(300, "a", "b")) == []
+    assert deleted(switched, *route_of(65, "b")) == [], "it may not have registered yet"
+    assert deleted(CONTEXT, *route_of(300, "b")) == [], "nothing tells when"

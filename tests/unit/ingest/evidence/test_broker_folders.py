@@ -181,3 +181,49 @@ def test_of_two_masters_the_one_that_started_last_speaks_for_the_broker() -> Non
     )  # fmt: skip
     assert [old.speaks(at_ms) for at_ms in (3_999, 4_000, None)] == [True, False, False]
     assert found["new"].speaks(None)
+
+
+def made(folder: str, address: str, at_ms: int, *, slave: bool) -> Evidence:
+    """The line of ReplicasManager."""
+    return said("broker_role", folder, at_ms, address=address, slave=slave)
+
+
+def test_under_a_controller_each_folder_speaks_while_its_process_is_the_master() -> None:
+    """It was killed, came back as slave and took over again; its settings say master throughout."""
+    pieces = [
+        said("broker_property", "x", 1_000, name="brokerRole", value="ASYNC_MASTER"),
+        booted("x", "b", MASTER), booted("y", "b", SLAVE),
+        made("x", MASTER, 2_000, slave=False), made("y", SLAVE, 3_000, slave=True),
+        made("y", SLAVE, 5_000, slave=False),
+        said("broker_property", "x", 6_000, name="brokerRole", value="ASYNC_MASTER"),
+        made("x", MASTER, 7_000, slave=True), made("x", MASTER, 8_000, slave=False),
+    ]  # fmt: skip
+    found = folders("x y", *pieces)
+    times = (500, 2_500, 5_500, 6_500, 7_500, 8_500)
+    assert [found["x"].speaks(at) for at in times] == [True, True, False, False, False, True]
+    assert [found["y"].speaks(at) for at in times] == [False, False, True, True, True, False]
+    assert (found["x"].place, found["x"].slave, found["x"].authoritative) == ("b", False, True)
+    assert (found["y"].place, found["y"].slave, found["y"].authoritative) == (
+        "brokers/y", True, False,
+    )  # fmt: skip
+    assert all(folder.by_turns for folder in found.values())
+    alone = folders("y", *(piece for piece in pieces if piece.place == "y"))["y"]
+    assert [alone.speaks(at) for at in (500, 4_000, 6_000)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [
+        said("broker_address", "namesrv", 5_000, broker="b", address=SLAVE),
+        listed("b", 0, SLAVE, 5_000),
+    ],
+)
+def test_a_slave_that_took_over_speaks_though_no_line_of_its_own_says_so(switch: Evidence) -> None:
+    pieces = [
+        booted("x", "b", MASTER), said("broker_property", "x", name="brokerId", value="0"),
+        booted("y", "b", SLAVE), said("broker_property", "y", name="brokerId", value="2"),
+    ]  # fmt: skip
+    found = folders("x y", *pieces, switch)
+    assert (found["y"].place, found["y"].authoritative) == ("b", True)
+    assert [found["y"].speaks(at) for at in (4_000, 6_000)] == [False, True]
+    assert [found["x"].speaks(at) for at in (4_000, 6_000)] == [True, False]

@@ -273,3 +273,37 @@ def test_a_name_server_that_started_and_hears_of_the_slave_alone() -> None:
 def test_what_slaves_would_do_at_the_end(pieces: list[Evidence], mode: str | None) -> None:
     assert modes_at_end([*BOTH, *pieces], REPLICAS, 900_000) == {"a": mode}
     assert modes_at_end(pieces, Replicas({MASTER: "a"}, frozenset(), frozenset(), {}), 1) == {}
+
+
+def by_turns(*folders: tuple[str, str, tuple[tuple[int, bool], ...]]) -> Replicas:
+    found = {
+        name: BrokerFolder(
+            "a", f"brokers/{name}", addresses=frozenset({address}), by_turns=True,
+            turns=tuple((at_ms, master, f"{name}:{at_ms}") for at_ms, master in turned),
+        )
+        for name, address, turned in folders
+    }  # fmt: skip
+    return replace(REPLICAS, folders=found)
+
+
+FIRST = ("x", MASTER, ((0, True), (20_000, False)))
+SECOND = ("y", SLAVE, ((0, False), (20_000, True)))
+
+
+def test_another_replica_takes_over() -> None:
+    two = by_turns(FIRST, SECOND)
+    lost = (*BOTH, removed(18, MASTER))
+    # the old one registers again, as slave
+    assert turns(*lost, registered(30, MASTER), replicas=two) == ["down 18.5 None", "up 20.5 None"]
+    assert turns(said(18, "broker_stopping", "x"), replicas=two) == [
+        "down 18.5 None", "up 20.5 None",
+    ]  # fmt: skip
+    assert turns(replicas=two) == ["down 20.5 None", "up 20.5 None"], "nothing tells of its end"
+
+
+def test_a_replica_without_files_took_over() -> None:
+    one = by_turns(("x", MASTER, ((0, True),)))
+    ended = (removed(18, MASTER),)
+    lists = said(40, "broker", broker_name="a", broker_id=0, addr=SLAVE)
+    assert turns(*ended, replicas=one) == ["down 18.5 None"]
+    assert turns(*ended, lists, replicas=one) == ["down 18.5 None", "up 40 None"]

@@ -318,3 +318,21 @@ def test_a_line_like_ours_that_does_not_parse_is_named(line: str) -> None:
     assert refused.source == "broker.log:7"
     assert refused.code == "UNPARSABLE_LINE"
     assert refused.raw == line
+
+
+@pytest.mark.parametrize(
+    ("message", "slave"),
+    [
+        ("[id:1][address:127.0.0.1:47020] to SYNC_MASTER, newMasterBrokerId:1, x:1", False),
+        ("[id:2][address:127.0.0.1:47020] to SLAVE, newMasterBrokerId:1, x:1", True),
+        ("127.0.0.1:47020 to master success, masterEpoch 2, syncStateSetEpoch:1", False),  # 5.0
+        ("127.0.0.1:47020 to slave, newMasterAddress:127.0.0.1:1, newMasterEpoch:1", True),
+    ],
+)
+def test_what_a_controller_makes_of_a_broker(message: str, slave: bool) -> None:
+    (fact,) = read("Change broker " + message)
+    assert isinstance(fact, Fact)
+    assert (fact.kind, dict(fact.values)) == (
+        "broker_role", {"address": "127.0.0.1:47020", "slave": slave},
+    )  # fmt: skip
+    assert isinstance(read("Change broker [id:1][address:127.0.0.1:47020] to KING, x")[0], Unread)

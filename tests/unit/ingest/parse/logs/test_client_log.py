@@ -97,6 +97,15 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
             "not_in_member_list",
             {"group": "g", "client_id": "10.0.7.12@4017#33", "listed": 2},
         ),
+        *(
+            (
+                f"[BUG]doRebalance, g, {words}remove unnecessary mq, {QUEUE}, because pull is "
+                "pause, so try to fixed it",
+                "pull_expired",
+                {"group": "g", "topic": "T", "broker_name": "b@r", "queue_id": 3},
+            )
+            for words in ("", "try ")
+        ),
         (
             "allocate message queue exception. strategy name: MACHINE_ROOM_NEARBY, ex: {}",
             "allocation_failed",
@@ -129,7 +138,7 @@ def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str
     assert read(OLD_HEAD + message + "\r") == (Fact(kind, OLD_MS, fields, "c.log:1"),)
     of_process = kind in (
         "allocated", "broker_allocated", "suspended", "resumed", "paused", "left_broker",
-        "no_member_list", "allocation_failed", "heartbeat_failed",
+        "no_member_list", "pull_expired", "allocation_failed", "heartbeat_failed",
     )  # fmt: skip
     named = fields | ({"pid": "32265"} if of_process else {})
     assert read(NEW_HEAD + message) == (Fact(kind, NEW_MS, named, "c.log:1"),)

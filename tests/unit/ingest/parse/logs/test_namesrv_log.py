@@ -117,3 +117,9 @@ def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str
 def test_a_line_like_ours_that_does_not_parse_is_named() -> None:
     (refused,) = parse_namesrv_line(AT + "topic changed, T OLD: ", "n:1", ServerClock())
     assert isinstance(refused, Unread)
+
+
+def test_a_controller_inside_gives_ids() -> None:
+    words = "BrokerIdentityInfo{clusterName='C', brokerName='b', brokerId=1}, brokerId:1"
+    line = AT + "new broker registered, " + words
+    assert parse_namesrv_line(line, "namesrv.log:1", ServerClock()) == ()
