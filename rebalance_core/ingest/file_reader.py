@@ -367,6 +367,7 @@ class FileReader:
     def _note_gap(self, fact: Fact) -> None:
         """What tells whether the local times of the file are right."""
         values, at_ms = fact.values, fact.at_ms
+        known: int | None
         if fact.kind == "client_queue" and self.file.written_ms and values["last_pull_ms"]:
             known, at_ms = self.file.written_ms, values["last_pull_ms"]
         elif fact.kind == "heartbeat" and values.get("versions"):

@@ -90,6 +90,7 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
         if one is not None and in_splits and file.size - one.line_bytes > LINE_LIMIT:
             refusal = long_line()
             one.rejected += 1
+            one.codes[refusal.code] = one.codes.get(refusal.code, 0) + 1
             one.unreadable = refusal.code
             yield unread(file.name, file.name, refusal)
 

@@ -7,7 +7,7 @@ RULE = "NOTICES_OFF"
 
 
 def config(broker: str, switch: str, at: float = 1000) -> Row:
-    details = {"notify_consumer_ids_changed_enable": switch}
+    details: Row = {"notify_consumer_ids_changed_enable": switch}
     return fact("GROUP_CONFIG", at, at, broker_name=broker, **details)
 
 
