@@ -6,8 +6,8 @@ in every future; all futures go at once. Begin with `segment_play`.
 
 Why the loop does not play them: 9 to 12 of 300 generated groups of a day are such ones. 1,000
 futures of the ten of seed 1 take 41 s of processor time, by the loop 560 (from 10 futures); one
-alone of seed 3, with 142 changes, takes the loop 2,700 (from one future), as long as all 300 groups
-of seed 1 take in all.
+alone of seed 3, with 142 changes, takes the loop 2,700 (from one future), about as long as all 300
+groups of seed 1 take together (by a sample of them).
 """
 
 from rebalance_core.clockwork.batch.mixed.segment_play import play_mixed_segment
