@@ -5,9 +5,9 @@ everybody (rocketmq.md §6.2). Heartbeats and passes so depend on each other, an
 in every future; all futures go at once. Begin with `segment_play`.
 
 Why the loop does not play them: 9 to 12 of 300 generated groups of a day are such ones. 1,000
-futures of the ten of seed 1 take 41 s of processor time, by the loop 560 (from 10 futures); one
-alone of seed 3, with 142 changes, takes the loop 2,700 (from one future), about as long as all 300
-groups of seed 1 take together (by a sample of them).
+futures of the ten of seed 1 take 41 s of processor time, by the loop 560 (from 10 futures), all 300
+groups about 2,700 (by a sample). One group of seed 3 with 142 changes takes 620 (from 100 futures),
+by the loop 2,700 (from one).
 """
 
 from rebalance_core.clockwork.batch.mixed.segment_play import play_mixed_segment
