@@ -18,8 +18,9 @@ def cores_of(session: SparkSession) -> int:
     if context is not None:
         return int(context.defaultParallelism)
     # Connect has no context to ask, but divides a range among the cores.
-    last = session.range(_MOST_CORES).select(sf.max(sf.spark_partition_id()).alias("last"))
-    return int(rows_of(last)[0]["last"]) + 1
+    parts = session.range(_MOST_CORES).select(sf.spark_partition_id().alias("part"))
+    (last,) = rows_of(parts.agg(sf.max("part").alias("part")))
+    return int(last["part"]) + 1
 
 
 def task_count(rows: int, session: SparkSession) -> int:
